@@ -55,6 +55,7 @@ mod language_api;
 mod ledger;
 mod octave;
 mod options;
+mod paths;
 mod pattern;
 mod per_unit;
 mod phrasing;

@@ -3,6 +3,7 @@
 //! Answers are kept from window to window where that is sound; see [`crate::semantics::Across`].
 
 use crate::hash::{Map, Set};
+use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
     Generations, How, IDENTITY, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION, PROTECTION,
@@ -10,7 +11,6 @@ use crate::semantics::{
 };
 use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
-use std::borrow::Cow;
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Before, Recording, Row};
@@ -32,8 +32,11 @@ pub(crate) struct Replay<'a> {
     names: Map<(u32, i32), Option<&'a str>>,
     /// Keys of states that descriptors share, which the window has met, with the file's name.
     shared: Vec<(u32, StateId, Key, Option<&'a str>)>,
-    /// Generations of what was opened, by process and whether it was for writing, by path.
-    opened: Map<(u32, bool), Map<Cow<'a, str>, u32>>,
+    paths: Paths<'a>,
+    /// Whether any detector asks what objects are made of.
+    takes_apart: bool,
+    /// Generations of what was opened, by process, whether it was for writing, and path.
+    opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
     /// Whether a process's answers about a state hold from window to window, once looked up.
@@ -44,8 +47,8 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Nothing known yet.
-    pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics) -> Self {
+    /// Nothing known yet. Steps have their [`Step::parts`] where `takes_apart`.
+    pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics, takes_apart: bool) -> Self {
         let ends = |row: &&Row| semantics.of(row.syscall).ends_answers;
         let made = || recording.rows.iter().filter(ends).filter_map(|row| Some((row.process.0, row.syscall.name()?)));
         Self {
@@ -58,6 +61,8 @@ impl<'a> Replay<'a> {
             ranges: Map::default(),
             names: Map::default(),
             shared: Vec::new(),
+            paths: Paths::default(),
+            takes_apart,
             opened: Map::default(),
             wanders: made()
                 .filter(|(_, call)| ["chdir", "fchdir"].contains(call))
@@ -99,6 +104,7 @@ impl<'a> Replay<'a> {
             self.names.insert((observed.window.process.0, observed.descriptor(fd)), observed.call.fd.as_deref());
         }
         let line = lines.state(&observed);
+        let object = line.and_then(|line| self.object(line, &observed));
         let meaning = line.and_then(|line| self.meaning(line, &observed));
         let effects = if failed { Effects::default() } else { lines.effects(&observed) };
         let look = lines.look(&observed);
@@ -111,7 +117,8 @@ impl<'a> Replay<'a> {
             ends: lines.ends() && !failed,
             forks: false,
             opened: None,
-            object: object(line, &observed),
+            object: object.map(|object| self.paths.text(object)),
+            parts: object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object)),
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none(),
             loads: lines.loads(&observed) && !failed,
@@ -139,20 +146,31 @@ impl<'a> Replay<'a> {
         step
     }
 
+    /// The path, or the file behind the descriptor, that a call is about.
+    fn object(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<PathId> {
+        let name = |observed: &ObservedCall<'a>| observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
+        line.key.iter().find_map(|source| match *source {
+            Source::Path { at, path } => Some(self.paths.of_call(observed, at, path)),
+            Source::Fd(0) => Some(name(observed).and_then(|file| self.paths.number(file.into()))),
+            _ => None,
+        })?
+    }
+
     /// What an opening opened, and whether it was opened before and is still the same.
     fn open(&mut self, observed: &ObservedCall<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
-        let path = observed.path(at, path)?;
+        let path = self.paths.of_call(observed, at, path)?;
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| observed.arg(f) as u32);
         let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
         // Our own writes to a file that is open for writing are what it is opened for.
-        let generation = if writes { 0 } else { self.generations.path(&path) };
+        let generation = if writes { 0 } else { self.generations.path(path) };
         let wanders = self.wanders.contains(&observed.window.process.0);
-        let opened = self.opened.entry((observed.window.process.0, writes)).or_default();
-        let told =
-            observed.call.before == Before::Same && generation <= self.began && (path.starts_with('/') || !wanders);
-        let again = opened.insert(path.clone(), generation) == Some(generation) || told && !writes;
-        Some(Opened { path, writes, anew, again })
+        let told = observed.call.before == Before::Same
+            && generation <= self.began
+            && (self.paths.is_absolute(path) || !wanders);
+        let before = self.opened.insert((observed.window.process.0, writes, path), generation);
+        let again = before == Some(generation) || told && !writes;
+        Some(Opened { path: self.paths.text(path), writes, anew, again })
     }
 
     /// A signal was handled, or its handler returned.
@@ -178,7 +196,7 @@ impl<'a> Replay<'a> {
     fn meaning(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<Meaning<'a>> {
         let process = observed.window.process.0;
         let gap = self.gap(line.about, process);
-        let (key, newest) = self.known.key(&self.generations, line, observed, gap)?;
+        let (key, newest) = self.known.key(&self.generations, &mut self.paths, line, observed, gap)?;
         let from_before = gap.is_some() && newest <= self.began;
         let version = self.generations.version;
         let mut known = self.known.get(key).cloned();
@@ -260,7 +278,9 @@ impl<'a> Replay<'a> {
         let mut key = meaning.key;
         if meaning.version != self.generations.version {
             let gap = self.gap(line.about, process);
-            let Some((renewed, _)) = self.known.key(&self.generations, line, observed, gap) else { return };
+            let Some((renewed, _)) = self.known.key(&self.generations, &mut self.paths, line, observed, gap) else {
+                return;
+            };
             key = renewed;
         }
         self.doubt_shared(meaning, key, observed);
@@ -356,14 +376,15 @@ impl<'a> Replay<'a> {
                 self.generations.void_descriptors(process);
                 self.positions.retain(|(p, _), _| *p != process);
             }
-            Effect::Path { at, path } => match observed.path(at, path) {
+            Effect::Path { at, path } => match self.paths.of_call(observed, at, path) {
                 Some(path) => {
                     // Moved or removed: what is opened there next is another file.
                     if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
-                        self.opened.get_mut(&(process, true)).and_then(|o| o.remove(&path));
+                        self.opened.remove(&(process, true, path));
                     }
-                    self.generations.void_path(&path);
-                    self.doubt_size(process, Some(&path).filter(|p| p.starts_with('/')).map(|p| &**p));
+                    self.generations.void_path(path, self.paths.folder(path));
+                    let text = self.paths.text(path);
+                    self.doubt_size(process, Some(&*text).filter(|path| path.starts_with('/')));
                 }
                 None => {
                     self.doubt_size(process, None);
@@ -412,7 +433,7 @@ impl<'a> Replay<'a> {
         self.positions.remove(&(process, fd));
     }
 
-    fn written(&mut self, process: u32, observed: &ObservedCall<'_>, arg: u8) {
+    fn written(&mut self, process: u32, observed: &ObservedCall<'a>, arg: u8) {
         let fd = observed.descriptor(arg);
         self.generations.void_file(process, fd, &FILE_STATUS);
         self.generations.void_file(process, fd, &SIZE);
@@ -420,7 +441,9 @@ impl<'a> Replay<'a> {
         // Another descriptor may lead to the same file, so a write anywhere leaves all unsynced.
         self.generations.void_state(process, None, &SYNCED);
         if let Some(path) = observed.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
-            self.generations.void_path(path);
+            if let Some(path) = self.paths.number(path.into()) {
+                self.generations.void_path(path, self.paths.folder(path));
+            }
             // A thread's name, its slack, a group's processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
                 self.generations.void_state(process, None, &ATTRIBUTES);
@@ -450,16 +473,4 @@ fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {
         Nothing::Zero => observed.call.result == Some(0),
         Nothing::Error(errno) => observed.call.errno() == Some(errno),
     }
-}
-
-/// The path, or the file behind the descriptor, that a call is about.
-fn object<'a>(line: Option<&'static StateLine>, observed: &ObservedCall<'a>) -> Option<Cow<'a, str>> {
-    for source in line?.key {
-        match *source {
-            Source::Path { at, path } => return observed.path(at, path),
-            Source::Fd(0) => return observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Cow::Borrowed),
-            _ => {}
-        }
-    }
-    None
 }

@@ -49,7 +49,9 @@ use systoll_model::Recording;
 
 /// Claims for the calls of all windows, in the order of [`Recording::windows`].
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
-    let mut replay = Replay::new(recording, semantics);
+    let search = search::Search::new(recording, semantics);
+    let nowhere = nowhere::Nowhere::new(recording);
+    let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
     let rung = awake::Rung::of(recording, semantics);
     // A call is claimed by the first that can tell why.
     let mut detectors: [Box<dyn Detector>; 31] = [
@@ -67,11 +69,11 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(short_lived::ShortLived::default()),
         Box::new(rearm::Rearm),
         Box::new(given_back::GivenBack::default()),
-        Box::new(search::Search::new(recording, semantics)),
+        Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
         Box::new(absent::Absent::default()),
-        Box::new(nowhere::Nowhere::new(recording)),
+        Box::new(nowhere),
         Box::new(awake::Awake::new(&rung, recording)),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(empty::Empty),

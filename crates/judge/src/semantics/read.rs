@@ -4,6 +4,7 @@ use super::state::{Scope, State, StateId};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
+use crate::paths::{PathId, Paths};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -175,13 +176,14 @@ impl<'a> Known<'a> {
     pub(crate) fn key(
         &mut self,
         generations: &Generations,
+        paths: &mut Paths<'a>,
         line: &'static StateLine,
-        call: &ObservedCall<'_>,
+        call: &ObservedCall<'a>,
         gap: Option<u64>,
     ) -> Option<(Key, u32)> {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
-        let spelled = generations.spell(line, call, gap, &mut bytes);
+        let spelled = generations.spell(paths, line, call, gap, &mut bytes);
         let key = spelled.and_then(|newest| Some((self.keys.number(&bytes)?, newest)));
         self.scratch = bytes;
         let (key, newest) = key?;
@@ -207,7 +209,8 @@ impl<'a> Known<'a> {
 /// Generations of what can be voided: each is the version that voided it last.
 #[derive(Default)]
 pub(crate) struct Generations {
-    paths: Map<String, u32>,
+    /// By number.
+    paths: Vec<u32>,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
     states: Map<(u32, Option<u32>, StateId), u32>,
@@ -224,20 +227,21 @@ impl Generations {
     }
 
     /// The path, and entries of its directory, may be others from now on.
-    pub(crate) fn void_path(&mut self, path: &str) {
+    pub(crate) fn void_path(&mut self, path: PathId, folder: Option<PathId>) {
         let version = self.next();
-        let folder = path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder);
         for path in [Some(path), folder].into_iter().flatten() {
-            match self.paths.get_mut(path) {
-                Some(generation) => *generation = version,
-                None => drop(self.paths.insert(path.to_owned(), version)),
+            if self.paths.len() <= path.place() {
+                self.paths.resize(path.place() + 1, 0);
+            }
+            if let Some(generation) = self.paths.get_mut(path.place()) {
+                *generation = version;
             }
         }
     }
 
     /// The path's generation.
-    pub(crate) fn path(&self, path: &str) -> u32 {
-        self.paths.get(path).copied().unwrap_or(0)
+    pub(crate) fn path(&self, path: PathId) -> u32 {
+        self.paths.get(path.place()).copied().unwrap_or(0)
     }
 
     /// The number stands for another file from now on.
@@ -272,10 +276,11 @@ impl Generations {
 
     /// Spells the key of what the call asks or sets, and tells the newest generation in it. `None` where
     /// something needed was not read.
-    fn spell(
+    fn spell<'a>(
         &self,
+        paths: &mut Paths<'a>,
         line: &'static StateLine,
-        call: &ObservedCall<'_>,
+        call: &ObservedCall<'a>,
         gap: Option<u64>,
         bytes: &mut Vec<u8>,
     ) -> Option<u32> {
@@ -291,18 +296,20 @@ impl Generations {
         let head = [state.id().0 as u64, process.into(), thread, generations, gap.unwrap_or(u64::MAX)];
         bytes.extend_from_slice(head.map(u64::to_le_bytes).as_flattened());
         let mut details = line.key.iter();
-        details.try_fold(all.max(own), |newest, source| Some(newest.max(self.detail(*source, state, call, bytes)?)))
+        details
+            .try_fold(all.max(own), |newest, source| Some(newest.max(self.detail(paths, *source, state, call, bytes)?)))
     }
 
     fn state(&self, process: u32, thread: Option<u32>, state: &'static State) -> u32 {
         self.states.get(&(process, thread, state.id())).copied().unwrap_or(0)
     }
 
-    fn detail(
+    fn detail<'a>(
         &self,
+        paths: &mut Paths<'a>,
         source: Source,
         state: &'static State,
-        call: &ObservedCall<'_>,
+        call: &ObservedCall<'a>,
         bytes: &mut Vec<u8>,
     ) -> Option<u32> {
         let process = call.window.process.0;
@@ -317,16 +324,17 @@ impl Generations {
                 Some(generation.max(table).max(file))
             }
             Source::Path { at, path } => {
-                let path = call.path(at, path)?;
-                let mut newest = self.path(&path);
+                let path = paths.of_call(call, at, path)?;
+                let mut newest = self.path(path);
+                // The path first: it tells whether a folder follows.
+                push(bytes, &path.to_bytes());
                 push(bytes, &newest.to_le_bytes());
-                if !path.starts_with('/') {
+                if !paths.is_absolute(path) {
                     let folder = self.folders.get(&process).copied().unwrap_or(0);
                     push(bytes, &process.to_le_bytes());
                     push(bytes, &folder.to_le_bytes());
                     newest = newest.max(folder);
                 }
-                push(bytes, path.as_bytes());
                 Some(newest)
             }
             other => {

@@ -321,6 +321,11 @@ impl Lines {
         first(&self.send_at_once, call).is_some()
     }
 
+    /// Whether it may do so.
+    pub(crate) fn may_send_at_once(&self) -> bool {
+        !self.send_at_once.is_empty()
+    }
+
     /// How it enters a ring.
     pub(crate) fn enter(&self) -> Option<&'static Enter> {
         self.enters.first().copied()
