@@ -118,6 +118,7 @@ impl<'a> Replay<'a> {
             forks: false,
             opened: None,
             object: object.map(|object| self.paths.text(object)),
+            object_id: object,
             parts: object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object)),
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none(),

@@ -1,6 +1,6 @@
 //! One call of a window with all that is known of it.
 
-use crate::paths::Parts;
+use crate::paths::{Parts, PathId};
 use crate::semantics::{
     Act, Cheaper, Effect, Effects, Key, Lines, Look, ObservedCall, PATH, Pair, Source, StateLine, Transfer, Value,
 };
@@ -99,6 +99,8 @@ pub(crate) struct Step<'a> {
     pub lines: &'a Lines,
     /// The path or the file it is about.
     pub object: Option<Cow<'a, str>>,
+    /// Its number.
+    pub object_id: Option<PathId>,
     /// What that is made of.
     pub parts: Option<Parts>,
     /// What detectors look for.

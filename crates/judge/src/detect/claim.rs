@@ -86,6 +86,8 @@ pub(crate) struct Claims {
     places: Vec<u32>,
     /// Each stands for all calls it was made of in a row: most are as the ones before.
     made: Vec<Claim>,
+    /// Objects of steps, by number.
+    numbered: Vec<Option<Arc<str>>>,
     /// Objects of the newest claims.
     objects: [Option<Arc<str>>; RECENT],
     /// Which of these is the oldest.
@@ -153,6 +155,15 @@ impl Claims {
         new
     }
 
+    /// The name of a step's object, kept once.
+    fn object_of(&mut self, step: &Step<'_>) -> Option<Arc<str>> {
+        let (name, at) = (step.object.as_deref()?, step.object_id?.place());
+        if self.numbered.len() <= at {
+            self.numbered.resize(at + 1, None);
+        }
+        Some(self.numbered.get_mut(at)?.get_or_insert_with(|| name.into()).clone())
+    }
+
     /// The claim on a call of a window, both by their place.
     pub(crate) fn at(&self, window: usize, index: usize) -> Option<&Claim> {
         let place = self.places.get(self.starts.get(window)? + index)?;
@@ -198,7 +209,7 @@ pub(super) fn leave_out_later(step: &Step<'_>, claims: &mut Claims) {
 /// The claim that a step's own state gives rise to.
 pub(super) fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
     let state = step.meaning.as_ref()?.line.about;
-    let object = step.object.as_deref().map(|name| claims.object(name));
+    let object = claims.object_of(step);
     let (weak, gives_up) = (state.unsure, state.gives_up);
     Some(Claim { weak, instead: None, object, gives_up, ..Claim::of(kind, state.thing, "") })
 }

@@ -49,7 +49,9 @@ impl Detector for Reopen<'_> {
         let mut first: Vec<i64> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let Some(opened) = &step.opened else {
-                self.further(step, &first, claims);
+                if reread {
+                    self.further(step, &first, claims);
+                }
                 continue;
             };
             if !opened.again {
@@ -63,7 +65,7 @@ impl Detector for Reopen<'_> {
                 self.reading(step, opened, walks, rest, claims);
             }
         }
-        self.leave_out_cut(steps, claims);
+        self.leave_out_cut(reread, steps, claims);
     }
 }
 
@@ -177,10 +179,13 @@ impl Reopen<'_> {
     }
 
     /// Leaves out what is done with a file whose opening lies before the window, where it is one of those that are
-    /// opened again and again.
-    fn leave_out_cut(&self, steps: &[Step<'_>], claims: &mut Claims) {
+    /// opened again and again; `reread` where windows show any of the process.
+    fn leave_out_cut(&self, reread: bool, steps: &[Step<'_>], claims: &mut Claims) {
         let again = |s: &Step<'_>| s.opened.as_ref().is_some_and(|o| o.again && !o.writes && made_up(&o.path));
         let made_up_again = steps.iter().any(again);
+        if !reread && !made_up_again {
+            return;
+        }
         let mut shown: Vec<i64> = Vec::new();
         for step in steps {
             if step.opened.is_some() {

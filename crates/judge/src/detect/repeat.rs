@@ -101,7 +101,9 @@ impl<'s> Looks<'s> {
             if step.asks_directory() {
                 *looks.times.entry(step.object.as_deref().unwrap_or_default()).or_default() += 1;
             } else {
-                looks.run(start..at, steps);
+                if start < at {
+                    looks.run(start..at, steps);
+                }
                 start = at + 1;
             }
         }
@@ -179,7 +181,7 @@ fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
         let about_path = step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME));
         if about_path
             && step.object.as_deref() == Some(opened)
-            && let Some(claim) = claims.get(step.index)
+            && let Some(claim) = claims.get(step.index).filter(|claim| !claim.weak)
         {
             let weak = Claim { weak: true, ..claim.clone() };
             claims.set(step.index, weak);

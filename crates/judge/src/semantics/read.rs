@@ -326,13 +326,12 @@ impl Generations {
             Source::Path { at, path } => {
                 let path = paths.of_call(call, at, path)?;
                 let mut newest = self.path(path);
-                // The path first: it tells whether a folder follows.
-                push(bytes, &path.to_bytes());
-                push(bytes, &newest.to_le_bytes());
-                if !paths.is_absolute(path) {
+                let part = [path.to_bytes(), newest.to_le_bytes()];
+                if paths.is_absolute(path) {
+                    push(bytes, part.as_flattened());
+                } else {
                     let folder = self.folders.get(&process).copied().unwrap_or(0);
-                    push(bytes, &process.to_le_bytes());
-                    push(bytes, &folder.to_le_bytes());
+                    push(bytes, [part, [process, folder].map(u32::to_le_bytes)].as_flattened().as_flattened());
                     newest = newest.max(folder);
                 }
                 Some(newest)
