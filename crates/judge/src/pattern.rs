@@ -95,6 +95,11 @@ impl Pattern {
 
 /// Whether `text` fits a pattern in which `*` stands for anything, `/` included.
 pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+    // Most differ where they begin.
+    let begins = pattern.bytes().take_while(|byte| *byte != b'*');
+    if begins.zip(text.bytes()).any(|(asked, has)| asked != has) {
+        return false;
+    }
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let mut parts = parts.peekable();

@@ -106,6 +106,9 @@ fn common(texts: impl Iterator<Item = Option<String>>, most: usize) -> Option<Ve
 
 /// A target without the number the kernel gave it this time, where it has no name but that.
 fn lasting(target: &str) -> String {
+    if !target.ends_with(']') {
+        return target.to_owned();
+    }
     let Some((name, rest)) = target.split_once(":[") else { return target.to_owned() };
     let number = rest.strip_suffix(']').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     match name {

@@ -45,7 +45,7 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     }
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
-        followed.by.contains(&second.observed.syscall)
+        followed.by().contains(&second.observed.syscall)
             && second.observed.call.errno().is_none()
             && second.observed.holds(sequel.then_when)
             && tied(sequel.tie, first, second)
@@ -83,7 +83,7 @@ fn came_before(followed: &Followed, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(fd) = steps.get(at).map(|first| first.observed.descriptor(0)) else { return false };
     let before = steps.get(..at).unwrap_or_default().iter().rev();
     let mut same = before.take_while(|s| !makes(s, fd)).filter(|s| s.observed.descriptor(0) == fd);
-    same.any(|s| followed.by.contains(&s.observed.syscall) && s.observed.call.errno().is_none())
+    same.any(|s| followed.by().contains(&s.observed.syscall) && s.observed.call.errno().is_none())
 }
 
 fn makes(step: &Step<'_>, fd: i32) -> bool {

@@ -173,10 +173,7 @@ struct Links {
 
 impl Links {
     fn of(call: &str) -> Self {
-        let followed = |sequel: &'static Sequel| Followed {
-            sequel,
-            by: sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect(),
-        };
+        let followed = |sequel: &'static Sequel| Followed { sequel, by: OnceCell::new() };
         Self {
             moves: PAIRS.iter().any(|pair| pair.moves == Some(call)),
             ends: PAIRS.iter().any(|pair| pair.ends == call),
@@ -190,8 +187,14 @@ impl Links {
 pub(crate) struct Followed {
     /// The line.
     pub sequel: &'static Sequel,
-    /// The calls that may follow, by number.
-    pub by: Vec<Sysno>,
+    by: OnceCell<Vec<Sysno>>,
+}
+
+impl Followed {
+    /// The calls that may follow, by number: looked up when first asked for, as most programs never ask.
+    pub(crate) fn by(&self) -> &[Sysno] {
+        self.by.get_or_init(|| self.sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect())
+    }
 }
 
 /// The tables by system call number, of each call when it is first asked for: a program makes a few dozen of all that
