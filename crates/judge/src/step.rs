@@ -94,7 +94,7 @@ pub(crate) struct Step<'a> {
     /// Whether it wakes waiters.
     pub wakes: bool,
     /// What it changes on the way, if it succeeded.
-    pub effects: Effects,
+    pub effects: Effects<'a>,
     /// What the tables say of the call.
     pub lines: &'a Lines,
     /// The path or the file it is about.

@@ -101,6 +101,11 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
+    /// None yet, of the windows of a recording that hold so many calls.
+    pub(super) fn with_room(calls: usize) -> Self {
+        Self { places: Vec::with_capacity(calls), ..Self::default() }
+    }
+
     /// Goes on to a window of so many calls.
     pub(super) fn begin(&mut self, calls: usize) {
         self.window = self.places.len();

@@ -87,7 +87,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(reopen::Reopen::new(recording, semantics)),
         Box::new(edge::Edge),
     ];
-    let mut claims = Claims::default();
+    let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();
     for window in &recording.windows {
         let shown = replay.window(window, &mut steps);

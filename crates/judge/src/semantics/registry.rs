@@ -253,10 +253,8 @@ impl Lines {
     }
 
     /// What the call changes on the way.
-    pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects {
-        let mut effects = Effects::default();
-        self.effects.iter().filter(|line| call.holds(line.when)).for_each(|line| effects.add(line.effect));
-        effects
+    pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects<'_> {
+        Effects::of(&self.effects, |line| call.holds(line.when))
     }
 
     /// The cheaper way to what the call does, where there is one.
