@@ -2,10 +2,8 @@
 //! rather than looked for.
 
 use crate::hash::Spellings;
-use crate::semantics::ObservedCall;
 use std::borrow::Cow;
-use systoll_model::constants::AT_FDCWD;
-use systoll_model::{Moment, WindowCall};
+use systoll_model::WindowCall;
 
 /// A text's number: equal texts have equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,10 +54,13 @@ pub(crate) struct Paths<'a> {
 
 /// A path argument of a call.
 #[derive(Clone, Copy)]
-struct Argument<'a> {
-    call: &'a WindowCall,
-    at: Option<u8>,
-    path: u8,
+pub(crate) struct Argument<'a> {
+    /// The call.
+    pub call: &'a WindowCall,
+    /// The argument that holds the descriptor of the folder it begins in.
+    pub at: Option<u8>,
+    /// The argument that points to it.
+    pub path: u8,
 }
 
 impl Argument<'_> {
@@ -69,26 +70,19 @@ impl Argument<'_> {
 }
 
 impl<'a> Paths<'a> {
-    /// The absolute path an argument leads to; a relative one from the working directory stays as it is.
-    pub(crate) fn of_call(&mut self, call: &ObservedCall<'a>, at: Option<u8>, path: u8) -> Option<PathId> {
-        let argument = Argument { call: call.call, at, path };
+    /// The number of the path that an argument holds, as it was looked up last or as `look_up` says.
+    pub(crate) fn of_argument(
+        &mut self,
+        argument: Argument<'a>,
+        look_up: impl FnOnce(&mut Self) -> Option<PathId>,
+    ) -> Option<PathId> {
         match self.last.filter(|(last, _)| last.is(&argument)) {
             Some((_, known)) => known,
             None => {
-                let found = self.look_up(call, at, path);
+                let found = look_up(self);
                 self.last = Some((argument, found));
                 found
             }
-        }
-    }
-
-    fn look_up(&mut self, call: &ObservedCall<'a>, at: Option<u8>, path: u8) -> Option<PathId> {
-        let bytes = call.data(path, Moment::Entry)?;
-        match at {
-            Some(at) if !bytes.starts_with(b"/") && call.descriptor(at) != AT_FDCWD => {
-                self.number(call.path(Some(at), path)?)
-            }
-            _ => self.of_bytes(bytes),
         }
     }
 
@@ -102,7 +96,7 @@ impl<'a> Paths<'a> {
     }
 
     /// The number of the text that bytes are shown as.
-    fn of_bytes(&mut self, bytes: &'a [u8]) -> Option<PathId> {
+    pub(crate) fn of_bytes(&mut self, bytes: &'a [u8]) -> Option<PathId> {
         let number = self.numbers.number(bytes)?;
         if self.known.len() == number as usize {
             let text = String::from_utf8_lossy(bytes);

@@ -143,7 +143,7 @@ impl<'a> Replay<'a> {
         if let Some(meaning) = &step.meaning {
             self.learn(meaning, &observed, failed);
         }
-        step.signs = Signs::of(&step);
+        step.signs = step.shows();
         step
     }
 
@@ -151,7 +151,7 @@ impl<'a> Replay<'a> {
     fn object(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<PathId> {
         let name = |observed: &ObservedCall<'a>| observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
         line.key.iter().find_map(|source| match *source {
-            Source::Path { at, path } => Some(self.paths.of_call(observed, at, path)),
+            Source::Path { at, path } => Some(observed.path_id(&mut self.paths, at, path)),
             Source::Fd(0) => Some(name(observed).and_then(|file| self.paths.number(file.into()))),
             _ => None,
         })?
@@ -159,7 +159,7 @@ impl<'a> Replay<'a> {
 
     /// What an opening opened, and whether it was opened before and is still the same.
     fn open(&mut self, observed: &ObservedCall<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
-        let path = self.paths.of_call(observed, at, path)?;
+        let path = observed.path_id(&mut self.paths, at, path)?;
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| observed.arg(f) as u32);
         let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
@@ -377,7 +377,7 @@ impl<'a> Replay<'a> {
                 self.generations.void_descriptors(process);
                 self.positions.retain(|(p, _), _| *p != process);
             }
-            Effect::Path { at, path } => match self.paths.of_call(observed, at, path) {
+            Effect::Path { at, path } => match observed.path_id(&mut self.paths, at, path) {
                 Some(path) => {
                     // Moved or removed: what is opened there next is another file.
                     if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {

@@ -1,9 +1,5 @@
 //! By what windows show, whether a detector has anything to look for there: most look for what few windows hold.
 
-use crate::semantics::{ATTEMPT, Act, FILE_STATUS, Lines, NAME, PATH, STATUS_FLAGS};
-use crate::step::{Meaning, Opened, Step};
-use systoll_model::Errno;
-
 /// What a step, or one of a window's, shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Signs(u32);
@@ -91,54 +87,5 @@ impl Signs {
     /// Whether one of those is among them.
     pub(crate) const fn any(self, of: Self) -> bool {
         self.0 & of.0 != 0
-    }
-
-    /// What all calls show of which the tables say the same.
-    pub(crate) fn of_lines(lines: &Lines) -> Self {
-        Self::CALL
-            .with(Self::SLOW, !lines.sequels().is_empty())
-            .with(Self::LOCKS, lines.may_lock())
-            .with(Self::ARMS, lines.arm().is_some())
-            .with(Self::SHOWS, lines.may_show())
-            .with(Self::GIVES_BACK, lines.may_give_back())
-            .with(Self::ATTRIBUTE, lines.attribute().is_some())
-            .with(Self::ENTERS, lines.enters())
-            .with(Self::IN_VAIN, lines.may_be_in_vain())
-            .with(Self::WAKES, lines.may_wake())
-    }
-
-    /// What one step shows.
-    pub(crate) fn of(step: &Step<'_>) -> Self {
-        step.lines
-            .signs
-            .with(Self::MOVES, step.moved.is_some())
-            .with(Self::MOVES_AT, step.moved.is_some_and(|moved| moved.line.at.is_some()))
-            .with(Self::NOTHING, step.nothing)
-            .with(Self::MAKES, step.makes.is_some())
-            .with(Self::ENDS, step.ends)
-            .with(Self::SLOW, step.cheaper.is_some())
-            .and(step.opened.as_ref().map_or(Self::NONE, Self::of_opened))
-            .and(step.meaning.as_ref().map_or(Self::NONE, |meaning| Self::of_meaning(meaning, step)))
-    }
-
-    fn of_opened(opened: &Opened<'_>) -> Self {
-        Self::OPENS
-            .with(Self::OPENS_AGAIN, opened.again && !opened.writes)
-            .with(Self::OPENS_ANEW, opened.anew && opened.writes)
-    }
-
-    fn of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Self {
-        let about = meaning.line.about;
-        let of_act = match meaning.line.act {
-            Act::Set { .. } => Self::SETS,
-            Act::Ask(_) | Act::Try => Self::NONE.with(Self::KNOWN, meaning.known_already()),
-        };
-        let path = about.is(&PATH) || about.is(&NAME) || about.is(&ATTEMPT);
-        of_act
-            .with(Self::STATUS_FLAGS, about.is(&STATUS_FLAGS))
-            .with(Self::FILE_STATUS, about.is(&FILE_STATUS))
-            .with(Self::FROM_BEFORE, meaning.from_before)
-            .with(Self::PATH, path)
-            .with(Self::MISSING, path && step.observed.call.errno() == Some(Errno::ENOENT))
     }
 }

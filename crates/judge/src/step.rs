@@ -2,11 +2,12 @@
 
 use crate::paths::{Parts, PathId};
 use crate::semantics::{
-    Act, Cheaper, Effect, Effects, Key, Lines, Look, ObservedCall, PATH, Pair, Source, StateLine, Transfer, Value,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, Pair,
+    STATUS_FLAGS, Source, StateLine, Transfer, Value,
 };
 use crate::signs::Signs;
 use std::borrow::Cow;
-use systoll_model::Moment;
+use systoll_model::{Errno, Moment};
 
 /// What a call asked or set.
 pub(crate) struct Meaning<'a> {
@@ -113,6 +114,20 @@ const DIRECTORY: u32 = 0o040_000;
 const STAT_MODE: usize = 24;
 
 impl Step<'_> {
+    /// What it shows.
+    pub(crate) fn shows(&self) -> Signs {
+        self.lines
+            .signs
+            .with(Signs::MOVES, self.moved.is_some())
+            .with(Signs::MOVES_AT, self.moved.is_some_and(|moved| moved.line.at.is_some()))
+            .with(Signs::NOTHING, self.nothing)
+            .with(Signs::MAKES, self.makes.is_some())
+            .with(Signs::ENDS, self.ends)
+            .with(Signs::SLOW, self.cheaper.is_some())
+            .and(self.opened.as_ref().map_or(Signs::NONE, signs_of_opening))
+            .and(self.meaning.as_ref().map_or(Signs::NONE, |meaning| signs_of_meaning(meaning, self)))
+    }
+
     /// Whether the descriptor may be of another file after it, or of none.
     pub(crate) fn lets_go(&self, fd: i32) -> bool {
         self.effects.iter().any(|effect| match effect {
@@ -146,4 +161,27 @@ impl Step<'_> {
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 2)?.first_chunk().map(|b| u16::from_le_bytes(*b).into())
+}
+
+/// What an opening shows.
+fn signs_of_opening(opened: &Opened<'_>) -> Signs {
+    Signs::OPENS
+        .with(Signs::OPENS_AGAIN, opened.again && !opened.writes)
+        .with(Signs::OPENS_ANEW, opened.anew && opened.writes)
+}
+
+/// What a question or a set shows.
+fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
+    let about = meaning.line.about;
+    let of_act = match meaning.line.act {
+        Act::Set { .. } => Signs::SETS,
+        Act::Ask(_) | Act::Try => Signs::NONE.with(Signs::KNOWN, meaning.known_already()),
+    };
+    let path = about.is(&PATH) || about.is(&NAME) || about.is(&ATTEMPT);
+    of_act
+        .with(Signs::STATUS_FLAGS, about.is(&STATUS_FLAGS))
+        .with(Signs::FILE_STATUS, about.is(&FILE_STATUS))
+        .with(Signs::FROM_BEFORE, meaning.from_before)
+        .with(Signs::PATH, path)
+        .with(Signs::MISSING, path && step.observed.call.errno() == Some(Errno::ENOENT))
 }

@@ -4,7 +4,7 @@ use super::state::{Scope, State, StateId};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
-use crate::paths::{PathId, Paths};
+use crate::paths::{Argument, PathId, Paths};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -96,6 +96,21 @@ impl<'a> ObservedCall<'a> {
             }
             _ => Some(text),
         }
+    }
+}
+
+impl<'a> ObservedCall<'a> {
+    /// The number of the path an argument leads to, as [`ObservedCall::path`] tells it.
+    pub(crate) fn path_id(&self, paths: &mut Paths<'a>, at: Option<u8>, path: u8) -> Option<PathId> {
+        paths.of_argument(Argument { call: self.call, at, path }, |paths| {
+            let bytes = self.data(path, Moment::Entry)?;
+            match at {
+                Some(at) if !bytes.starts_with(b"/") && self.descriptor(at) != AT_FDCWD => {
+                    paths.number(self.path(Some(at), path)?)
+                }
+                _ => paths.of_bytes(bytes),
+            }
+        })
     }
 }
 
@@ -324,7 +339,7 @@ impl Generations {
                 Some(generation.max(table).max(file))
             }
             Source::Path { at, path } => {
-                let path = paths.of_call(call, at, path)?;
+                let path = call.path_id(paths, at, path)?;
                 let mut newest = self.path(path);
                 let part = [path.to_bytes(), newest.to_le_bytes()];
                 if paths.is_absolute(path) {

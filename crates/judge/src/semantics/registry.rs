@@ -241,8 +241,22 @@ impl Lines {
         };
         lines.take(signature.name);
         lines.may_open = lines.does(|effect| matches!(effect, Effect::OpensPath { .. }));
-        lines.signs = Signs::of_lines(&lines);
+        lines.signs = lines.to_signs();
         lines
+    }
+
+    /// What every such call shows.
+    fn to_signs(&self) -> Signs {
+        Signs::CALL
+            .with(Signs::SLOW, !self.sequels().is_empty())
+            .with(Signs::LOCKS, self.may_lock())
+            .with(Signs::ARMS, self.arm().is_some())
+            .with(Signs::SHOWS, self.may_show())
+            .with(Signs::GIVES_BACK, self.may_give_back())
+            .with(Signs::ATTRIBUTE, self.attribute().is_some())
+            .with(Signs::ENTERS, self.enters())
+            .with(Signs::IN_VAIN, self.may_be_in_vain())
+            .with(Signs::WAKES, self.may_wake())
     }
 
     /// What the call asks, sets or tries: the first line that applies. What failed set nothing, and is a try where
