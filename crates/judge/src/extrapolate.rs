@@ -15,7 +15,14 @@ const SEVERAL: u64 = 3;
 /// How far counts may be apart.
 const ABOUT: f64 = 2.0;
 
-type Key<'a> = (&'a str, Sysno, StackId);
+/// A program, by the first process that ran it, and what is alike.
+type Key = (u32, Sysno, StackId);
+
+/// Each process's program.
+fn programs(recording: &Recording) -> Vec<u32> {
+    let mut first: Map<&str, u32> = Map::default();
+    (0..).zip(&recording.processes).map(|(at, process)| *first.entry(process.name()).or_insert(at)).collect()
+}
 
 /// What was seen of rows alike.
 #[derive(Default)]
@@ -30,15 +37,16 @@ struct Pooled {
 
 /// Gives rows that were not looked at what was found of those that are alike.
 pub(crate) fn extrapolate(recording: &Recording, views: &mut [RowView<'_>]) {
-    let key = |at: usize| -> Option<Key<'_>> {
-        let row = recording.rows.get(at)?;
-        Some((recording.process(row.process).name(), row.syscall, row.context))
-    };
     let unseen = |view: &RowView<'_>| view.seen() == 0;
     if recording.processes.len() < 2 || !views.iter().any(unseen) {
         return;
     }
-    let mut wanted: Map<Key<'_>, Pooled> = Map::default();
+    let programs = programs(recording);
+    let key = |at: usize| -> Option<Key> {
+        let row = recording.rows.get(at)?;
+        Some((*programs.get(row.process.0 as usize)?, row.syscall, row.context))
+    };
+    let mut wanted: Map<Key, Pooled> = Map::default();
     for (at, _) in views.iter().enumerate().filter(|(_, v)| !v.claimed.is_empty()) {
         if let Some(key) = key(at) {
             wanted.entry(key).or_default().lead.get_or_insert(RowId(at as u32));

@@ -9,6 +9,7 @@ use crate::hash::Map;
 use crate::options::Options;
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -239,16 +240,18 @@ fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<&'a Caus
     most_telling(&possible(catalogue, call, &[call.kind]), call)
 }
 
-/// The patterns that could hold for calls of a row with claims of these kinds, with their causes, ordered by id.
+/// The patterns that could hold for calls of a row with claims of these kinds, with their causes: those that ask for
+/// most first, of equals ordered by id.
 fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>, kinds: &[Kind]) -> Vec<Known<'a>> {
     let of = |c: &'a Cause| c.matches.iter().filter(|m| m.could_match(row)).map(move |m| (m, c));
-    catalogue.that_may(row, kinds).flat_map(of).collect()
+    let mut known: Vec<Known<'a>> = catalogue.that_may(row, kinds).flat_map(of).collect();
+    known.sort_by_cached_key(|(pattern, _)| Reverse(pattern.weight()));
+    known
 }
 
 /// The cause whose pattern holds and asks for most; of equals the first by its id.
 fn most_telling<'a>(possible: &[Known<'a>], call: &Symptoms<'_>) -> Option<&'a Cause> {
-    let known = possible.iter().filter(|(pattern, _)| pattern.matches(call)).map(|(p, c)| (p.weight(), *c));
-    known.reduce(|best, other| if other.0 > best.0 { other } else { best }).map(|(_, cause)| cause)
+    possible.iter().find(|(pattern, _)| pattern.matches(call)).map(|(_, cause)| *cause)
 }
 
 /// The object of nine claims in ten.

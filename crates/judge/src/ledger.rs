@@ -2,7 +2,7 @@
 
 use crate::detect::Claim;
 use crate::hash::Set;
-use systoll_model::{Before, Between, Ledger, Recording, RowId, Sysno, WindowCall};
+use systoll_model::{Before, Between, Ledger, Recording, RowId, WindowCall};
 
 /// Calls that the ledger knows from before and windows show, of which detectors have had their say, at least: what
 /// they say of these holds for those that no window shows.
@@ -67,8 +67,9 @@ impl LedgerView<'_> {
 /// The ledgers of a recording by their rows, but for those that may have taken several objects for one: relative
 /// paths of a process whose working directory changes.
 pub(crate) fn of_rows(recording: &Recording) -> impl Iterator<Item = (RowId, &Ledger)> {
-    let changes = ["chdir", "fchdir"].map(Sysno::from_name);
-    let wander = recording.rows.iter().filter(|row| changes.contains(&Some(row.syscall)));
+    // Few recordings have any, and those that have none need not be looked through.
+    let rows = if recording.ledgers.is_empty() { &[] } else { recording.rows.as_slice() };
+    let wander = rows.iter().filter(|row| matches!(row.syscall.name(), Some("chdir" | "fchdir")));
     let wander: Set<u32> = wander.map(|row| row.process.0).collect();
     let sound = move |l: &&Ledger| {
         let row = recording.rows.get(l.row.0 as usize);

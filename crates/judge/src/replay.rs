@@ -3,159 +3,27 @@
 //! Answers are kept from window to window where that is sound; see [`crate::semantics::Across`].
 
 use crate::hash::{Map, Set};
+use crate::paths::{PathId, Paths};
 use crate::semantics::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Cheaper, Effect, Effects, FILE_STATUS,
-    FOLDER, Generations, How, IDENTITY, Key, Known, Lines, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
-    PROTECTION, Pair, SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value,
-    answer, value,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
+    Generations, How, IDENTITY, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION, PROTECTION,
+    SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer, value,
 };
-use std::borrow::Cow;
+use crate::signs::Signs;
+pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Before, Moment, Recording, Sysno};
+use systoll_model::{Before, Recording, Row};
 
 /// Keys kept of what descriptors share: a trace is one long window, and each is looked at.
 const MOST_SHARED: usize = 64;
-
-/// What a call asked or set.
-pub(crate) struct Meaning<'a> {
-    /// The line of the table.
-    pub line: &'static StateLine,
-    /// What it is about.
-    pub key: Key,
-    /// What the key's generations were.
-    version: u32,
-    /// Whether it is about something that was there before the window's first call and that only calls
-    /// of its key changed since: what these were before, no answer kept from window to window tells.
-    pub from_before: bool,
-    /// What was known before the call.
-    pub known: Option<Value<'a>>,
-    /// The answer, or what is so after the set. `None` where it can't be told.
-    pub now: Option<Value<'a>>,
-    /// The operand, where the call combines it with what was there.
-    pub operand: Option<Value<'a>>,
-    /// Whether the call changes nothing, whatever was there.
-    pub changes_nothing: bool,
-}
-
-impl Meaning<'_> {
-    /// Whether the call told or set what was known already.
-    pub(crate) fn known_already(&self) -> bool {
-        self.now.is_some() && self.now == self.known
-    }
-}
-
-/// A path that a call opened.
-pub(crate) struct Opened<'a> {
-    /// The path.
-    pub path: Cow<'a, str>,
-    /// Whether it is open for writing.
-    pub writes: bool,
-    /// Whether it was made or emptied: it is not the file it was.
-    pub anew: bool,
-    /// Whether the same file was opened in the same way before.
-    pub again: bool,
-}
-
-/// Bytes that a call moved, or tried to.
-#[derive(Clone, Copy)]
-pub(crate) struct Moved {
-    /// The line of the table.
-    pub line: &'static Transfer,
-    /// The descriptor.
-    pub fd: Option<i32>,
-    /// Bytes wanted, where an argument tells.
-    pub asked: Option<u64>,
-    /// Bytes moved; `None` if it failed.
-    pub got: Option<u64>,
-}
-
-/// One call with all that is known of it.
-pub(crate) struct Step<'a> {
-    /// The call.
-    pub observed: ObservedCall<'a>,
-    /// Its place in the window.
-    pub index: usize,
-    /// What it asked or set.
-    pub meaning: Option<Meaning<'a>>,
-    /// A cheaper way to the same end.
-    pub cheaper: Option<&'static Cheaper>,
-    /// What it makes that may be unmade.
-    pub makes: Option<&'static Pair>,
-    /// Whether it moves what was made to another place.
-    pub moves: bool,
-    /// Whether it unmakes something.
-    pub ends: bool,
-    /// Whether it made a child.
-    pub forks: bool,
-    /// The path it opened.
-    pub opened: Option<Opened<'a>>,
-    /// What it moved, or tried to move.
-    pub moved: Option<Moved>,
-    /// The look without waiting that it is.
-    pub look: Option<&'static Look>,
-    /// Whether that look found nothing.
-    pub nothing: bool,
-    /// Whether it waited for something, or could have.
-    pub pauses: bool,
-    /// Whether it maps a file's code.
-    pub loads: bool,
-    /// Whether it wakes waiters.
-    pub wakes: bool,
-    /// What it changes on the way, if it succeeded.
-    pub effects: Effects,
-    /// What the tables say of the call.
-    pub lines: &'a Lines,
-    /// The path or the file it is about.
-    pub object: Option<Cow<'a, str>>,
-}
-
-/// S_IFMT and S_IFDIR, and where `struct stat` and `struct statx` have the file's mode.
-const FORMAT: u32 = 0o170_000;
-const DIRECTORY: u32 = 0o040_000;
-const STAT_MODE: usize = 24;
-
-impl Step<'_> {
-    /// Whether the descriptor may be of another file after it, or of none.
-    pub(crate) fn lets_go(&self, fd: i32) -> bool {
-        self.effects.iter().any(|effect| match effect {
-            Effect::Closes(arg) | Effect::Redirects(arg) => self.observed.descriptor(arg) == fd,
-            Effect::Descriptors => true,
-            _ => false,
-        })
-    }
-
-    /// Whether it sets where the descriptor stands in its file.
-    pub(crate) fn seeks(&self, fd: i32) -> bool {
-        self.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if self.observed.descriptor(arg) == fd))
-    }
-
-    /// Whether it made the descriptor.
-    pub(crate) fn makes_descriptor(&self, fd: i32) -> bool {
-        let makes = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
-        self.effects.iter().any(makes) && self.observed.call.result == Some(fd.into())
-    }
-
-    /// Whether it asked for the status of what turned out to be a directory, by its path.
-    pub(crate) fn asks_directory(&self) -> bool {
-        let Some(meaning) = self.meaning.as_ref().filter(|m| m.line.about.name == PATH.name) else { return false };
-        let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return false };
-        let Some(status) = self.observed.data(arg, Moment::Exit) else { return false };
-        // statx keeps a 16-bit mode at 28, stat a 32-bit one at 24.
-        let mode = if from == 64 { half(status, 28) } else { half(status, STAT_MODE) };
-        mode.is_some_and(|m| m & FORMAT == DIRECTORY)
-    }
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 2)?.first_chunk().map(|b| u16::from_le_bytes(*b).into())
-}
 
 /// The state of all processes, as far as windows show it.
 pub(crate) struct Replay<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
-    made: Set<(u32, Sysno)>,
+    /// Calls that end what answers hold, which a process made.
+    made: Set<(u32, &'static str)>,
     generations: Generations,
     known: Known<'a>,
     positions: Map<(u32, i32), u64>,
@@ -164,8 +32,11 @@ pub(crate) struct Replay<'a> {
     names: Map<(u32, i32), Option<&'a str>>,
     /// Keys of states that descriptors share, which the window has met, with the file's name.
     shared: Vec<(u32, StateId, Key, Option<&'a str>)>,
-    /// Generations of what was opened, by process and whether it was for writing, by path.
-    opened: Map<(u32, bool), Map<Cow<'a, str>, u32>>,
+    paths: Paths<'a>,
+    /// Whether any detector asks what objects are made of.
+    takes_apart: bool,
+    /// Generations of what was opened, by process, whether it was for writing, and path.
+    opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
     /// Whether a process's answers about a state hold from window to window, once looked up.
@@ -176,29 +47,35 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Nothing known yet.
-    pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics) -> Self {
-        let wander: Vec<Sysno> = ["chdir", "fchdir"].into_iter().filter_map(Sysno::from_name).collect();
+    /// Nothing known yet. Steps have their [`Step::parts`] where `takes_apart`.
+    pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics, takes_apart: bool) -> Self {
+        let ends = |row: &&Row| semantics.of(row.syscall).ends_answers;
+        let made = || recording.rows.iter().filter(ends).filter_map(|row| Some((row.process.0, row.syscall.name()?)));
         Self {
             recording,
             semantics,
-            made: recording.rows.iter().map(|r| (r.process.0, r.syscall)).collect(),
+            made: made().collect(),
             generations: Generations::default(),
             known: Known::default(),
             positions: Map::default(),
             ranges: Map::default(),
             names: Map::default(),
             shared: Vec::new(),
+            paths: Paths::default(),
+            takes_apart,
             opened: Map::default(),
-            wanders: recording.rows.iter().filter(|r| wander.contains(&r.syscall)).map(|r| r.process.0).collect(),
+            wanders: made()
+                .filter(|(_, call)| ["chdir", "fchdir"].contains(call))
+                .map(|(process, _)| process)
+                .collect(),
             kept: RefCell::default(),
             window: 0,
             began: 0,
         }
     }
 
-    /// Puts the steps of the next window into `steps`, in place of others.
-    pub(crate) fn window(&mut self, window: &'a systoll_model::Window, steps: &mut Vec<Step<'a>>) {
+    /// Puts the steps of the next window into `steps`, in place of others, and tells what they show.
+    pub(crate) fn window(&mut self, window: &'a systoll_model::Window, steps: &mut Vec<Step<'a>>) -> Signs {
         self.window += 1;
         self.positions.clear();
         self.ranges.clear();
@@ -214,6 +91,7 @@ impl<'a> Replay<'a> {
             let row = self.recording.row(call.row);
             self.step(index, ObservedCall { window, call, syscall: row.syscall })
         }));
+        steps.iter().fold(Signs::NONE, |all, step| all.and(step.signs))
     }
 
     fn step(&mut self, index: usize, observed: ObservedCall<'a>) -> Step<'a> {
@@ -226,6 +104,7 @@ impl<'a> Replay<'a> {
             self.names.insert((observed.window.process.0, observed.descriptor(fd)), observed.call.fd.as_deref());
         }
         let line = lines.state(&observed);
+        let object = line.and_then(|line| self.object(line, &observed));
         let meaning = line.and_then(|line| self.meaning(line, &observed));
         let effects = if failed { Effects::default() } else { lines.effects(&observed) };
         let look = lines.look(&observed);
@@ -238,7 +117,9 @@ impl<'a> Replay<'a> {
             ends: lines.ends() && !failed,
             forks: false,
             opened: None,
-            object: object(line, &observed),
+            object: object.map(|object| self.paths.text(object)),
+            object_id: object,
+            parts: object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object)),
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none(),
             loads: lines.loads(&observed) && !failed,
@@ -249,6 +130,7 @@ impl<'a> Replay<'a> {
             lines,
             meaning,
             observed,
+            signs: Signs::NONE,
         };
         for effect in step.effects.iter() {
             match effect {
@@ -261,23 +143,35 @@ impl<'a> Replay<'a> {
         if let Some(meaning) = &step.meaning {
             self.learn(meaning, &observed, failed);
         }
+        step.signs = step.shows();
         step
+    }
+
+    /// The path, or the file behind the descriptor, that a call is about.
+    fn object(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<PathId> {
+        let name = |observed: &ObservedCall<'a>| observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
+        line.key.iter().find_map(|source| match *source {
+            Source::Path { at, path } => Some(observed.path_id(&mut self.paths, at, path)),
+            Source::Fd(0) => Some(name(observed).and_then(|file| self.paths.number(file.into()))),
+            _ => None,
+        })?
     }
 
     /// What an opening opened, and whether it was opened before and is still the same.
     fn open(&mut self, observed: &ObservedCall<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
-        let path = observed.path(at, path)?;
+        let path = observed.path_id(&mut self.paths, at, path)?;
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| observed.arg(f) as u32);
         let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
         // Our own writes to a file that is open for writing are what it is opened for.
-        let generation = if writes { 0 } else { self.generations.path(&path) };
+        let generation = if writes { 0 } else { self.generations.path(path) };
         let wanders = self.wanders.contains(&observed.window.process.0);
-        let opened = self.opened.entry((observed.window.process.0, writes)).or_default();
-        let told =
-            observed.call.before == Before::Same && generation <= self.began && (path.starts_with('/') || !wanders);
-        let again = opened.insert(path.clone(), generation) == Some(generation) || told && !writes;
-        Some(Opened { path, writes, anew, again })
+        let told = observed.call.before == Before::Same
+            && generation <= self.began
+            && (self.paths.is_absolute(path) || !wanders);
+        let before = self.opened.insert((observed.window.process.0, writes, path), generation);
+        let again = before == Some(generation) || told && !writes;
+        Some(Opened { path: self.paths.text(path), writes, anew, again })
     }
 
     /// A signal was handled, or its handler returned.
@@ -293,7 +187,7 @@ impl<'a> Replay<'a> {
             Across::Keep => true,
             Across::Drop => false,
             Across::Unless(calls) => {
-                let made = |c: &&str| Sysno::from_name(c).is_some_and(|sysno| self.made.contains(&(process, sysno)));
+                let made = |call: &&'static str| self.made.contains(&(process, *call));
                 *self.kept.borrow_mut().entry((process, state.id())).or_insert_with(|| !calls.iter().any(made))
             }
         };
@@ -303,11 +197,11 @@ impl<'a> Replay<'a> {
     fn meaning(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<Meaning<'a>> {
         let process = observed.window.process.0;
         let gap = self.gap(line.about, process);
-        let (key, newest) = self.known.key(&self.generations, line, observed, gap)?;
+        let (key, newest) = self.known.key(&self.generations, &mut self.paths, line, observed, gap)?;
         let from_before = gap.is_some() && newest <= self.began;
         let version = self.generations.version;
         let mut known = self.known.get(key).cloned();
-        if line.about.name == POSITION.name {
+        if line.about.is(&POSITION) {
             known = self.positions.get(&(process, observed.descriptor(0))).map(|p| Value::word(*p));
         }
         let Act::Set { value: source, old, how, never } = line.act else {
@@ -347,11 +241,11 @@ impl<'a> Replay<'a> {
     /// another window. The caller sees to what the window itself shows to have changed.
     fn asked_before(&self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
         let process = observed.window.process.0;
-        let about = [PATH.name, NAME.name, ATTEMPT.name].contains(&line.about.name);
+        let about = line.about.is(&PATH) || line.about.is(&NAME) || line.about.is(&ATTEMPT);
         let known = match observed.call.before {
             Before::Unknown => false,
             Before::Same => true,
-            Before::OtherWay => line.about.name == PATH.name,
+            Before::OtherWay => line.about.is(&PATH),
         };
         about && known && self.gap(line.about, process).is_none() && !self.is_relative(line.key, observed)
     }
@@ -370,7 +264,7 @@ impl<'a> Replay<'a> {
     fn learn(&mut self, meaning: &Meaning<'a>, observed: &ObservedCall<'a>, failed: bool) {
         let process = observed.window.process.0;
         let line = meaning.line;
-        if line.about.name == POSITION.name {
+        if line.about.is(&POSITION) {
             if let Some(at) = observed.call.result.and_then(|r| u64::try_from(r).ok()) {
                 if !meaning.known_already() {
                     self.moved_beside(process, observed.descriptor(0));
@@ -385,7 +279,9 @@ impl<'a> Replay<'a> {
         let mut key = meaning.key;
         if meaning.version != self.generations.version {
             let gap = self.gap(line.about, process);
-            let Some((renewed, _)) = self.known.key(&self.generations, line, observed, gap) else { return };
+            let Some((renewed, _)) = self.known.key(&self.generations, &mut self.paths, line, observed, gap) else {
+                return;
+            };
             key = renewed;
         }
         self.doubt_shared(meaning, key, observed);
@@ -481,14 +377,15 @@ impl<'a> Replay<'a> {
                 self.generations.void_descriptors(process);
                 self.positions.retain(|(p, _), _| *p != process);
             }
-            Effect::Path { at, path } => match observed.path(at, path) {
+            Effect::Path { at, path } => match observed.path_id(&mut self.paths, at, path) {
                 Some(path) => {
                     // Moved or removed: what is opened there next is another file.
                     if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
-                        self.opened.get_mut(&(process, true)).and_then(|o| o.remove(&path));
+                        self.opened.remove(&(process, true, path));
                     }
-                    self.generations.void_path(&path);
-                    self.doubt_size(process, Some(&path).filter(|p| p.starts_with('/')).map(|p| &**p));
+                    self.generations.void_path(path, self.paths.folder(path));
+                    let text = self.paths.text(path);
+                    self.doubt_size(process, Some(&*text).filter(|path| path.starts_with('/')));
                 }
                 None => {
                     self.doubt_size(process, None);
@@ -537,7 +434,7 @@ impl<'a> Replay<'a> {
         self.positions.remove(&(process, fd));
     }
 
-    fn written(&mut self, process: u32, observed: &ObservedCall<'_>, arg: u8) {
+    fn written(&mut self, process: u32, observed: &ObservedCall<'a>, arg: u8) {
         let fd = observed.descriptor(arg);
         self.generations.void_file(process, fd, &FILE_STATUS);
         self.generations.void_file(process, fd, &SIZE);
@@ -545,7 +442,9 @@ impl<'a> Replay<'a> {
         // Another descriptor may lead to the same file, so a write anywhere leaves all unsynced.
         self.generations.void_state(process, None, &SYNCED);
         if let Some(path) = observed.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
-            self.generations.void_path(path);
+            if let Some(path) = self.paths.number(path.into()) {
+                self.generations.void_path(path, self.paths.folder(path));
+            }
             // A thread's name, its slack, a group's processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
                 self.generations.void_state(process, None, &ATTRIBUTES);
@@ -575,16 +474,4 @@ fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {
         Nothing::Zero => observed.call.result == Some(0),
         Nothing::Error(errno) => observed.call.errno() == Some(errno),
     }
-}
-
-/// The path, or the file behind the descriptor, that a call is about.
-fn object<'a>(line: Option<&'static StateLine>, observed: &ObservedCall<'a>) -> Option<Cow<'a, str>> {
-    for source in line?.key {
-        match *source {
-            Source::Path { at, path } => return observed.path(at, path),
-            Source::Fd(0) => return observed.call.fd.as_deref().filter(|f| f.starts_with('/')).map(Cow::Borrowed),
-            _ => {}
-        }
-    }
-    None
 }

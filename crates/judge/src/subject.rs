@@ -3,6 +3,7 @@
 use crate::finding::ObjectShare;
 use crate::group::common_object;
 use crate::survey::RowView;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
@@ -21,7 +22,7 @@ const NAMED: usize = 3;
 pub(crate) fn subject(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Option<String> {
     let calls = asked_calls(rows, recording, views);
     let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
-    let objects: Vec<Option<String>> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
+    let objects = LazyCell::new(|| calls.iter().map(|(syscall, call)| call.object(*syscall)).collect::<Vec<_>>());
     // What its claims say it is about comes first: a search has many paths and one name.
     let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
     let claimed = common_object(&views).map(|object| vec![object.to_string()]);
@@ -105,6 +106,9 @@ fn common(texts: impl Iterator<Item = Option<String>>, most: usize) -> Option<Ve
 
 /// A target without the number the kernel gave it this time, where it has no name but that.
 fn lasting(target: &str) -> String {
+    if !target.ends_with(']') {
+        return target.to_owned();
+    }
     let Some((name, rest)) = target.split_once(":[") else { return target.to_owned() };
     let number = rest.strip_suffix(']').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     match name {

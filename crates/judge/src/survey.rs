@@ -43,8 +43,8 @@ pub(crate) struct RowView<'a> {
     /// By octave, as far up as calls were seen.
     octaves: Vec<OctaveTally>,
     /// The same of windows that a row of about as many calls opened, or of more: what a rare call is surrounded by is
-    /// seen far more often than it comes.
-    unbiased: Vec<OctaveTally>,
+    /// seen far more often than it comes. `None` where no rare call opened any: both are then the same.
+    unbiased: Option<Vec<OctaveTally>>,
     /// Windows that hold calls of it, by their place in the recording, in order.
     pub windows: Vec<(usize, InWindow)>,
     /// Process and thread of its calls, in order, each once.
@@ -111,9 +111,10 @@ impl RowView<'_> {
             return Needless { strong: self.strong().min(calls) as f64, any: any.min(calls) as f64, exact: true };
         }
         // Rare calls' windows crowd where these are; but they alone may show how what goes on between them ends.
-        let [all, unbiased] = [&self.octaves, &self.unbiased].map(|octaves| by_octaves(octaves, calls));
+        let all = by_octaves(&self.octaves, calls);
+        let unbiased = self.unbiased.as_ref().map(|octaves| by_octaves(octaves, calls));
         let ByOctaves { needless, otherwise } =
-            if unbiased.needless.strong > all.needless.strong { unbiased } else { all };
+            unbiased.filter(|unbiased| unbiased.needless.strong > all.needless.strong).unwrap_or(all);
         // What lies too far apart for windows to know it for a repeat.
         let Some(known) = self.ledger.needless(calls) else { return needless };
         let whole = self.ledger.nearly_whole(calls);
@@ -151,9 +152,12 @@ pub(crate) struct LedgerScatter {
 
 impl<'a> RowView<'a> {
     fn add(&mut self, window: usize, thread: (u32, u32), call: &'a WindowCall, claim: Option<&'a Claim>, rare: bool) {
+        if rare && self.unbiased.is_none() {
+            self.unbiased = Some(self.octaves.clone());
+        }
         tally(&mut self.octaves, call, claim);
-        if !rare {
-            tally(&mut self.unbiased, call, claim);
+        if let Some(unbiased) = self.unbiased.as_mut().filter(|_| !rare) {
+            tally(unbiased, call, claim);
         }
         self.ledger.show(call, claim);
         let first = call.nth == 1 && claim.is_none();
@@ -275,14 +279,13 @@ pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<It
 /// is still one call.
 #[derive(Default)]
 struct Counted {
-    /// In order.
-    all: Vec<u64>,
-    /// Once calls come far out of their order.
+    /// The newest stretch without a gap: what a window holds of a row mostly is one.
+    newest: Option<(u64, u64)>,
+    /// Those before it, in order.
+    before: Vec<(u64, u64)>,
+    /// All of them, once one comes out of its order.
     astray: Option<Box<Set<u64>>>,
 }
-
-/// A call comes so many places before the last at most where calls are nearly in their order.
-const NEARLY: usize = 64;
 
 impl Counted {
     /// Whether it was not there yet.
@@ -290,20 +293,23 @@ impl Counted {
         if let Some(astray) = &mut self.astray {
             return astray.insert(nth);
         }
-        let last = self.all.len().saturating_sub(NEARLY);
-        let (before, newest) = self.all.split_at(last);
-        let at = newest.partition_point(|other| *other < nth);
-        if newest.get(at) == Some(&nth) {
-            return false;
+        match self.newest {
+            Some((first, last)) if nth == last.saturating_add(1) => self.newest = Some((first, nth)),
+            Some((first, last)) if (first..=last).contains(&nth) => return false,
+            Some((first, _)) if nth < first => return self.go_astray().insert(nth),
+            newest => {
+                self.before.extend(newest);
+                self.newest = Some((nth, nth));
+            }
         }
-        if at > 0 || before.is_empty() {
-            self.all.insert(last + at, nth);
-            return true;
-        }
-        let mut all: Set<u64> = self.all.drain(..).collect();
-        let new = all.insert(nth);
-        self.astray = Some(Box::new(all));
-        new
+        true
+    }
+
+    /// All that was counted so far, one by one.
+    fn go_astray(&mut self) -> &mut Set<u64> {
+        let stretches = self.before.drain(..).chain(self.newest.take());
+        let all: Set<u64> = stretches.flat_map(|(first, last)| first..=last).collect();
+        self.astray.insert(Box::new(all))
     }
 }
 

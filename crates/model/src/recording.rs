@@ -286,7 +286,7 @@ impl Recording {
     /// known.
     pub fn own_cpu_ns(&self) -> Option<u64> {
         let own = self.header.own_cpu_ns?;
-        let toll = self.total().toll_ns.unwrap_or(0);
+        let toll = self.rows.iter().filter_map(|row| row.counts.toll_ns).fold(0u64, u64::saturating_add);
         let known = own > 0 && toll <= own.saturating_add(own / 10);
         known.then_some(own.max(toll))
     }

@@ -43,12 +43,12 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: Shown<'_>) -> 
 
 fn look(at: usize, rows: &[RowId], shown: Shown<'_>) -> SwitchTally {
     let calls = shown.recording.windows.get(at).into_iter().flat_map(|w| w.calls.iter().enumerate());
-    let of_rows = calls.filter(|(_, call)| rows.contains(&call.row));
-    of_rows.fold(SwitchTally::default(), |seen, (index, call)| {
-        let claimed = shown.claims.at(at, index).is_some_and(|c| !c.weak);
-        match call.waited_ns.filter(|_| claimed) {
-            Some(ns) => SwitchTally { calls: seen.calls + 1, switched: seen.switched + u64::from(ns > 0) },
-            None => seen,
+    // Whose row is among many is looked for last.
+    let claimed = |index: usize| shown.claims.at(at, index).is_some_and(|c| !c.weak);
+    calls.fold(SwitchTally::default(), |seen, (index, call)| match call.waited_ns {
+        Some(ns) if claimed(index) && rows.contains(&call.row) => {
+            SwitchTally { calls: seen.calls + 1, switched: seen.switched + u64::from(ns > 0) }
         }
+        _ => seen,
     })
 }

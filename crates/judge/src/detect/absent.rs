@@ -4,6 +4,7 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
+use crate::signs::Signs;
 use systoll_model::{Moment, Sysno};
 
 /// Files that had no such attribute before it is claimed that another has none.
@@ -17,6 +18,10 @@ pub(super) struct Absent {
 }
 
 impl Detector for Absent {
+    fn looks_for(&self) -> Signs {
+        Signs::ATTRIBUTE
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(line) = step.lines.attribute() else { continue };

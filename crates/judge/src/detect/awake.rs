@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{ObservedCall, PIPES, Semantics, WAKE_COUNTERS, Way};
+use crate::signs::Signs;
 use systoll_model::{Moment, Recording, RowId};
 
 /// Wakes for each time a waiter looked, at least: of two in a row either may have been the one that woke.
@@ -16,14 +17,15 @@ const LOOKS: u64 = 16;
 const MOST: u64 = 1024;
 
 /// What lies behind the descriptor: a pipe by its name, or the process's counters for events, which have one name.
-type Bell = (u32, Box<str>);
+type Bell<'a> = (u32, &'a str);
 
 /// Claims wakes that came before the last one was seen. All calls of a row go to one bell; how often a bell was rung
 /// and seen to is exact, so that it is known how many of the wakes woke no thread, if not which.
-pub(super) struct Awake {
-    /// Of each wake that was needed, how many there were.
-    each: Map<Bell, u64>,
-    rung: Map<Bell, u64>,
+pub(super) struct Awake<'a> {
+    /// The places of bells in `rung`.
+    bells: Map<Bell<'a>, usize>,
+    /// Of each wake that was needed, how many there were, and how often it was rung.
+    rung: Vec<(u64, u64)>,
 }
 
 /// What goes through a pipe that the process which writes it reads itself.
@@ -37,13 +39,13 @@ pub(super) enum Within {
 
 /// Pipes and counters by which threads of one process tell each other something.
 #[derive(Default)]
-pub(super) struct Bells(Map<Bell, Within>);
+pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
 
-impl Bells {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let within = |rows: &Rows| if rows.is_token() { Within::Wakes } else { Within::Tells };
-        let both = bells(recording, semantics).into_iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
-        Self(both.map(|(bell, rows)| (bell, within(&rows))).collect())
+impl<'a> Bells<'a> {
+    pub(super) fn new(rung: &Rung<'a>) -> Self {
+        let within = |rows: &Rows<'_>| if rows.is_token() { Within::Wakes } else { Within::Tells };
+        let both = rung.0.iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
+        Self(both.map(|(bell, rows)| (*bell, within(rows))).collect())
     }
 
     /// What the descriptor of a step carries within its process; `None` where others have the other end.
@@ -54,55 +56,63 @@ impl Bells {
 }
 
 #[derive(Default)]
-struct Rows {
+struct Rows<'a> {
     out: Set<RowId>,
     read: Set<RowId>,
     /// What is sent, while it is the same.
-    token: Option<Vec<u8>>,
+    token: Option<&'a [u8]>,
     /// Whether what is sent tells something.
     tells: bool,
 }
 
-impl Awake {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let bells = bells(recording, semantics);
-        let each = bells.into_iter().filter_map(|(bell, rows)| Some((bell, rows.each(recording)?))).collect();
-        Self { each, rung: Map::default() }
+impl<'a> Awake<'a> {
+    pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
+        let each = |(bell, rows): (&Bell<'a>, &Rows<'_>)| Some((*bell, rows.each(recording)?));
+        let (mut bells, mut counts) = (Map::default(), Vec::new());
+        for (bell, each) in rung.0.iter().filter_map(each) {
+            bells.insert(bell, counts.len());
+            counts.push((each, 0));
+        }
+        Self { bells, rung: counts }
     }
 }
 
 /// What windows show of pipes and counters: which rows' calls write and read them.
-fn bells(recording: &Recording, semantics: &Semantics) -> Map<Bell, Rows> {
-    let mut bells: Map<Bell, Rows> = Map::default();
-    for window in &recording.windows {
-        for call in &window.calls {
-            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-            let transfer = semantics.of(observed.syscall).transfer(&observed);
-            let (Some(bell), Some(transfer)) = (bell(window.process.0, call.fd.as_deref()), transfer) else { continue };
-            let rows = bells.entry(bell).or_default();
-            if transfer.way == Way::In {
-                rows.read.insert(call.row);
-            } else {
-                rows.out.insert(call.row);
-                rows.sends(observed.data(1, Moment::Entry));
+pub(super) struct Rung<'a>(Map<Bell<'a>, Rows<'a>>);
+
+impl<'a> Rung<'a> {
+    pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
+        let mut bells: Map<Bell<'a>, Rows<'a>> = Map::default();
+        for window in &recording.windows {
+            for call in &window.calls {
+                let Some(bell) = bell(window.process.0, call.fd.as_deref()) else { continue };
+                let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+                let Some(transfer) = semantics.of(observed.syscall).transfer(&observed) else { continue };
+                let rows = bells.entry(bell).or_default();
+                if transfer.way == Way::In {
+                    rows.read.insert(call.row);
+                } else {
+                    rows.out.insert(call.row);
+                    rows.sends(observed.data(1, Moment::Entry));
+                }
             }
         }
+        Self(bells)
     }
-    bells
 }
 
-impl Rows {
-    fn sends(&mut self, bytes: Option<&[u8]>) {
-        match (bytes, &self.token) {
+impl<'a> Rows<'a> {
+    fn sends(&mut self, bytes: Option<&'a [u8]>) {
+        match (bytes, self.token) {
             (Some(bytes), Some(token)) => self.tells |= bytes != token,
-            (Some(bytes), None) => self.token = Some(bytes.to_vec()),
+            (Some(bytes), None) => self.token = Some(bytes),
             (None, _) => self.tells = true,
         }
     }
 
     /// Whether all that is sent is the same byte, or the same number.
     fn is_token(&self) -> bool {
-        !self.tells && self.token.as_ref().is_some_and(|token| token.len() == 1 || token.len() == 8)
+        !self.tells && self.token.is_some_and(|token| token.len() == 1 || token.len() == 8)
     }
 
     fn each(&self, recording: &Recording) -> Option<u64> {
@@ -120,11 +130,15 @@ impl Rows {
 }
 
 /// What a descriptor rings, if anything.
-fn bell(process: u32, fd: Option<&str>) -> Option<Bell> {
-    fd.filter(|name| *name == WAKE_COUNTERS || name.starts_with(PIPES)).map(|name| (process, name.into()))
+fn bell(process: u32, fd: Option<&str>) -> Option<Bell<'_>> {
+    fd.filter(|name| *name == WAKE_COUNTERS || name.starts_with(PIPES)).map(|name| (process, name))
 }
 
-impl Detector for Awake {
+impl Detector for Awake<'_> {
+    fn looks_for(&self) -> Signs {
+        if self.bells.is_empty() { Signs::NONE } else { Signs::MOVES }
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let out = step.moved.as_ref().is_some_and(|m| m.line.way == Way::Out && m.got.is_some());
@@ -132,10 +146,9 @@ impl Detector for Awake {
             else {
                 continue;
             };
-            let Some(each) = self.each.get(&bell).copied() else { continue };
-            let rung = self.rung.entry(bell).or_default();
+            let Some((each, rung)) = self.bells.get(&bell).and_then(|at| self.rung.get_mut(*at)) else { continue };
             *rung += 1;
-            if !rung.is_multiple_of(each) {
+            if !rung.is_multiple_of(*each) {
                 put(claims, step.index, claim());
             }
         }

@@ -5,7 +5,8 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Effect, Look, ObservedCall, Semantics};
+use crate::semantics::{Effect, Lines, Look, ObservedCall, Semantics};
+use crate::signs::Signs;
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
 /// Looks that make a run; in a run that the window cuts, which may be longer.
@@ -29,7 +30,9 @@ pub(super) struct BusyPoll {
 impl BusyPoll {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut seen: Map<RowId, (u64, u64)> = Map::default();
-        for call in recording.windows.iter().flat_map(|w| &w.calls) {
+        let may = |test: fn(&Lines) -> bool| recording.rows.iter().any(|row| test(semantics.of(row.syscall)));
+        let may_hand_over = may(Lines::hands_over);
+        for call in recording.windows.iter().filter(|_| may_hand_over).flat_map(|w| &w.calls) {
             let hands_over = semantics.of(recording.row(call.row).syscall).hands_over();
             if let Some(ns) = call.waited_ns.filter(|_| hands_over) {
                 let (calls, switched) = seen.entry(call.row).or_default();
@@ -38,7 +41,8 @@ impl BusyPoll {
             }
         }
         let most = seen.into_iter().filter(|(_, (calls, switched))| 2 * switched > *calls);
-        Self { handed_over: most.map(|(row, _)| row).collect(), rounded: rounded(recording, semantics) }
+        let rounded = if may(Lines::tells_ready) { rounded(recording, semantics) } else { Set::default() };
+        Self { handed_over: most.map(|(row, _)| row).collect(), rounded }
     }
 }
 
@@ -77,6 +81,10 @@ struct Run {
 }
 
 impl Detector for BusyPoll {
+    fn looks_for(&self) -> Signs {
+        Signs::NOTHING
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<(Sysno, u64), Run> = Map::default();
         let (mut fresh, mut work) = (false, 0);

@@ -3,6 +3,7 @@
 use crate::fact::Facts;
 use crate::finding::Kind;
 use crate::replay::Step;
+use crate::signs::Signs;
 use std::ptr;
 use std::sync::Arc;
 
@@ -85,6 +86,8 @@ pub(crate) struct Claims {
     places: Vec<u32>,
     /// Each stands for all calls it was made of in a row: most are as the ones before.
     made: Vec<Claim>,
+    /// Objects of steps, by number.
+    numbered: Vec<Option<Arc<str>>>,
     /// Objects of the newest claims.
     objects: [Option<Arc<str>>; RECENT],
     /// Which of these is the oldest.
@@ -93,14 +96,27 @@ pub(crate) struct Claims {
     starts: Vec<usize>,
     /// The newest of these.
     window: usize,
+    /// Whether it has a claim.
+    any: bool,
 }
 
 impl Claims {
+    /// None yet, of the windows of a recording that hold so many calls.
+    pub(super) fn with_room(calls: usize) -> Self {
+        Self { places: Vec::with_capacity(calls), ..Self::default() }
+    }
+
     /// Goes on to a window of so many calls.
     pub(super) fn begin(&mut self, calls: usize) {
         self.window = self.places.len();
+        self.any = false;
         self.starts.push(self.window);
         self.places.resize(self.window + calls, 0);
+    }
+
+    /// Whether any call of the newest window has a claim.
+    pub(super) fn any(&self) -> bool {
+        self.any
     }
 
     /// The claim on a call of the newest window.
@@ -121,6 +137,7 @@ impl Claims {
             self.made.push(claim);
         }
         *place = claimed;
+        self.any = true;
     }
 
     /// Has a call of the newest window not be counted, unless there is a claim on it.
@@ -143,6 +160,15 @@ impl Claims {
         new
     }
 
+    /// The name of a step's object, kept once.
+    fn object_of(&mut self, step: &Step<'_>) -> Option<Arc<str>> {
+        let (name, at) = (step.object.as_deref()?, step.object_id?.place());
+        if self.numbered.len() <= at {
+            self.numbered.resize(at + 1, None);
+        }
+        Some(self.numbered.get_mut(at)?.get_or_insert_with(|| name.into()).clone())
+    }
+
     /// The claim on a call of a window, both by their place.
     pub(crate) fn at(&self, window: usize, index: usize) -> Option<&Claim> {
         let place = self.places.get(self.starts.get(window)? + index)?;
@@ -161,6 +187,11 @@ impl Claims {
 
 /// Reads windows and claims calls that no other detector has claimed.
 pub(super) trait Detector {
+    /// What a window shows in which it may find anything, or learn something: of others it is not told.
+    fn looks_for(&self) -> Signs {
+        Signs::CALL
+    }
+
     /// Looks at one window, whose steps and claims go together.
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
 }
@@ -183,7 +214,7 @@ pub(super) fn leave_out_later(step: &Step<'_>, claims: &mut Claims) {
 /// The claim that a step's own state gives rise to.
 pub(super) fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
     let state = step.meaning.as_ref()?.line.about;
-    let object = step.object.as_deref().map(|name| claims.object(name));
+    let object = claims.object_of(step);
     let (weak, gives_up) = (state.unsure, state.gives_up);
     Some(Claim { weak, instead: None, object, gives_up, ..Claim::of(kind, state.thing, "") })
 }

@@ -9,6 +9,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::Key;
+use crate::signs::Signs;
 use systoll_model::RowId;
 
 /// Later calls that must be claimed. One is not enough: of two calls that belong together, one is claimed and
@@ -20,7 +21,14 @@ const CLAIMED: usize = 2;
 pub(super) struct Edge;
 
 impl Detector for Edge {
+    fn looks_for(&self) -> Signs {
+        Signs::FROM_BEFORE
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        if !claims.any() {
+            return;
+        }
         // The first that is hidden, and how many that follow it are claimed.
         let mut firsts: Map<Key, (usize, RowId, usize)> = Map::default();
         for (at, step) in steps.iter().enumerate() {

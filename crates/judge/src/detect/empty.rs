@@ -4,11 +4,16 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::{DEVICES, MADE_UP, PIPES, Unit};
+use crate::signs::Signs;
 
 /// Claims transfers of nothing through pipes and ordinary files, where they do nothing at all.
 pub(super) struct Empty;
 
 impl Detector for Empty {
+    fn looks_for(&self) -> Signs {
+        Signs::MOVES
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // The first may be meant to learn whether the descriptor is good.
         for step in steps.iter().filter(|step| step.observed.call.nth > 1 && moves_nothing(step)) {

@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::Set;
 use crate::replay::Step;
 use crate::semantics::Semantics;
+use crate::signs::Signs;
 use systoll_model::{Recording, RowId};
 
 /// Entries that make a run, and that make one which the window cuts.
@@ -50,6 +51,10 @@ impl Entries {
 }
 
 impl Detector for Entries {
+    fn looks_for(&self) -> Signs {
+        Signs::ENTERS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut rest = steps.iter().peekable();
         while rest.peek().is_some() {

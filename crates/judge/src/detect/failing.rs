@@ -148,9 +148,11 @@ impl Failing {
         if step.forks || step.pauses {
             drained.clear();
         }
-        drained.retain(|fd, _| !step.lets_go(*fd));
-        if let Some(fd) = step.moved.as_ref().and_then(|m| m.fd) {
-            drained.remove(&fd);
+        if !drained.is_empty() {
+            drained.retain(|fd, _| !step.lets_go(*fd));
+            if let Some(fd) = step.moved.as_ref().and_then(|m| m.fd) {
+                drained.remove(&fd);
+            }
         }
         None
     }

@@ -4,6 +4,7 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
+use crate::signs::Signs;
 
 /// Times a range was given back before another time is claimed.
 const HABIT: u32 = 2;
@@ -15,6 +16,10 @@ pub(super) struct GivenBack {
 }
 
 impl Detector for GivenBack {
+    fn looks_for(&self) -> Signs {
+        Signs::GIVES_BACK
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             if !step.lines.gives_back(&step.observed) || step.observed.call.errno().is_some() {

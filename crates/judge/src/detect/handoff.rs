@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Semantics;
+use crate::signs::Signs;
 use systoll_model::Recording;
 
 /// Hand-overs in strict turns, waits and wakes together, that make a habit. Threads that pass items through a queue
@@ -96,6 +97,10 @@ fn finish(run: &mut Vec<&Step<'_>>, stretch: &[Step<'_>], claims: &mut Claims) {
 }
 
 impl Detector for Handoff {
+    fn looks_for(&self) -> Signs {
+        Signs::WAKES
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         if !steps.first().is_some_and(|s| self.idle.contains(&s.observed.window.process.0)) {
             return;

@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{NETWORK_STREAMS, ON_THIS_BOX, ObservedCall, Semantics, Way};
+use crate::signs::Signs;
 use std::ops::RangeInclusive;
 use systoll_model::{Recording, RowId};
 
@@ -39,7 +40,8 @@ struct Waits {
 impl HeldBack {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         let mut at_once: Set<u32> = Set::default();
-        for window in &recording.windows {
+        let may = recording.rows.iter().any(|row| semantics.of(row.syscall).may_send_at_once());
+        for window in recording.windows.iter().filter(|_| may) {
             let sends_at_once = window.calls.iter().any(|call| {
                 let syscall = recording.row(call.row).syscall;
                 semantics.of(syscall).sends_at_once(&ObservedCall { window, call, syscall })
@@ -51,6 +53,9 @@ impl HeldBack {
         let mut waits: Map<RowId, Waits> = Map::default();
         for call in recording.windows.iter().flat_map(|window| &window.calls) {
             let Some(ns) = call.waited_ns else { continue };
+            if !DELAYED.contains(&ns) && !LATE.contains(&ns) {
+                continue;
+            }
             let of_row = waits.entry(call.row).or_default();
             of_row.delayed += u64::from(DELAYED.contains(&ns));
             of_row.late += u64::from(LATE.contains(&ns));
@@ -74,6 +79,10 @@ struct Sent {
 }
 
 impl Detector for HeldBack {
+    fn looks_for(&self) -> Signs {
+        Signs::MOVES
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         if steps.first().is_none_or(|s| self.at_once.contains(&s.observed.window.process.0)) {
             return;

@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Semantics;
+use crate::signs::Signs;
 use systoll_model::{Class, Recording, Sysno};
 
 /// Wakes that must have been seen on an address, and how many waiters they must have woken on average.
@@ -167,6 +168,10 @@ fn ready(steps: &[Step<'_>], claims: &mut Claims) {
 }
 
 impl Detector for Herd {
+    fn looks_for(&self) -> Signs {
+        Signs::NOTHING.and(Signs::WAKES)
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         if !self.idle.is_empty() {
             self.waiters(steps, claims);

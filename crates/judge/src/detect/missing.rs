@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, NAME, PATH};
+use crate::signs::Signs;
 use std::hash::BuildHasher;
 use systoll_model::Errno;
 
@@ -33,6 +34,10 @@ struct Vain<'s> {
 }
 
 impl Detector for Missing {
+    fn looks_for(&self) -> Signs {
+        Signs::MISSING
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut vain: Option<Vain<'_>> = None;
         for (at, step) in steps.iter().enumerate() {
@@ -67,7 +72,8 @@ impl Missing {
 /// The path of a question that was answered by that nothing is there.
 fn asked_in_vain<'s>(step: &'s Step<'_>) -> Option<&'s str> {
     let meaning = step.meaning.as_ref()?;
-    let asks = matches!(meaning.line.act, Act::Ask(_)) && [PATH.name, NAME.name].contains(&meaning.line.about.name);
+    let asks =
+        matches!(meaning.line.act, Act::Ask(_)) && (meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME));
     let missing = step.observed.call.errno() == Some(Errno::ENOENT);
     step.object.as_deref().filter(|_| asks && missing)
 }

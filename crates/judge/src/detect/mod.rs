@@ -49,7 +49,10 @@ use systoll_model::Recording;
 
 /// Claims for the calls of all windows, in the order of [`Recording::windows`].
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
-    let mut replay = Replay::new(recording, semantics);
+    let search = search::Search::new(recording, semantics);
+    let nowhere = nowhere::Nowhere::new(recording);
+    let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
+    let rung = awake::Rung::of(recording, semantics);
     // A call is claimed by the first that can tell why.
     let mut detectors: [Box<dyn Detector>; 31] = [
         Box::new(reload::Reload::default()),
@@ -66,16 +69,16 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(short_lived::ShortLived::default()),
         Box::new(rearm::Rearm),
         Box::new(given_back::GivenBack::default()),
-        Box::new(search::Search::new(recording, semantics)),
+        Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::default()),
         Box::new(absent::Absent::default()),
-        Box::new(nowhere::Nowhere::default()),
-        Box::new(awake::Awake::new(recording, semantics)),
+        Box::new(nowhere),
+        Box::new(awake::Awake::new(&rung, recording)),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(empty::Empty),
         Box::new(entries::Entries::new(recording, semantics)),
-        Box::new(small_io::SmallIo::new(recording, semantics)),
+        Box::new(small_io::SmallIo::new(&rung, recording)),
         Box::new(near_reads::NearReads),
         Box::new(slow_path::SlowPath),
         Box::new(handoff::Handoff::new(recording, semantics)),
@@ -84,12 +87,12 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(reopen::Reopen::new(recording, semantics)),
         Box::new(edge::Edge),
     ];
-    let mut claims = Claims::default();
+    let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();
     for window in &recording.windows {
-        replay.window(window, &mut steps);
+        let shown = replay.window(window, &mut steps);
         claims.begin(steps.len());
-        for detector in &mut detectors {
+        for detector in detectors.iter_mut().filter(|detector| shown.any(detector.looks_for())) {
             detector.window(&steps, &mut claims);
         }
     }

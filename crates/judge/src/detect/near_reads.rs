@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, DEVICES, MADE_UP, SIZE, Unit, Way};
+use crate::signs::Signs;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -79,6 +80,10 @@ impl File {
 }
 
 impl Detector for NearReads {
+    fn looks_for(&self) -> Signs {
+        Signs::MOVES_AT
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut files: Map<i32, File> = Map::default();
         let mut opened = BTreeSet::new();
@@ -135,7 +140,7 @@ impl<'a> SmallRead<'a> {
 fn may_change(step: &Step<'_>) -> bool {
     let writes = step.moved.is_some_and(|m| m.line.way == Way::Out);
     let resizes =
-        step.meaning.as_ref().is_some_and(|m| m.line.about.name == SIZE.name && matches!(m.line.act, Act::Set { .. }));
+        step.meaning.as_ref().is_some_and(|m| m.line.about.is(&SIZE) && matches!(m.line.act, Act::Set { .. }));
     let waits = step.pauses && step.moved.is_none();
     writes || resizes || waits || step.forks || step.lines.file_lock(&step.observed).is_some()
 }

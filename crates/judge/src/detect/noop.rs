@@ -4,11 +4,16 @@ use super::claim::{Claims, Detector, about_state, put};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::Act;
+use crate::signs::Signs;
 
 /// Claims sets that change nothing.
 pub(super) struct NoOp;
 
 impl Detector for NoOp {
+    fn looks_for(&self) -> Signs {
+        Signs::SETS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = &step.meaning else { continue };

@@ -3,11 +3,12 @@
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
-use crate::hash::{Map, Seeded, Set};
+use crate::hash::{Map, Set};
+use crate::paths::{Parts, PathId};
 use crate::replay::Step;
 use crate::semantics::{ATTEMPT, Act, NAME, PATH};
-use std::hash::BuildHasher;
-use systoll_model::{Errno, Sysno};
+use crate::signs::Signs;
+use systoll_model::{Errno, Recording, Sysno};
 
 /// Folders without it before it is claimed that another has none.
 const SEEN: usize = 32;
@@ -15,27 +16,50 @@ const SEEN: usize = 32;
 const REMEMBERED: usize = 1 << 14;
 
 /// Claims looks for a name that many folders were seen not to hold and none to hold. A remark: the next may.
-#[derive(Default)]
 pub(super) struct Nowhere {
-    hash: Seeded,
+    /// Processes of which windows show so many misses that one name may be among them often enough.
+    miss: Set<u32>,
     /// By process, call and name: folders without it, until one has it.
-    without: Map<(u32, Sysno, u64), Option<Set<u64>>>,
+    without: Map<(u32, Sysno, PathId), Option<Vec<PathId>>>,
+}
+
+impl Nowhere {
+    /// Whether there is anything to look for.
+    pub(super) fn misses(&self) -> bool {
+        !self.miss.is_empty()
+    }
+
+    pub(super) fn new(recording: &Recording) -> Self {
+        let mut misses: Map<u32, usize> = Map::default();
+        for window in &recording.windows {
+            let missed = window.calls.iter().filter(|call| call.errno() == Some(Errno::ENOENT)).count();
+            *misses.entry(window.process.0).or_default() += missed;
+        }
+        let miss = misses.into_iter().filter(|(_, missed)| *missed > SEEN).map(|(process, _)| process);
+        Self { miss: miss.collect(), without: Map::default() }
+    }
 }
 
 impl Detector for Nowhere {
+    fn looks_for(&self) -> Signs {
+        if self.misses() { Signs::PATH } else { Signs::NONE }
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        for step in steps {
-            let Some((folder, name)) = looked_for(step).and_then(|path| path.rsplit_once('/')) else { continue };
-            let key = (step.observed.window.process.0, step.observed.syscall, self.hash.hash_one(name));
+        if steps.first().is_none_or(|step| !self.miss.contains(&step.observed.window.process.0)) {
+            return;
+        }
+        for step in steps.iter().filter(|step| step.signs.any(Signs::PATH)) {
+            let Some(Parts { folder, name, .. }) = step.parts.filter(|_| is_look(step)) else { continue };
+            let key = (step.observed.window.process.0, step.observed.syscall, name);
             if self.without.len() >= REMEMBERED && !self.without.contains_key(&key) {
                 continue;
             }
-            let folder = self.hash.hash_one(folder);
-            let without = self.without.entry(key).or_insert_with(|| Some(Set::default()));
+            let without = self.without.entry(key).or_insert_with(|| Some(Vec::new()));
             match (step.observed.call.errno(), without.as_mut()) {
                 (Some(Errno::ENOENT), Some(folders)) => {
                     if folders.len() < SEEN {
-                        folders.insert(folder);
+                        folders.extend(Some(folder).filter(|folder| !folders.contains(folder)));
                     } else if !folders.contains(&folder) {
                         put(claims, step.index, claim());
                     }
@@ -47,15 +71,13 @@ impl Detector for Nowhere {
     }
 }
 
-/// The path that a question or an opening is about.
-fn looked_for<'s>(step: &'s Step<'_>) -> Option<&'s str> {
-    let meaning = step.meaning.as_ref()?;
-    let looks = match meaning.line.act {
-        Act::Ask(_) => [PATH.name, NAME.name].contains(&meaning.line.about.name),
-        Act::Try => meaning.line.about.name == ATTEMPT.name,
+/// Whether it is a question about a path, or an opening.
+fn is_look(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|meaning| match meaning.line.act {
+        Act::Ask(_) => meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME),
+        Act::Try => meaning.line.about.is(&ATTEMPT),
         Act::Set { .. } => false,
-    };
-    step.object.as_deref().filter(|_| looks)
+    })
 }
 
 fn claim() -> Claim {

@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Effect, Shown, value};
+use crate::signs::Signs;
 
 /// How long a thing must last to be seen, in ns: a reader looks no more often than this.
 const GLANCE: u64 = 10_000_000;
@@ -23,6 +24,10 @@ struct Newest {
 }
 
 impl Detector for Overwritten {
+    fn looks_for(&self) -> Signs {
+        Signs::SHOWS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut newest: Map<Vec<u8>, Newest> = Map::default();
         for (at, step) in steps.iter().enumerate() {
@@ -68,7 +73,8 @@ fn descriptor(step: &Step<'_>) -> Option<i32> {
 fn looks(step: &Step<'_>) -> bool {
     use crate::semantics::{ATTRIBUTES, Act, FILE_STATUS, PATH};
     let asks = |m: &crate::replay::Meaning<'_>| {
-        matches!(m.line.act, Act::Ask(_)) && [ATTRIBUTES.name, FILE_STATUS.name, PATH.name].contains(&m.line.about.name)
+        matches!(m.line.act, Act::Ask(_))
+            && (m.line.about.is(&ATTRIBUTES) || m.line.about.is(&FILE_STATUS) || m.line.about.is(&PATH))
     };
     step.meaning.as_ref().is_some_and(asks) || step.effects.iter().any(|e| matches!(e, Effect::Identity))
 }

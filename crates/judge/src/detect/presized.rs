@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, POSITION, SIZE, Way};
+use crate::signs::Signs;
 
 /// Claims sizes of files that were new and written from the start: where the writes went at least as far, and where
 /// they had come that far already.
@@ -22,6 +23,10 @@ struct Grown {
 }
 
 impl Detector for Presized {
+    fn looks_for(&self) -> Signs {
+        Signs::OPENS_ANEW
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut files: Map<i32, Grown> = Map::default();
         for step in steps {
@@ -72,7 +77,7 @@ impl Grown {
 
 /// The size that a step gives a file.
 fn sets_size(step: &Step<'_>) -> Option<u64> {
-    let meaning = step.meaning.as_ref().filter(|m| m.line.about.name == SIZE.name)?;
+    let meaning = step.meaning.as_ref().filter(|m| m.line.about.is(&SIZE))?;
     let size = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u64::from_le_bytes(*b))?;
     matches!(meaning.line.act, Act::Set { .. }).then_some(size)
 }
@@ -80,11 +85,7 @@ fn sets_size(step: &Step<'_>) -> Option<u64> {
 /// Takes out what is closed, and what is gone elsewhere in the file.
 fn forget(step: &Step<'_>, files: &mut Map<i32, Grown>) {
     files.retain(|fd, _| !step.lets_go(*fd) && !step.seeks(*fd));
-    if step
-        .meaning
-        .as_ref()
-        .is_some_and(|m| m.line.about.name == POSITION.name && matches!(m.line.act, Act::Set { .. }))
-    {
+    if step.meaning.as_ref().is_some_and(|m| m.line.about.is(&POSITION) && matches!(m.line.act, Act::Set { .. })) {
         files.remove(&step.observed.descriptor(0));
     }
 }

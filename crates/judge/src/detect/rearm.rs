@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Arm, Way};
+use crate::signs::Signs;
 use systoll_model::Moment;
 
 /// Claims settings of a timer that is set to no earlier a time and did not fire in between.
@@ -44,6 +45,10 @@ impl First<'_> {
 }
 
 impl Detector for Rearm {
+    fn looks_for(&self) -> Signs {
+        Signs::ARMS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         // Seconds and the rest, as the timer was set last.
         let mut armed: Map<Timer, (&'static Arm, u128)> = Map::default();

@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::{Opened, Step};
 use crate::semantics::Effect;
+use crate::signs::Signs;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -26,6 +27,10 @@ pub(super) struct Reload {
 }
 
 impl Detector for Reload {
+    fn looks_for(&self) -> Signs {
+        Signs::OPENS_AGAIN.and(Signs::ENDS)
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
             if let Some(opened) = step.opened.as_ref().filter(|o| !o.writes && !o.anew && o.again) {

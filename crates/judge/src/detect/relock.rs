@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Semantics;
+use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Errno, Recording, WindowCall};
 
@@ -28,8 +29,11 @@ pub(super) struct Relock {
 
 impl Relock {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let mut lockers: Map<Option<Arc<str>>, u32> = Map::default();
         let mut wanted = Set::default();
+        if !recording.rows.iter().any(|row| semantics.of(row.syscall).may_lock()) {
+            return Self { wanted };
+        }
+        let mut lockers: Map<Option<Arc<str>>, u32> = Map::default();
         let mut waits: Map<Option<Arc<str>>, Waits> = Map::default();
         for window in &recording.windows {
             let process = recording.processes.get(window.process.0 as usize);
@@ -93,6 +97,10 @@ impl Held {
 }
 
 impl Detector for Relock {
+    fn looks_for(&self) -> Signs {
+        Signs::LOCKS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut locks: Map<i32, Held> = Map::default();
         for (at, step) in steps.iter().enumerate() {

@@ -6,10 +6,11 @@ use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
-use crate::replay::{Opened, Step};
+use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
     Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
 };
+use std::cell::LazyCell;
 use std::sync::Arc;
 use systoll_model::Recording;
 
@@ -40,25 +41,31 @@ impl<'a> Reopen<'a> {
 
 impl Detector for Reopen<'_> {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let walked = walks(steps);
+        let reread = steps.first().is_some_and(|step| self.rereads.any(step.observed.window.process.0));
+        if !reread && steps.iter().all(|step| step.opened.is_none()) {
+            return;
+        }
+        let walked = LazyCell::new(|| walks(steps));
         let mut first: Vec<i64> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let Some(opened) = &step.opened else {
-                self.further(step, &first, claims);
+                if reread {
+                    self.further(step, &first, claims);
+                }
                 continue;
             };
             if !opened.again {
                 first.extend(step.observed.call.result);
             }
-            let facts = Facts::default().with(Fact::Walk, walked.get(at).is_some_and(|walks| *walks));
+            let walks = || walked.get(at).is_some_and(|walks| *walks);
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes {
                 writing(step, opened, rest, claims);
             } else {
-                self.reading(step, opened, facts, rest, claims);
+                self.reading(step, opened, walks, rest, claims);
             }
         }
-        self.leave_out_cut(steps, claims);
+        self.leave_out_cut(reread, steps, claims);
     }
 }
 
@@ -113,19 +120,25 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut
 }
 
 fn plumbing(step: &Step<'_>) -> bool {
-    let about = step.meaning.as_ref().map(|m| m.line.about.name);
+    let about =
+        |m: &Meaning<'_>| [&FD_FLAGS, &STATUS_FLAGS, &FILE_STATUS, &POSITION].iter().any(|s| m.line.about.is(s));
     step.effects.iter().any(|e| matches!(e, Effect::Closes(_) | Effect::Shares | Effect::Redirects(_)))
-        || about.is_some_and(|a| [FD_FLAGS.name, STATUS_FLAGS.name, FILE_STATUS.name, POSITION.name].contains(&a))
+        || step.meaning.as_ref().is_some_and(about)
 }
 
 impl Reopen<'_> {
-    fn reading(&mut self, step: &Step<'_>, opened: &Opened<'_>, facts: Facts, rest: &[Step<'_>], claims: &mut Claims) {
+    fn reading(
+        &mut self,
+        step: &Step<'_>,
+        opened: &Opened<'_>,
+        walks: impl Fn() -> bool,
+        rest: &[Step<'_>],
+        claims: &mut Claims,
+    ) {
         if opened.anew || RANDOM_FILES.contains(&&*opened.path) {
             return;
         }
         let fd = step.observed.call.result.unwrap_or(-1);
-        let facts = facts.with(Fact::Reopened, !made_up(&opened.path));
-        let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
         let weak = !made_up(&opened.path);
         let process = step.observed.window.process.0;
@@ -134,6 +147,8 @@ impl Reopen<'_> {
         if weak && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
+        let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
+        let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {
             put(claims, step.index, of(weak));
         }
@@ -164,10 +179,13 @@ impl Reopen<'_> {
     }
 
     /// Leaves out what is done with a file whose opening lies before the window, where it is one of those that are
-    /// opened again and again.
-    fn leave_out_cut(&self, steps: &[Step<'_>], claims: &mut Claims) {
+    /// opened again and again; `reread` where windows show any of the process.
+    fn leave_out_cut(&self, reread: bool, steps: &[Step<'_>], claims: &mut Claims) {
         let again = |s: &Step<'_>| s.opened.as_ref().is_some_and(|o| o.again && !o.writes && made_up(&o.path));
         let made_up_again = steps.iter().any(again);
+        if !reread && !made_up_again {
+            return;
+        }
         let mut shown: Vec<i64> = Vec::new();
         for step in steps {
             if step.opened.is_some() {

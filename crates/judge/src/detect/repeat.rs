@@ -8,6 +8,9 @@ use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::replay::Step;
 use crate::semantics::{Act, NAME, PATH};
+use crate::signs::Signs;
+use std::cell::LazyCell;
+use std::ops::Range;
 use systoll_model::{Before, Ledger, Recording, RowId};
 
 /// A path asked about and opened within so many calls belongs to the opening, which may have
@@ -50,9 +53,14 @@ impl Repeat {
 }
 
 impl Detector for Repeat {
+    fn looks_for(&self) -> Signs {
+        // Where a path is opened again, claims of others may have to be weakened.
+        Signs::KNOWN.and(Signs::OPENS_AGAIN)
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let looks = Looks::of(steps);
-        let walked = walks(steps);
+        let walked = LazyCell::new(|| walks(steps));
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
@@ -92,14 +100,23 @@ impl<'s> Looks<'s> {
         for (at, step) in steps.iter().enumerate() {
             if step.asks_directory() {
                 *looks.times.entry(step.object.as_deref().unwrap_or_default()).or_default() += 1;
-                let run = steps.get(start..=at).unwrap_or_default();
-                let known = run.iter().filter(|s| asked_before(s)).count();
-                looks.runs.get_mut(start..=at).unwrap_or_default().fill((places(run), known));
             } else {
+                if start < at {
+                    looks.run(start..at, steps);
+                }
                 start = at + 1;
             }
         }
+        looks.run(start..steps.len(), steps);
         looks
+    }
+
+    /// Notes a run of such questions.
+    fn run(&mut self, at: Range<usize>, steps: &[Step<'_>]) {
+        if let (Some(run), false) = (steps.get(at.clone()), at.is_empty()) {
+            let known = run.iter().filter(|s| asked_before(s)).count();
+            self.runs.get_mut(at).unwrap_or_default().fill((places(run), known));
+        }
     }
 
     fn search(&self, at: usize) -> bool {
@@ -122,11 +139,10 @@ impl<'s> Looks<'s> {
 /// Different directories asked about, those apart that only lead to the next: a program that
 /// resolves a path asks about each of its parents.
 fn places(run: &[Step<'_>]) -> usize {
-    let path = |s: &'_ Step<'_>| s.object.as_deref().unwrap_or_default().to_owned();
     let leads = |from: &str, to: &str| to.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
-    let paths: Vec<String> = run.iter().map(path).collect();
+    let paths: Vec<&str> = run.iter().map(|step| step.object.as_deref().unwrap_or_default()).collect();
     let ends = paths.iter().enumerate().filter(|(n, p)| paths.get(n + 1).is_none_or(|next| !leads(p, next)));
-    ends.map(|(_, p)| p.as_str()).collect::<Set<&str>>().len()
+    ends.map(|(_, p)| *p).collect::<Set<&str>>().len()
 }
 
 fn asked_before(step: &Step<'_>) -> bool {
@@ -162,10 +178,10 @@ impl Repeat {
 
 fn weaken(steps: &[Step<'_>], at: usize, opened: &str, claims: &mut Claims) {
     for step in steps.get(at.saturating_sub(NEAR)..at).unwrap_or_default() {
-        let about_path = step.meaning.as_ref().is_some_and(|m| [PATH.name, NAME.name].contains(&m.line.about.name));
+        let about_path = step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME));
         if about_path
             && step.object.as_deref() == Some(opened)
-            && let Some(claim) = claims.get(step.index)
+            && let Some(claim) = claims.get(step.index).filter(|claim| !claim.weak)
         {
             let weak = Claim { weak: true, ..claim.clone() };
             claims.set(step.index, weak);

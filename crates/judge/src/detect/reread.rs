@@ -6,7 +6,7 @@ use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value,
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Recording, RowId, Window};
+use systoll_model::{Recording, RowId, Window, WindowCall};
 
 /// Openings that were seen, before they are a habit.
 const SEEN: u64 = 3;
@@ -115,9 +115,17 @@ pub(super) struct Reread {
 
 impl<'a> Rereads<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let mut looks = Looks::default();
+        // Most files are opened once or twice, of which nothing else need be known.
+        let mut times: Map<(u32, Cow<'a, str>), u64> = Map::default();
         for window in &recording.windows {
-            look_through(window, recording, semantics, &mut looks);
+            each_opening(window, recording, semantics, |_, opening| {
+                *times.entry((window.process.0, opening.path)).or_default() += 1;
+            });
+        }
+        times.retain(|_, n| *n >= SEEN);
+        let mut looks = Looks::default();
+        for window in recording.windows.iter().filter(|_| !times.is_empty()) {
+            look_through(window, recording, semantics, &times, &mut looks);
         }
         let any = looks.any;
         let habit = |seen: &Seen<'_>| {
@@ -129,7 +137,13 @@ impl<'a> Rereads<'a> {
             let files = files.into_iter().filter(|(_, seen)| again(seen));
             files.map(|(path, seen)| (path, habit(&seen))).collect()
         };
-        Self { files: looks.files.into_iter().map(|(process, files)| (process, of_process(files))).collect() }
+        let files = looks.files.into_iter().map(|(process, files)| (process, of_process(files)));
+        Self { files: files.filter(|(_, files): &(u32, Map<_, _>)| !files.is_empty()).collect() }
+    }
+
+    /// Whether a process opened any file again and again.
+    pub(super) fn any(&self, process: u32) -> bool {
+        self.files.contains_key(&process)
     }
 
     /// What is known of a path of a process.
@@ -138,34 +152,64 @@ impl<'a> Rereads<'a> {
     }
 }
 
-fn look_through<'a>(window: &'a Window, recording: &Recording, semantics: &Semantics, looks: &mut Looks<'a>) {
-    let process = window.process.0;
+/// An opening that succeeded.
+struct Opening<'a> {
+    path: Cow<'a, str>,
+    writes: bool,
+    call: &'a WindowCall,
+}
+
+/// Goes through a window's openings, by their places.
+fn each_opening<'a>(
+    window: &'a Window,
+    recording: &Recording,
+    semantics: &Semantics,
+    mut each: impl FnMut(usize, Opening<'a>),
+) {
     for (at, call) in window.calls.iter().enumerate() {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        if call.errno().is_some() {
+        let lines = semantics.of(observed.syscall);
+        if !lines.may_open || call.errno().is_some() {
             continue;
         }
-        let effects = semantics.of(observed.syscall).effects(&observed);
-        let opens = effects.iter().find_map(|effect| match effect {
+        let opens = lines.effects(&observed).iter().find_map(|effect| match effect {
             Effect::OpensPath { at, path, flags } => observed.path(at, path).zip(Some(flags)),
             _ => None,
         });
         let Some((path, flags)) = opens else { continue };
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |arg| observed.arg(arg) as u32);
+        each(at, Opening { path, writes: flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call });
+    }
+}
+
+/// Takes in a window: of files that are among `often` all that it shows, of others that they were opened.
+fn look_through<'a>(
+    window: &'a Window,
+    recording: &Recording,
+    semantics: &Semantics,
+    often: &Map<(u32, Cow<'a, str>), u64>,
+    looks: &mut Looks<'a>,
+) {
+    let process = window.process.0;
+    each_opening(window, recording, semantics, |at, Opening { path, writes, call }| {
         looks.any.add(call.row, call.nth);
-        let seen = looks.files.entry(process).or_default().entry(path).or_default();
-        seen.is_opened(flags & (O_RDWR | O_WRONLY | O_TRUNC) != 0, call.entry_ns);
+        let file = (process, path);
+        if !often.contains_key(&file) {
+            return;
+        }
+        let seen = looks.files.entry(process).or_default().entry(file.1).or_default();
+        seen.is_opened(writes, call.entry_ns);
         seen.openings.add(call.row, call.nth);
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
         let mut statuses = soon.iter().filter_map(|next| {
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };
             let line = semantics.of(asked.syscall).state(&asked)?;
             let Act::Ask(sources) = line.act else { return None };
-            let of_file = line.about.name == FILE_STATUS.name && Some(i64::from(asked.descriptor(0))) == call.result;
+            let of_file = line.about.is(&FILE_STATUS) && Some(i64::from(asked.descriptor(0))) == call.result;
             of_file.then(|| answer(sources, &asked))?
         });
         if let Some(status) = statuses.next() {
             seen.has(status);
         }
-    }
+    });
 }

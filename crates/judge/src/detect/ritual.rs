@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, STATUS_FLAGS, Value};
+use crate::signs::Signs;
 
 /// Refusals that a process has met before another is claimed.
 const SEEN: u32 = 2;
@@ -27,6 +28,10 @@ struct Course<'a> {
 }
 
 impl Detector for Ritual {
+    fn looks_for(&self) -> Signs {
+        Signs::IN_VAIN.and(Signs::STATUS_FLAGS)
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut courses: Map<i32, Course<'_>> = Map::default();
         for (at, step) in steps.iter().enumerate() {
@@ -45,7 +50,7 @@ impl Detector for Ritual {
                 }
                 continue;
             }
-            let flags = step.meaning.as_ref().filter(|m| m.line.about.name == STATUS_FLAGS.name);
+            let flags = step.meaning.as_ref().filter(|m| m.line.about.is(&STATUS_FLAGS));
             let Some(flags) = flags.filter(|_| step.observed.call.errno().is_none()) else { continue };
             let course = courses.entry(step.observed.descriptor(0)).or_default();
             course.steps.push(at);

@@ -3,11 +3,12 @@
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
-use crate::hash::{Map, Seeded, Set};
+use crate::hash::{Map, Set};
+use crate::paths::PathId;
 use crate::replay::Step;
 use crate::semantics::{Effect, Semantics};
-use std::hash::BuildHasher;
-use systoll_model::{Errno, Recording, Sysno};
+use crate::signs::Signs;
+use systoll_model::{Errno, Recording, Sysno, Window, WindowCall};
 
 /// Nothing of the name is there.
 const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
@@ -32,34 +33,37 @@ const ENDLESS: usize = 64;
 const HARDLY: u64 = 16;
 const MANY: u64 = 100;
 
+/// A directory, with the working directory where it is relative to that.
+type Directory = (Option<u32>, PathId);
+
 /// What looking into a directory came to.
 #[derive(Default)]
 struct Yield {
     held: bool,
-    missed: Vec<u64>,
+    missed: Vec<PathId>,
 }
 
 /// Where a program's searches ended.
 #[derive(Default)]
 struct Ends {
     searches: usize,
-    directories: Set<u64>,
+    directories: Set<Directory>,
     /// Misses of long searches.
     misses: usize,
     /// What long searches looked for, the first [`KNOWN`] of them.
-    sought: Vec<u64>,
+    sought: Vec<PathId>,
 }
 
-/// Claims misses of long searches in directories in which nothing was ever found. Directories
-/// and names are kept as hashes: of two that fell together one claim more or less would come.
+/// Claims misses of long searches in directories in which nothing was ever found.
 pub(super) struct Search {
-    hash: Seeded,
     /// By process: what searches alike, and its working directory, where both are known to be another's.
     places: Vec<Place>,
-    yields: Map<(u32, u64), Yield>,
+    yields: Map<(u32, Directory), Yield>,
     ends: Map<u32, Ends>,
     /// Programs and calls that hardly ever find anything.
     vain: Set<(u32, Sysno)>,
+    /// Programs of which a window holds so many misses that they may be a long search.
+    seeks: Set<u32>,
 }
 
 /// What of a process's searches other processes share: those of one program find the same in the same directory,
@@ -94,6 +98,18 @@ fn places(recording: &Recording, semantics: &Semantics) -> Vec<Place> {
     places
 }
 
+/// Whether the window holds as many misses as a long search has at least.
+fn may_search(window: &Window) -> bool {
+    let missed = |call: &&WindowCall| call.errno().is_some_and(|errno| MISSING.contains(&errno));
+    window.calls.iter().filter(missed).nth(LONG - 1).is_some()
+}
+
+/// Programs of which a window may hold a long search.
+fn seeks(recording: &Recording, places: &[Place]) -> Set<u32> {
+    let many = recording.windows.iter().filter(|window| may_search(window));
+    many.filter_map(|window| places.get(window.process.0 as usize)).map(|place| place.program).collect()
+}
+
 /// Calls of programs that hardly ever find anything.
 fn vain(recording: &Recording, places: &[Place]) -> Set<(u32, Sysno)> {
     let mut tally: Map<(u32, Sysno), (u64, u64)> = Map::default();
@@ -114,27 +130,33 @@ fn vain(recording: &Recording, places: &[Place]) -> Set<(u32, Sysno)> {
 struct Miss {
     index: usize,
     syscall: Sysno,
-    directory: u64,
-    stem: u64,
+    directory: Directory,
+    stem: PathId,
     /// Whether the directory lies in the one that was looked into right before.
     below: bool,
 }
 
 impl Detector for Search {
+    fn looks_for(&self) -> Signs {
+        if self.seeks() { Signs::CALL } else { Signs::NONE }
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let Some(process) = steps.first().map(|s| s.observed.window.process.0 as usize) else { return };
         let Some(Place { program, folder }) = self.places.get(process).copied() else { return };
+        if !self.seeks.contains(&program) {
+            return;
+        }
         let mut run: Vec<Miss> = Vec::new();
         let mut before = "";
         for step in steps {
-            let Some((directory, name)) = step.object.as_deref().and_then(|path| path.rsplit_once('/')) else {
-                continue;
-            };
+            let Some((path, parts)) = step.object.as_deref().zip(step.parts) else { continue };
+            let directory = path.get(..parts.slash).unwrap_or_default();
             let below = directory.strip_prefix(before).is_some_and(|rest| rest.starts_with('/')) && !before.is_empty();
             before = directory;
             // A relative one is the working directory's.
             let of = (!directory.starts_with('/')).then_some(folder);
-            let (directory, stem) = (self.hash.hash_one((of, directory)), self.hash.hash_one(stem(name)));
+            let (directory, stem) = ((of, parts.folder), parts.stem);
             let errno = step.observed.call.errno();
             let missing = errno.is_some_and(|e| MISSING.contains(&e));
             let sought = run.last().is_some_and(|last| last.stem == stem);
@@ -153,19 +175,26 @@ impl Detector for Search {
 
 impl Search {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let places = places(recording, semantics);
-        let vain = vain(recording, &places);
-        Self { hash: Seeded::default(), places, yields: Map::default(), ends: Map::default(), vain }
+        let may = recording.windows.iter().any(may_search);
+        let places = if may { places(recording, semantics) } else { Vec::new() };
+        let seeks = seeks(recording, &places);
+        let vain = if may { vain(recording, &places) } else { Set::default() };
+        Self { places, yields: Map::default(), ends: Map::default(), vain, seeks }
     }
 
-    fn of(&mut self, program: u32, directory: u64) -> Option<&mut Yield> {
+    /// Whether there is anything to look for.
+    pub(super) fn seeks(&self) -> bool {
+        !self.seeks.is_empty()
+    }
+
+    fn of(&mut self, program: u32, directory: Directory) -> Option<&mut Yield> {
         let key = (program, directory);
         let room = self.yields.len() < REMEMBERED || self.yields.contains_key(&key);
         room.then(|| self.yields.entry(key).or_default())
     }
 
     /// Something was found, at the end of a search or without one.
-    fn found(&mut self, program: u32, directory: u64, sought: bool) {
+    fn found(&mut self, program: u32, directory: Directory, sought: bool) {
         if sought {
             let ends = self.ends.entry(program).or_default();
             ends.searches += 1;
@@ -184,7 +213,7 @@ impl Search {
 
     /// A search has come to its end, or the window to its.
     fn finish(&mut self, program: u32, run: &mut Vec<Miss>, claims: &mut Claims) {
-        let directories = || run.iter().map(|miss| miss.directory).collect::<Set<u64>>().len();
+        let directories = || run.iter().map(|miss| miss.directory).collect::<Set<Directory>>().len();
         let mut long = run.len() >= LONG && directories() >= LONG;
         let wide = long;
         let mut several = false;
@@ -207,12 +236,6 @@ impl Search {
             }
         }
     }
-}
-
-/// The name without what stands for its sort: a search tries those in turn.
-fn stem(name: &str) -> &str {
-    let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.');
-    dot.and_then(|(at, _)| name.get(..at)).unwrap_or(name)
 }
 
 fn claim() -> Claim {

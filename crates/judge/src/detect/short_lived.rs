@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::Pair;
+use crate::signs::Signs;
 
 /// A thing unmade within so many calls of its making was hardly used.
 const SHORT_LIFE: usize = 8;
@@ -131,7 +132,14 @@ fn result(step: &Step<'_>) -> u64 {
 }
 
 impl Detector for ShortLived {
+    fn looks_for(&self) -> Signs {
+        Signs::MAKES
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        if steps.iter().filter(|step| step.makes.is_some()).count() < CYCLES {
+            return;
+        }
         let lives = Lives::of(steps);
         let repeated = self.claim(&lives, steps, claims);
         lives.leave_out(&repeated, steps, claims);

@@ -4,11 +4,16 @@ use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
+use crate::signs::Signs;
 
 /// Claims calls that the table knows a cheaper way for.
 pub(super) struct SlowPath;
 
 impl Detector for SlowPath {
+    fn looks_for(&self) -> Signs {
+        Signs::SLOW
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
             // The first reading of a meter is not waste; waiting is from the first time on.
@@ -40,7 +45,7 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     }
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
-        followed.by.contains(&second.observed.syscall)
+        followed.by().contains(&second.observed.syscall)
             && second.observed.call.errno().is_none()
             && second.observed.holds(sequel.then_when)
             && tied(sequel.tie, first, second)
@@ -78,7 +83,7 @@ fn came_before(followed: &Followed, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(fd) = steps.get(at).map(|first| first.observed.descriptor(0)) else { return false };
     let before = steps.get(..at).unwrap_or_default().iter().rev();
     let mut same = before.take_while(|s| !makes(s, fd)).filter(|s| s.observed.descriptor(0) == fd);
-    same.any(|s| followed.by.contains(&s.observed.syscall) && s.observed.call.errno().is_none())
+    same.any(|s| followed.by().contains(&s.observed.syscall) && s.observed.call.errno().is_none())
 }
 
 fn makes(step: &Step<'_>, fd: i32) -> bool {
@@ -91,7 +96,7 @@ fn begins(first: &Step<'_>, before: &[Step<'_>]) -> bool {
 }
 
 fn by_path(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_none_or(|m| m.line.about.name != FILE_STATUS.name)
+    step.meaning.as_ref().is_none_or(|m| !m.line.about.is(&FILE_STATUS))
 }
 
 /// Whether another question about the same path comes before the same opening.

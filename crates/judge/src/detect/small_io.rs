@@ -1,13 +1,14 @@
 //! Many small transfers where one would do.
 
-use super::awake::{Bells, Within};
+use super::awake::{Bells, Rung, Within};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::terminal::{at_once, ends_line, is_news, is_piece, is_terminal};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Moved, Step};
-use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Semantics, Unit, Way};
+use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
+use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::Recording;
 
@@ -39,16 +40,16 @@ const ANSWER_NS: f64 = 2_000.0;
 const GIVEN: std::ops::RangeInclusive<i32> = 1..=2;
 
 /// Claims transfers that could have gone with the one before.
-pub(super) struct SmallIo {
-    bells: Bells,
+pub(super) struct SmallIo<'a> {
+    bells: Bells<'a>,
     /// Whether watching stops the program for so long that what it shows may be answered meanwhile.
     stops: bool,
 }
 
-impl SmallIo {
-    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+impl<'a> SmallIo<'a> {
+    pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        Self { bells: Bells::new(recording, semantics), stops }
+        Self { bells: Bells::new(rung), stops }
     }
 
     /// Whether a write to a terminal may have been answered before the program could read on.
@@ -97,7 +98,11 @@ impl Stream {
     }
 }
 
-impl Detector for SmallIo {
+impl Detector for SmallIo<'_> {
+    fn looks_for(&self) -> Signs {
+        Signs::MOVES
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut runs: Map<Stream, Run> = Map::default();
         let mut habits: Map<Stream, Habit> = Map::default();
@@ -110,10 +115,13 @@ impl Detector for SmallIo {
         let mut inputs = 0;
         for (at, step) in steps.iter().enumerate() {
             inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
-            let answered = runs.keys().filter(|stream| self.answered(step, **stream)).copied();
-            for stream in ended(step, runs.keys()).into_iter().chain(answered.collect::<Vec<_>>()) {
-                if let Some(run) = runs.remove(&stream) {
-                    end(stream, run, false, claims);
+            // Mostly nothing is under way that the step could end.
+            if !runs.is_empty() {
+                let answered = runs.keys().filter(|stream| self.answered(step, **stream)).copied();
+                for stream in ended(step, runs.keys()).into_iter().chain(answered.collect::<Vec<_>>()) {
+                    if let Some(run) = runs.remove(&stream) {
+                        end(stream, run, false, claims);
+                    }
                 }
             }
             let Some(moved) = &step.moved else { continue };
@@ -225,12 +233,12 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
             }
         });
     }
-    let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about.name);
+    let set = step.meaning.as_ref().filter(|m| matches!(m.line.act, Act::Set { .. })).map(|m| m.line.about);
     let fd = step.observed.descriptor(0);
-    if set == Some(SYNCED.name) {
+    if set.is_some_and(|about| about.is(&SYNCED)) {
         return every(&|p| p.way == Way::Out);
     }
-    if set == Some(POSITION.name) {
+    if set.is_some_and(|about| about.is(&POSITION)) {
         return every(&|p| p.fd == Some(fd));
     }
     every(&|p| p.fd.is_some_and(|fd| step.lets_go(fd) || step.seeks(fd)))

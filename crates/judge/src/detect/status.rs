@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, Effect, FILE_STATUS, Value, Way};
+use crate::signs::Signs;
 use systoll_model::Sysno;
 
 /// Answers that are alike, with something read between one and the next, before one more is claimed. A program
@@ -30,7 +31,15 @@ struct Asked<'a> {
 }
 
 impl Detector for Status {
+    fn looks_for(&self) -> Signs {
+        Signs::FILE_STATUS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        // Most windows hold too few questions.
+        if steps.iter().filter(|step| step.signs.any(Signs::FILE_STATUS)).count() <= ALIKE {
+            return;
+        }
         let mut asked: Map<Question, Asked<'_>> = Map::default();
         let mut done: Vec<Asked<'_>> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
@@ -81,7 +90,7 @@ impl Asked<'_> {
 }
 
 fn question<'a>(step: &Step<'a>) -> Option<(Question, Value<'a>)> {
-    let meaning = step.meaning.as_ref().filter(|m| m.line.about.name == FILE_STATUS.name)?;
+    let meaning = step.meaning.as_ref().filter(|m| m.line.about.is(&FILE_STATUS))?;
     let Act::Ask(_) = meaning.line.act else { return None };
     Some(((step.observed.syscall, step.observed.descriptor(0)), meaning.now.clone()?))
 }

@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, ObservedCall, SYNCED, Semantics};
+use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Recording, Window};
 
@@ -71,11 +72,15 @@ fn looked_at(recording: &Recording, semantics: &Semantics) -> Vec<Seen> {
 }
 
 impl Detector for Sync {
+    fn looks_for(&self) -> Signs {
+        Signs::SETS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for step in steps {
             let Some(meaning) = &step.meaning else { continue };
             let process = step.observed.window.process.0;
-            if meaning.line.about.name != SYNCED.name || !matches!(meaning.line.act, Act::Set { .. }) {
+            if !meaning.line.about.is(&SYNCED) || !matches!(meaning.line.act, Act::Set { .. }) {
                 continue;
             }
             let Some(file) = step.observed.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };

@@ -5,6 +5,7 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Act, Key, POSITION};
+use crate::signs::Signs;
 use std::ops::Range;
 
 /// A value must come back within so many sets.
@@ -17,7 +18,15 @@ const PERIODS: usize = 3;
 pub(super) struct Toggle;
 
 impl Detector for Toggle {
+    fn looks_for(&self) -> Signs {
+        Signs::SETS
+    }
+
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        // The shortest toggle takes so many sets.
+        if steps.iter().filter(|step| step.signs.any(Signs::SETS)).count() < 2 * PERIODS {
+            return;
+        }
         let mut histories: Map<&Key, History<'_>> = Map::default();
         let mut done: Vec<History<'_>> = Vec::new();
         // The newest set of each descriptor's position.
@@ -43,7 +52,7 @@ impl Detector for Toggle {
             // A set whose outcome is unknown is still the same set as another of its operand.
             if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()) {
                 histories.entry(&meaning.key).or_default().push((at, value));
-                if meaning.line.about.name == POSITION.name {
+                if meaning.line.about.is(&POSITION) {
                     places.insert(step.observed.descriptor(0), &meaning.key);
                 }
             }

@@ -35,13 +35,14 @@ fn path<'s>(step: &'s Step<'_>) -> Option<&'s str> {
     if let Some(opened) = &step.opened {
         return Some(&opened.path);
     }
-    let by_path = step.meaning.as_ref().is_some_and(|m| [PATH.name, NAME.name].contains(&m.line.about.name));
+    let by_path = step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH) || m.line.about.is(&NAME));
     step.object.as_deref().filter(|_| by_path)
 }
 
 fn one_more(from: &str, to: &str) -> bool {
-    let rest = to.strip_prefix(from.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
-    !from.is_empty() && rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
+    // The longer path is rarely one component longer: its last one is looked for first.
+    let Some((folder, name)) = to.rsplit_once('/').filter(|_| !from.is_empty()) else { return false };
+    !name.is_empty() && folder == from.trim_end_matches('/')
 }
 
 #[cfg(test)]

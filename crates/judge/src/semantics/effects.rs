@@ -59,24 +59,28 @@ pub(crate) enum Effect {
 
 /// What one call changes: its lines that apply.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Effects {
-    all: [Option<Effect>; Self::MOST],
+pub(crate) struct Effects<'a> {
+    lines: &'a [&'static EffectLine],
+    /// Which of them apply, a bit each.
+    apply: u8,
 }
 
-impl Effects {
+impl<'a> Effects<'a> {
     /// Lines of one call, at most.
-    pub(crate) const MOST: usize = 4;
+    pub(crate) const MOST: usize = 8;
 
-    /// One more.
-    pub(super) fn add(&mut self, effect: Effect) {
-        if let Some(place) = self.all.iter_mut().find(|e| e.is_none()) {
-            *place = Some(effect);
-        }
+    /// Those of a call's lines that apply.
+    pub(super) fn of(lines: &'a [&'static EffectLine], applies: impl Fn(&EffectLine) -> bool) -> Self {
+        let lines = lines.get(..Self::MOST).unwrap_or(lines);
+        let apply = lines.iter().rev().fold(0, |all, line| all << 1 | u8::from(applies(line)));
+        Self { lines, apply }
     }
 
     /// All of them, in the table's order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Effect> + use<> {
-        self.all.into_iter().map_while(|e| e)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Effect> + use<'a> {
+        let apply = self.apply;
+        let applying = self.lines.iter().enumerate().filter(move |(at, _)| apply >> at & 1 == 1);
+        applying.map(|(_, line)| line.effect)
     }
 }
 

@@ -4,6 +4,7 @@ use super::state::{Scope, State, StateId};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
+use crate::paths::{Argument, PathId, Paths};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -87,7 +88,7 @@ impl<'a> ObservedCall<'a> {
     /// The absolute path an argument leads to; a relative one from the working directory stays
     /// as it is.
     pub(crate) fn path(&self, at: Option<u8>, path: u8) -> Option<Cow<'a, str>> {
-        let text = String::from_utf8_lossy(self.data(path, Moment::Entry)?);
+        let text = text(self.data(path, Moment::Entry)?);
         match at {
             Some(at) if !text.starts_with('/') && self.descriptor(at) != AT_FDCWD => {
                 let folder = self.call.fd.as_deref().filter(|f| at == 0 && f.starts_with('/'))?;
@@ -98,11 +99,34 @@ impl<'a> ObservedCall<'a> {
     }
 }
 
+impl<'a> ObservedCall<'a> {
+    /// The number of the path an argument leads to, as [`ObservedCall::path`] tells it.
+    pub(crate) fn path_id(&self, paths: &mut Paths<'a>, at: Option<u8>, path: u8) -> Option<PathId> {
+        paths.of_argument(Argument { call: self.call, at, path }, |paths| {
+            let bytes = self.data(path, Moment::Entry)?;
+            match at {
+                Some(at) if !bytes.starts_with(b"/") && self.descriptor(at) != AT_FDCWD => {
+                    paths.number(self.path(Some(at), path)?)
+                }
+                _ => paths.of_bytes(bytes),
+            }
+        })
+    }
+}
+
+/// The bytes as text. Whether they are text as they stand is asked first: looking for what is none is slow, and hardly
+/// any path has such bytes.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
 /// A value or an answer: bytes of the recording, or made up of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Value<'a> {
     /// A number.
     Word([u8; 8]),
+    /// A refusal: of many programs every other answer is one. Longer than a number, so that none is equal to it.
+    Refusal([u8; 9]),
     /// As it was read.
     Seen(&'a [u8]),
     /// Something else.
@@ -113,6 +137,12 @@ impl Value<'_> {
     /// A number.
     pub(crate) fn word(word: u64) -> Self {
         Self::Word(word.to_le_bytes())
+    }
+
+    /// That it was refused, and how.
+    fn refusal(errno: Errno) -> Self {
+        let [low, high] = errno.0.to_le_bytes();
+        Self::Refusal([b'r', b'e', b'f', b'u', b's', b'e', b'd', low, high])
     }
 }
 
@@ -128,6 +158,7 @@ impl Deref for Value<'_> {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Word(bytes) => bytes,
+            Self::Refusal(bytes) => bytes,
             Self::Seen(bytes) => bytes,
             Self::Made(bytes) => bytes,
         }
@@ -160,13 +191,14 @@ impl<'a> Known<'a> {
     pub(crate) fn key(
         &mut self,
         generations: &Generations,
+        paths: &mut Paths<'a>,
         line: &'static StateLine,
-        call: &ObservedCall<'_>,
+        call: &ObservedCall<'a>,
         gap: Option<u64>,
     ) -> Option<(Key, u32)> {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
-        let spelled = generations.spell(line, call, gap, &mut bytes);
+        let spelled = generations.spell(paths, line, call, gap, &mut bytes);
         let key = spelled.and_then(|newest| Some((self.keys.number(&bytes)?, newest)));
         self.scratch = bytes;
         let (key, newest) = key?;
@@ -192,7 +224,8 @@ impl<'a> Known<'a> {
 /// Generations of what can be voided: each is the version that voided it last.
 #[derive(Default)]
 pub(crate) struct Generations {
-    paths: Map<String, u32>,
+    /// By number.
+    paths: Vec<u32>,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
     states: Map<(u32, Option<u32>, StateId), u32>,
@@ -209,20 +242,21 @@ impl Generations {
     }
 
     /// The path, and entries of its directory, may be others from now on.
-    pub(crate) fn void_path(&mut self, path: &str) {
+    pub(crate) fn void_path(&mut self, path: PathId, folder: Option<PathId>) {
         let version = self.next();
-        let folder = path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder);
         for path in [Some(path), folder].into_iter().flatten() {
-            match self.paths.get_mut(path) {
-                Some(generation) => *generation = version,
-                None => drop(self.paths.insert(path.to_owned(), version)),
+            if self.paths.len() <= path.place() {
+                self.paths.resize(path.place() + 1, 0);
+            }
+            if let Some(generation) = self.paths.get_mut(path.place()) {
+                *generation = version;
             }
         }
     }
 
     /// The path's generation.
-    pub(crate) fn path(&self, path: &str) -> u32 {
-        self.paths.get(path).copied().unwrap_or(0)
+    pub(crate) fn path(&self, path: PathId) -> u32 {
+        self.paths.get(path.place()).copied().unwrap_or(0)
     }
 
     /// The number stands for another file from now on.
@@ -257,10 +291,11 @@ impl Generations {
 
     /// Spells the key of what the call asks or sets, and tells the newest generation in it. `None` where
     /// something needed was not read.
-    fn spell(
+    fn spell<'a>(
         &self,
+        paths: &mut Paths<'a>,
         line: &'static StateLine,
-        call: &ObservedCall<'_>,
+        call: &ObservedCall<'a>,
         gap: Option<u64>,
         bytes: &mut Vec<u8>,
     ) -> Option<u32> {
@@ -276,18 +311,20 @@ impl Generations {
         let head = [state.id().0 as u64, process.into(), thread, generations, gap.unwrap_or(u64::MAX)];
         bytes.extend_from_slice(head.map(u64::to_le_bytes).as_flattened());
         let mut details = line.key.iter();
-        details.try_fold(all.max(own), |newest, source| Some(newest.max(self.detail(*source, state, call, bytes)?)))
+        details
+            .try_fold(all.max(own), |newest, source| Some(newest.max(self.detail(paths, *source, state, call, bytes)?)))
     }
 
     fn state(&self, process: u32, thread: Option<u32>, state: &'static State) -> u32 {
         self.states.get(&(process, thread, state.id())).copied().unwrap_or(0)
     }
 
-    fn detail(
+    fn detail<'a>(
         &self,
+        paths: &mut Paths<'a>,
         source: Source,
         state: &'static State,
-        call: &ObservedCall<'_>,
+        call: &ObservedCall<'a>,
         bytes: &mut Vec<u8>,
     ) -> Option<u32> {
         let process = call.window.process.0;
@@ -302,16 +339,16 @@ impl Generations {
                 Some(generation.max(table).max(file))
             }
             Source::Path { at, path } => {
-                let path = call.path(at, path)?;
-                let mut newest = self.path(&path);
-                push(bytes, &newest.to_le_bytes());
-                if !path.starts_with('/') {
+                let path = call.path_id(paths, at, path)?;
+                let mut newest = self.path(path);
+                let part = [path.to_bytes(), newest.to_le_bytes()];
+                if paths.is_absolute(path) {
+                    push(bytes, part.as_flattened());
+                } else {
                     let folder = self.folders.get(&process).copied().unwrap_or(0);
-                    push(bytes, &process.to_le_bytes());
-                    push(bytes, &folder.to_le_bytes());
+                    push(bytes, [part, [process, folder].map(u32::to_le_bytes)].as_flattened().as_flattened());
                     newest = newest.max(folder);
                 }
-                push(bytes, path.as_bytes());
                 Some(newest)
             }
             other => {
@@ -364,7 +401,7 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
 /// The answer to a question. A refusal is one; what was not read is none.
 pub(crate) fn answer<'a>(sources: &[Source], call: &ObservedCall<'a>) -> Option<Value<'a>> {
     if call.call.errno().is_some() {
-        return call.refusal().map(|e| format!("errno {}", e.0).into_bytes().into());
+        return call.refusal().map(Value::refusal);
     }
     if let [one] = sources {
         return value(*one, call);

@@ -11,7 +11,7 @@ use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::read::ObservedCall;
 use super::shown::{SHOWN, Shown};
-use super::state::State;
+use super::state::{KEPT_UNLESS, State};
 use super::state_lines::{STATE_LINES, StateLine};
 use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
 use super::vocabulary::{Act, When};
@@ -19,6 +19,7 @@ use super::waits::{
     ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SUSPECT_WAITS, SendsAtOnce, SuspectWait, TELL_READY, TellsReady,
     WAKES, Wake,
 };
+use crate::signs::Signs;
 use std::cell::OnceCell;
 use systoll_model::{ArgKind, Signature, Sysno};
 
@@ -97,6 +98,12 @@ macro_rules! tables {
             pub command: Option<usize>,
             /// The argument that holds the descriptor it works on.
             pub fd: Option<usize>,
+            /// Whether it may open a path.
+            pub may_open: bool,
+            /// Whether what some answers hold for ends with it.
+            pub ends_answers: bool,
+            /// What every such call shows.
+            pub signs: Signs,
         }
 
         impl Lines {
@@ -166,10 +173,7 @@ struct Links {
 
 impl Links {
     fn of(call: &str) -> Self {
-        let followed = |sequel: &'static Sequel| Followed {
-            sequel,
-            by: sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect(),
-        };
+        let followed = |sequel: &'static Sequel| Followed { sequel, by: OnceCell::new() };
         Self {
             moves: PAIRS.iter().any(|pair| pair.moves == Some(call)),
             ends: PAIRS.iter().any(|pair| pair.ends == call),
@@ -183,8 +187,14 @@ impl Links {
 pub(crate) struct Followed {
     /// The line.
     pub sequel: &'static Sequel,
-    /// The calls that may follow, by number.
-    pub by: Vec<Sysno>,
+    by: OnceCell<Vec<Sysno>>,
+}
+
+impl Followed {
+    /// The calls that may follow, by number: looked up when first asked for, as most programs never ask.
+    pub(crate) fn by(&self) -> &[Sysno] {
+        self.by.get_or_init(|| self.sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect())
+    }
 }
 
 /// The tables by system call number, of each call when it is first asked for: a program makes a few dozen of all that
@@ -223,13 +233,30 @@ impl Lines {
         let by_command = signature.args.iter().position(|a| a.kind == ArgKind::ByCommand);
         let mut lines = Self {
             waits: signature.waits,
+            ends_answers: KEPT_UNLESS.iter().any(|state| state.ends_with(signature.name)),
             fd: signature.fd_arg(),
             command: by_command.and_then(|at| at.checked_sub(1)),
             links: Links::of(signature.name),
             ..Self::default()
         };
         lines.take(signature.name);
+        lines.may_open = lines.does(|effect| matches!(effect, Effect::OpensPath { .. }));
+        lines.signs = lines.to_signs();
         lines
+    }
+
+    /// What every such call shows.
+    fn to_signs(&self) -> Signs {
+        Signs::CALL
+            .with(Signs::SLOW, !self.sequels().is_empty())
+            .with(Signs::LOCKS, self.may_lock())
+            .with(Signs::ARMS, self.arm().is_some())
+            .with(Signs::SHOWS, self.may_show())
+            .with(Signs::GIVES_BACK, self.may_give_back())
+            .with(Signs::ATTRIBUTE, self.attribute().is_some())
+            .with(Signs::ENTERS, self.enters())
+            .with(Signs::IN_VAIN, self.may_be_in_vain())
+            .with(Signs::WAKES, self.may_wake())
     }
 
     /// What the call asks, sets or tries: the first line that applies. What failed set nothing, and is a try where
@@ -240,10 +267,8 @@ impl Lines {
     }
 
     /// What the call changes on the way.
-    pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects {
-        let mut effects = Effects::default();
-        self.effects.iter().filter(|line| call.holds(line.when)).for_each(|line| effects.add(line.effect));
-        effects
+    pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects<'_> {
+        Effects::of(&self.effects, |line| call.holds(line.when))
     }
 
     /// The cheaper way to what the call does, where there is one.
@@ -271,6 +296,11 @@ impl Lines {
         first(&self.shown, call)
     }
 
+    /// Whether it may set something for others to see.
+    pub(crate) fn may_show(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
     /// How its waiting is the process's own affair.
     pub(crate) fn own_wait(&self, call: &ObservedCall<'_>) -> Option<&'static OwnWait> {
         first(&self.own_waits, call)
@@ -286,6 +316,11 @@ impl Lines {
         self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
     }
 
+    /// Whether there is a way in which it always is refused.
+    pub(crate) fn may_be_in_vain(&self) -> bool {
+        !self.in_vain.is_empty()
+    }
+
     /// Whether it asks about a name itself, where that is a symbolic link.
     pub(crate) fn no_follow(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.no_follows, call).is_some()
@@ -299,6 +334,11 @@ impl Lines {
     /// Whether it has a stream send what it is given at once.
     pub(crate) fn sends_at_once(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.send_at_once, call).is_some()
+    }
+
+    /// Whether it may do so.
+    pub(crate) fn may_send_at_once(&self) -> bool {
+        !self.send_at_once.is_empty()
     }
 
     /// How it enters a ring.
@@ -359,6 +399,11 @@ impl Lines {
     /// Whether it gives memory back that stays the program's.
     pub(crate) fn gives_back(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.gives_back, call).is_some()
+    }
+
+    /// Whether it may give back memory that stays the program's.
+    pub(crate) fn may_give_back(&self) -> bool {
+        !self.gives_back.is_empty()
     }
 
     /// How much of its memory it gives back.

@@ -23,7 +23,8 @@ pub(crate) enum Across {
 /// A kind of state that calls ask for and set.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Unique name.
+    /// Unique name, for tests: it is told apart by where it stands.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests say which state they mean"))]
     pub name: &'static str,
     /// Whose it is.
     pub scope: Scope,
@@ -65,6 +66,16 @@ impl State {
     /// What tells it from others.
     pub(crate) fn id(&'static self) -> StateId {
         StateId(std::ptr::from_ref(self).addr())
+    }
+
+    /// Whether the call ends that its answers hold from window to window.
+    pub(super) fn ends_with(&self, call: &str) -> bool {
+        matches!(self.across, Across::Unless(calls) if calls.contains(&call))
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn is(&self, other: &'static State) -> bool {
+        std::ptr::eq(self, other)
     }
 }
 
@@ -318,3 +329,6 @@ pub(crate) static BREAK: State = State { name: "break", thing: "the end of the h
 
 /// The file creation mask.
 pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };
+
+/// Those whose answers hold from window to window unless certain calls are made.
+pub(super) static KEPT_UNLESS: &[&State] = &[&IDENTITY, &CWD, &LIMITS, &SCHEDULING, &CAPABILITIES, &NAME];

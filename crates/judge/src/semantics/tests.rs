@@ -19,6 +19,7 @@ fn every_line_names_a_call_the_kernel_has() {
     for line in STATE_LINES {
         if let Across::Unless(calls) = line.about.across {
             assert!(calls.iter().all(|c| Sysno::from_name(c).is_some()), "{}", line.about.name);
+            assert!(super::state::KEPT_UNLESS.iter().any(|state| state.is(line.about)), "{}", line.about.name);
         }
     }
 }

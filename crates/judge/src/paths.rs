@@ -1,0 +1,188 @@
+//! Paths by number. A program asks about the same few again and again, and what they are made of is then looked up
+//! rather than looked for.
+
+use crate::hash::Spellings;
+use std::borrow::Cow;
+use systoll_model::WindowCall;
+
+/// A text's number: equal texts have equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PathId(u32);
+
+impl PathId {
+    /// Its place among all.
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Its bytes, for keys.
+    pub(crate) fn to_bytes(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+}
+
+/// What a path with a slash is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// Where its last slash stands.
+    pub slash: usize,
+    /// What is before it.
+    pub folder: PathId,
+    /// What is behind it.
+    pub name: PathId,
+    /// The name without what stands for its sort: a search tries those in turn.
+    pub stem: PathId,
+}
+
+/// What is known of a text.
+struct Known<'a> {
+    text: Cow<'a, str>,
+    /// Of bytes that are no text: the number of the text that they are shown as.
+    shown: Option<PathId>,
+    /// Once they were asked for, what it is made of.
+    parts: Option<Option<Parts>>,
+}
+
+/// All paths met so far, and their parts.
+#[derive(Default)]
+pub(crate) struct Paths<'a> {
+    numbers: Spellings,
+    known: Vec<Known<'a>>,
+    /// What was looked up last: of one call it is asked for several times.
+    last: Option<(Argument<'a>, Option<PathId>)>,
+}
+
+/// A path argument of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Argument<'a> {
+    /// The call.
+    pub call: &'a WindowCall,
+    /// The argument that holds the descriptor of the folder it begins in.
+    pub at: Option<u8>,
+    /// The argument that points to it.
+    pub path: u8,
+}
+
+impl Argument<'_> {
+    fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self.call, other.call) && (self.at, self.path) == (other.at, other.path)
+    }
+}
+
+impl<'a> Paths<'a> {
+    /// The number of the path that an argument holds, as it was looked up last or as `look_up` says.
+    pub(crate) fn of_argument(
+        &mut self,
+        argument: Argument<'a>,
+        look_up: impl FnOnce(&mut Self) -> Option<PathId>,
+    ) -> Option<PathId> {
+        match self.last.filter(|(last, _)| last.is(&argument)) {
+            Some((_, known)) => known,
+            None => {
+                let found = look_up(self);
+                self.last = Some((argument, found));
+                found
+            }
+        }
+    }
+
+    /// The number of a text.
+    pub(crate) fn number(&mut self, text: Cow<'a, str>) -> Option<PathId> {
+        let number = self.numbers.number(text.as_bytes())?;
+        if self.known.len() == number as usize {
+            self.known.push(Known { text, shown: None, parts: None });
+        }
+        Some(PathId(number))
+    }
+
+    /// The number of the text that bytes are shown as.
+    pub(crate) fn of_bytes(&mut self, bytes: &'a [u8]) -> Option<PathId> {
+        let number = self.numbers.number(bytes)?;
+        if self.known.len() == number as usize {
+            let text = String::from_utf8_lossy(bytes);
+            self.known.push(Known { text: text.clone(), shown: None, parts: None });
+            if let Cow::Owned(_) = text {
+                let shown = self.number(text);
+                self.known.get_mut(number as usize)?.shown = shown;
+            }
+        }
+        Some(self.known.get(number as usize)?.shown.unwrap_or(PathId(number)))
+    }
+
+    /// The text with this number.
+    pub(crate) fn text(&self, path: PathId) -> Cow<'a, str> {
+        self.known.get(path.place()).map(|known| known.text.clone()).unwrap_or_default()
+    }
+
+    /// Whether it begins at the root.
+    pub(crate) fn is_absolute(&self, path: PathId) -> bool {
+        self.known.get(path.place()).is_some_and(|known| known.text.starts_with('/'))
+    }
+
+    /// What it is made of; `None` where it has no slash.
+    pub(crate) fn parts(&mut self, path: PathId) -> Option<Parts> {
+        let known = self.known.get(path.place())?;
+        if let Some(parts) = known.parts {
+            return parts;
+        }
+        let parts = self.take_apart(known.text.clone());
+        self.known.get_mut(path.place())?.parts = Some(parts);
+        parts
+    }
+
+    fn take_apart(&mut self, path: Cow<'a, str>) -> Option<Parts> {
+        let slash = path.rfind('/')?;
+        let [folder, name] = [0..slash, slash + 1..path.len()].map(|part| match &path {
+            Cow::Borrowed(path) => path.get(part).map(Cow::Borrowed),
+            Cow::Owned(path) => path.get(part).map(|part| Cow::Owned(part.to_owned())),
+        });
+        let name = name?;
+        let stem = stem(&name);
+        let stem = self.number(Cow::Owned(stem.to_owned()))?;
+        Some(Parts { slash, folder: self.number(folder?)?, name: self.number(name)?, stem })
+    }
+
+    /// The folder that a path lies in, slashes at its end taken off.
+    pub(crate) fn folder(&mut self, path: PathId) -> Option<PathId> {
+        let text = self.text(path);
+        if !text.ends_with('/') {
+            return self.parts(path).map(|parts| parts.folder);
+        }
+        let (folder, _) = text.trim_end_matches('/').rsplit_once('/')?;
+        self.number(Cow::Owned(folder.to_owned()))
+    }
+}
+
+/// The name up to its first dot but for one that it begins with.
+fn stem(name: &str) -> &str {
+    let dot = name.bytes().skip(1).position(|byte| byte == b'.');
+    dot.and_then(|at| name.get(..at + 1)).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_have_equal_numbers_and_parts() {
+        let mut paths = Paths::default();
+        let mut number = |text: &'static str| paths.number(text.into()).unwrap();
+        let (header, folder, name, stem, plain) =
+            (number("/usr/include/a.b.h"), number("/usr/include"), number("a.b.h"), number("a"), number("x"));
+        let parts = paths.parts(header).unwrap();
+        assert_eq!(parts, Parts { slash: 12, folder, name, stem });
+        assert_eq!(paths.parts(header), Some(parts));
+        assert!(paths.parts(plain).is_none() && paths.is_absolute(header) && !paths.is_absolute(plain));
+        let slashes = paths.number("/usr/include/a.b.h//".into()).unwrap();
+        assert_eq!((paths.folder(header), paths.folder(slashes)), (Some(folder), Some(folder)));
+        assert_eq!(super::stem(".x.y"), ".x");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_what_they_are_shown_as() {
+        let mut paths = Paths::default();
+        let [one, other, shown] = [&b"/a\xff"[..], b"/a\xfe", "/a\u{fffd}".as_bytes()].map(|b| paths.of_bytes(b));
+        assert!(one.is_some() && one == other && one == shown);
+        assert_eq!(paths.text(one.unwrap()), "/a\u{fffd}");
+    }
+}
