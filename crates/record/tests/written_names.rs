@@ -1,0 +1,49 @@
+//! What descriptors are behind, in windows that threads write. A file of its own: a backend waits for all children of its
+//! process.
+
+mod looked;
+
+use looked::written_and_asked;
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+#[test]
+fn names_that_follow_from_others_are_those_that_the_kernel_tells() {
+    let tree = tempfile::tempdir().unwrap();
+    for folder in ["a/b", "a/.c/d", "e"] {
+        std::fs::create_dir_all(tree.path().join(folder)).unwrap();
+        std::fs::write(tree.path().join(folder).join("file"), "include").unwrap();
+    }
+    std::os::unix::fs::symlink("a/b", tree.path().join("link")).unwrap();
+    let root = std::fs::canonicalize(tree.path()).unwrap().into_os_string().into_string().unwrap();
+    for (command, call, object) in [
+        (&["find", &root, "-name", "*.h"][..], "getdents64", "a/.c/d"),
+        (&["grep", "-r", "include", &root], "read", "a/b/file"),
+        (&["find", "-L", &root, "-type", "f"], "getdents64", "a/b"),
+    ] {
+        let [written, _] = written_and_asked(command, &root);
+        let told: BTreeSet<_> = written.into_keys().filter(|(name, _)| BY_DESCRIPTOR.contains(&&**name)).collect();
+        let real = by_strace(command, &root);
+        assert!(told.is_subset(&real), "{command:?}: {:?}", told.difference(&real));
+        assert!(told.contains(&(call.to_owned(), format!("{root}/{object}"))), "{command:?}: {told:?}");
+    }
+}
+
+/// Calls whose object is what their first argument, a descriptor, is behind.
+const BY_DESCRIPTOR: [&str; 4] = ["read", "getdents64", "close", "fcntl"];
+
+/// Such calls of a command, and their objects in a folder, as strace has the kernel tell them.
+fn by_strace(command: &[&str], folder: &str) -> BTreeSet<(String, String)> {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let only = format!("trace={}", BY_DESCRIPTOR.join(","));
+    let mut strace = Command::new("strace");
+    strace.args(["-y", "-e", &only, "-o"]).arg(log.path()).arg("--").args(command).stdout(Stdio::null());
+    assert!(strace.status().unwrap().success());
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    let call = |line: &str| {
+        let (name, arguments) = line.split_once('(')?;
+        let object = arguments.split_once('<')?.1.split_once('>')?.0;
+        object.starts_with(folder).then(|| (name.to_owned(), object.to_owned()))
+    };
+    log.lines().filter_map(call).collect()
+}
