@@ -305,13 +305,15 @@ impl Memory {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
+    /// Copies what an image holds from an offset on; whether there is so much.
+    pub(crate) fn read(&self, at: u64, id: ProgramId, to: &mut [u8]) -> bool {
+        self.file(id).is_some_and(|file| file.read_exact_at(to, at).is_ok())
+    }
+
     /// Some bytes of an image from an offset on; none where there are not so many.
     pub(crate) fn bytes(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u8> {
         let mut read = vec![0; bytes as usize];
-        if self.file(id).is_none_or(|file| file.read_exact_at(&mut read, at).is_err()) {
-            return Vec::new();
-        }
-        read
+        if self.read(at, id, &mut read) { read } else { Vec::new() }
     }
 
     /// The same as words.
@@ -322,8 +324,7 @@ impl Memory {
     /// The word at an offset of an image; zero where there is none.
     pub(crate) fn word(&self, at: u64, id: ProgramId) -> u64 {
         let mut word = [0; 8];
-        let read = self.file(id).is_some_and(|file| file.read_exact_at(&mut word, at).is_ok());
-        if read { u64::from_le_bytes(word) } else { 0 }
+        if self.read(at, id, &mut word) { u64::from_le_bytes(word) } else { 0 }
     }
 
     /// What a slot has counted so far.
