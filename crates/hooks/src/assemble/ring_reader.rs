@@ -90,6 +90,7 @@ pub fn read_used(index: u64, len: u64, into: &mut [u8], mut read: impl FnMut(u64
 
 /// The calls in a slot's buffer `index`, whose bytes are `buffer`, all or those in use ([`read_used`]); `len` is the
 /// header's [`ring::LEN`]. They end before the first of which something that it points to found no room.
+#[inline]
 pub fn written_calls(buffer: &[u8], index: u64, len: u64) -> impl Iterator<Item = WrittenCall<'_>> + Clone {
     let most = most(buffer);
     let calls = records(buffer).take(len.min(most) as usize);
@@ -115,6 +116,8 @@ fn word(own: &Record, offset: u64) -> u64 {
     there.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
+// Built where it is used: it is a third of a kilobyte, and there are thousands.
+#[inline]
 fn written_call<'b>(buffer: &'b [u8], own: &Record, (index, most): (u64, u64)) -> Option<WrittenCall<'b>> {
     let word = |offset: u64| word(own, offset);
     let flags = word(call::FLAGS);

@@ -30,7 +30,7 @@ const LONGEST: usize = 256;
 pub struct Looked<'a> {
     /// The process image it was made in, by any number that is its own.
     pub process: u32,
-    /// Its row, by any number that is its own.
+    /// Its row, by any number that is its own; all its calls are of one system call.
     pub row: u32,
     /// The system call.
     pub syscall: Sysno,
@@ -116,11 +116,10 @@ impl Notes {
         let depth = depth(name);
         let kept = depth >= self.level;
         let known = if kept { self.learn(look, name) } else { Known::Not };
-        if kept {
+        // All of a row's calls are of one system call: who asks again about an object tells nothing new of its name.
+        let new = look.stands_for == 0 || self.count(look, kept.then_some((name, depth)), known);
+        if kept && new {
             self.name(look, name);
-        }
-        if look.stands_for > 0 {
-            self.count(look, kept.then_some((name, depth)), known);
         }
         while self.asked.len() + self.objects > MOST && self.level < LEVELS {
             self.thin();
@@ -210,12 +209,12 @@ impl Notes {
         }
     }
 
-    /// Counts a look at an object of a row, where that is kept.
-    fn count(&mut self, look: Looked<'_>, object: Option<(u64, usize)>, known: Known) {
+    /// Counts a look at an object of a row, where that is kept; whether it is the first.
+    fn count(&mut self, look: Looked<'_>, object: Option<(u64, usize)>, known: Known) -> bool {
         let row = self.rows.entry(look.row).or_default();
         row.looks += 1;
         row.relative |= !look.question.path.starts_with('/');
-        let Some((name, depth)) = object else { return };
+        let Some((name, depth)) = object else { return false };
         if row.sums.len() <= depth {
             row.sums.resize(depth + 1, Sums::default());
         }
@@ -230,12 +229,13 @@ impl Notes {
                 changes: of(Known::Otherwise),
             });
         }
-        let before = row.objects.len();
         let object = row.objects.entry(name).or_default();
         object.looks += 1;
         object.calls = object.calls.saturating_add(weight);
         object.same += u64::from(known == Known::Same);
-        self.objects += row.objects.len() - before;
+        let first = object.looks == 1;
+        self.objects += usize::from(first);
+        first
     }
 
     /// Forgets every other object.
