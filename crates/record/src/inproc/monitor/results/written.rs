@@ -56,9 +56,7 @@ pub(crate) fn take_new(session: &mut Session) {
 /// Takes what a thread has written that waits for an answer, where little room is left: what it is about to do for the
 /// first time is to be seen.
 pub(crate) fn make_room(session: &mut Session, thread: SlotRef) {
-    let headers = session.memory.words(thread.offset() + slot::RING_HEADERS, thread.program, HEADERS);
-    let written = headers.chunks_exact(HEADER_WORDS).filter(|header| header.first() == Some(&ring::state::WRITTEN));
-    if written.count() < FULL {
+    if due(&session.memory, thread, Take::Written).len() < FULL {
         return;
     }
     let Some(mut program) = session.programs.remove(&thread.program) else { return };

@@ -310,15 +310,12 @@ impl Memory {
         self.file(id).is_some_and(|file| file.read_exact_at(to, at).is_ok())
     }
 
-    /// Some bytes of an image from an offset on; none where there are not so many.
-    pub(crate) fn bytes(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u8> {
-        let mut read = vec![0; bytes as usize];
-        if self.read(at, id, &mut read) { read } else { Vec::new() }
-    }
-
-    /// The same as words.
-    pub(crate) fn words(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u64> {
-        self.bytes(at, id, bytes).as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    /// Some words of an image from an offset on; none where there are not so many.
+    fn words(&self, at: u64, id: ProgramId, count: usize) -> Vec<u64> {
+        let mut bytes = vec![0; 8 * count];
+        let there = self.read(at, id, &mut bytes);
+        let words = bytes.as_chunks::<8>().0.iter().filter(|_| there);
+        words.map(|word| u64::from_le_bytes(*word)).collect()
     }
 
     /// The word at an offset of an image; zero where there is none.
@@ -340,7 +337,7 @@ impl Memory {
 
     /// Whose slot `index` of an image is; all zero if no thread has it. Touches no hole.
     pub(crate) fn head(&self, thread: SlotRef) -> Head {
-        Head::new(&self.words(thread.offset() + slot::SELF, thread.program, 8 * Head::WORDS as u64))
+        Head::new(&self.words(thread.offset() + slot::SELF, thread.program, Head::WORDS))
     }
 
     /// Slots of a program that may be in use: the first ones.
