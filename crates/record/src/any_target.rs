@@ -49,12 +49,14 @@ pub fn use_arguments(bytes: &[u8], seed: u64) {
 ///
 /// # Panics
 /// If more is kept than is bounded.
-pub fn use_written(call: &WrittenCall) {
+pub fn use_written(call: &WrittenCall<'_>) {
     let mut names = Names::new(call.nth.is_multiple_of(2));
     for number in 0..Sysno::NATIVE {
         let Some(signature) = Sysno(number).signature() else { continue };
         let data = written::data(call, signature, BOUND);
         assert!(data.iter().all(|d| d.bytes.len() <= 1 << 16), "{number}: {call:?}");
+        let asked = written::question(call, signature, BOUND);
+        assert!(asked.is_none_or(|asked| !asked.path.is_empty()), "{number}: {call:?}");
         names.of(call, signature);
     }
 }

@@ -41,7 +41,8 @@ pub(crate) fn argument_data(
     all
 }
 
-fn string(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
+/// The string at an address, up to its end, and whether that was not found.
+pub(crate) fn string(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
     let mut text = Vec::new();
     let mut at = address;
     while text.len() < MAX_STRING {
@@ -63,7 +64,8 @@ fn string(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, boo
     (text, true)
 }
 
-fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
+/// The first strings of an array of addresses, a NUL between them, and whether there was no end to it.
+pub(crate) fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
     let mut all = Vec::new();
     for i in 0..MAX_STRINGS as u64 {
         let mut pointer = [0; 8];

@@ -32,6 +32,11 @@ impl Ledger {
         self.notes.add(Looked { process, row, syscall, question: &question, at_ns, stands_for });
     }
 
+    /// Notes a call of an image that stands alone.
+    pub(crate) fn note_look(&mut self, look: Looked<'_>) {
+        self.notes.add(look);
+    }
+
     /// How the question of a call of an image is known from before.
     pub(crate) fn before(&self, table: &Table, image: ImageId, call: LookedAt<'_>) -> Before {
         let asked = table.rows.get(call.row as usize).and_then(|row| question(row.syscall, call));
@@ -44,6 +49,6 @@ impl Ledger {
     }
 }
 
-fn question(syscall: Sysno, call: LookedAt<'_>) -> Option<Question> {
+fn question(syscall: Sysno, call: LookedAt<'_>) -> Option<Question<'_>> {
     Question::of(syscall.signature()?, call.args, call.data, call.fd, call.result)
 }

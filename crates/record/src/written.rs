@@ -1,17 +1,21 @@
 //! Windows that threads have written by themselves, as calls of the table's windows.
 
-use crate::arguments::argument_data;
+use crate::arguments::{string, strings};
 use crate::windows::RawCall;
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
+use std::borrow::Cow;
 use std::sync::Arc;
 use systoll_hooks::assemble::{Piece, Read, WrittenCall};
 use systoll_hooks::layout::capture::{self, FdsChanged};
-use systoll_model::{Moment, Signature};
+use systoll_hooks::layout::ring;
+use systoll_model::{ArgData, ArgKind, Moment, Question, Signature};
 
 /// How the kernel's name of a file ends that is no longer in its folder.
 const DELETED: &str = " (deleted)";
 /// Names end here, as the kernel's do.
 const LONGEST_NAME: usize = libc::PATH_MAX as usize;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// What descriptors of one thread are behind, from call to call of a window.
 #[derive(Debug, Default)]
@@ -28,12 +32,11 @@ impl Names {
     }
 
     /// What the descriptor of a call was behind before it, and what is known after it.
-    pub(crate) fn of(&mut self, call: &WrittenCall, signature: &Signature) -> Option<Arc<str>> {
+    pub(crate) fn of(&mut self, call: &WrittenCall<'_>, signature: &Signature) -> Option<Arc<str>> {
         let argument = signature.fd_arg();
         let fd = argument.and_then(|at| call.args.get(at)).map(|word| *word as i32);
-        let written = call.pieces.iter().find(|p| p.read == Read::Name && Some(usize::from(p.argument)) == argument);
-        let name = match written {
-            Some(piece) => Some(Arc::from(String::from_utf8_lossy(&piece.bytes))),
+        let name = match written_name(call, argument) {
+            Some(name) => Some(Arc::from(name)),
             None if self.shared => None,
             None => fd.and_then(|fd| self.known.get(&fd)).cloned(),
         };
@@ -56,34 +59,91 @@ impl Names {
     }
 }
 
+/// What the descriptor in an argument was behind, where that was written beside the call.
+fn written_name<'b>(call: &WrittenCall<'b>, argument: Option<usize>) -> Option<Cow<'b, str>> {
+    let piece = call.pieces().find(|p| p.read == Read::Name && Some(usize::from(p.argument)) == argument)?;
+    Some(String::from_utf8_lossy(piece.bytes))
+}
+
 /// What the descriptor that a call returned is behind, where that follows from what its first argument is behind.
-fn named_by(call: &WrittenCall, signature: &Signature, first: &str) -> Option<Arc<str>> {
+fn named_by(call: &WrittenCall<'_>, signature: &Signature, first: &str) -> Option<Arc<str>> {
     if signature.name != "openat" {
         return Some(Arc::from(first));
     }
-    let path = call.pieces.iter().find(|p| p.read == Read::Entry && p.argument == 1)?;
+    let path = call.pieces().find(|p| p.read == Read::Entry && p.argument == 1)?;
     let name = path.bytes.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
     let folder = Some(first).filter(|f| f.starts_with('/') && !f.ends_with(DELETED))?;
     let whole = format!("{}/{}", folder.trim_end_matches('/'), String::from_utf8_lossy(name));
     (whole.len() < LONGEST_NAME).then(|| Arc::from(whole))
 }
 
+/// What a call that stands alone asked, see [`Question::of`]; at most `bound` bytes of an answer are told.
+pub(crate) fn question<'b>(call: &WrittenCall<'b>, signature: &Signature, bound: usize) -> Option<Question<'b>> {
+    let given = |arg: u8, at: Moment| {
+        let (address, kind) = (*call.args.get(usize::from(arg))?, signature.arg_kind(arg.into(), &call.args));
+        let there = address != 0 && kind.read_at(at);
+        let (bytes, cut) = there.then(|| pointed_to(call, (address, kind), at, bound))??;
+        (!cut).then_some(bytes)
+    };
+    let folder = written_name(call, signature.fd_arg());
+    Question::by(signature, &call.args, given, folder.as_deref(), call.result)
+}
+
 /// What a call's arguments pointed to, at most `bound` bytes each.
-pub(crate) fn data(call: &WrittenCall, signature: &Signature, bound: usize) -> Vec<systoll_model::ArgData> {
-    let memory = |read: Read| move |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
-    let mut data = argument_data(signature, Moment::Entry, &call.args, None, bound, &memory(Read::Entry));
-    if call.result.is_some() {
-        let after = memory(Read::Return);
-        data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &after));
-    }
-    data
+pub(crate) fn data(call: &WrittenCall<'_>, signature: &Signature, bound: usize) -> Vec<ArgData> {
+    let at = |at: Moment| {
+        signature.memory(at, &call.args).filter_map(move |(arg, kind)| {
+            let address = *call.args.get(usize::from(arg))?;
+            let (bytes, cut) = pointed_to(call, (address, kind), at, bound)?;
+            Some(ArgData { arg, at, bytes: bytes.into_owned(), cut })
+        })
+    };
+    at(Moment::Entry).chain(at(Moment::Exit)).collect()
+}
+
+/// What was at an address that a call was given, by the kind of the argument, and whether that is not all: as
+/// [`crate::arguments::argument_data`] has it, but nothing is copied that lies in one piece. `None` where there is none,
+/// or how much is not known.
+fn pointed_to<'b>(
+    call: &WrittenCall<'b>,
+    (address, kind): (u64, ArgKind),
+    at: Moment,
+    bound: usize,
+) -> Option<(Cow<'b, [u8]>, bool)> {
+    let (read, result) = match at {
+        Moment::Entry => (Read::Entry, None),
+        Moment::Exit => (Read::Return, Some(call.result?)),
+    };
+    let held = held(call, read, address);
+    let copied = |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
+    let owned = |(bytes, cut): (Vec<u8>, bool)| (Cow::from(bytes), cut);
+    Some(match kind {
+        ArgKind::Path | ArgKind::Str => match ends_in_page(held, address) {
+            Some(whole) => (whole.into(), false),
+            None => owned(string(address, &copied)),
+        },
+        ArgKind::StrArray => owned(strings(address, &copied)),
+        _ => {
+            let word = |address| self::held(call, read, address).first_chunk().map(|word| u32::from_ne_bytes(*word));
+            let there = kind.bytes(&call.args, result, word)?;
+            let most = usize::try_from(there).unwrap_or(bound).min(bound);
+            let bytes = held.get(..most).unwrap_or(held);
+            (bytes.into(), (bytes.len() as u64) < there)
+        }
+    })
+}
+
+/// A string that ends in the page it begins in, without its end, where what is held of its address says so: nearly all
+/// do. Others are put together like those of another process.
+fn ends_in_page(held: &[u8], address: u64) -> Option<&[u8]> {
+    let most = (PAGE - address % PAGE).min(ring::MOST) as usize;
+    let end = memchr::memchr(0, held.get(..most).unwrap_or(held))?;
+    held.get(..end)
 }
 
 /// Fills a buffer with what was copied from an address on; how much of it there is.
-fn copied(call: &WrittenCall, read: Read, address: u64, buffer: &mut [u8]) -> usize {
-    // Of pieces that hold the place the longest: one may have been cut short.
-    let pieces = call.pieces.iter().filter(|p| p.read == read);
-    let bytes = pieces.filter_map(|p| rest(call, p, address)).max_by_key(|rest| rest.len()).unwrap_or_default();
+fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -> usize {
+    let bytes = held(call, read, address);
     let n = bytes.len().min(buffer.len());
     if let Some((to, from)) = buffer.get_mut(..n).zip(bytes.get(..n)) {
         to.copy_from_slice(from);
@@ -91,8 +151,14 @@ fn copied(call: &WrittenCall, read: Read, address: u64, buffer: &mut [u8]) -> us
     n
 }
 
+/// What was copied from an address on. Of pieces that hold the place the longest: one may have been cut short.
+fn held<'b>(call: &WrittenCall<'b>, read: Read, address: u64) -> &'b [u8] {
+    let pieces = call.pieces().filter(|p| p.read == read);
+    pieces.filter_map(|p| rest(call, p, address)).max_by_key(|rest| rest.len()).unwrap_or_default()
+}
+
 /// What of a piece lies at an address and behind it.
-fn rest<'p>(call: &WrittenCall, piece: &'p Piece, address: u64) -> Option<&'p [u8]> {
+fn rest<'b>(call: &WrittenCall<'b>, piece: &Piece<'b>, address: u64) -> Option<&'b [u8]> {
     let start = call.args.get(usize::from(piece.argument))?;
     let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
     piece.bytes.get(offset..).filter(|rest| !rest.is_empty())
@@ -109,7 +175,7 @@ pub(crate) struct Times {
 /// A written call of a row as a call of a window.
 pub(crate) fn raw_call(
     row: u32,
-    call: &WrittenCall,
+    call: &WrittenCall<'_>,
     signature: Option<&Signature>,
     (times, fd, bound): (Times, Option<Arc<str>>, usize),
 ) -> RawCall {
@@ -133,12 +199,13 @@ pub(crate) fn raw_call(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::argument_data;
     use proptest::prelude::*;
-    use systoll_hooks::assemble::written_calls;
-    use systoll_hooks::layout::{look, ring};
+    use systoll_hooks::assemble::{read_used, written_calls};
+    use systoll_hooks::layout::look;
     use systoll_model::Sysno;
 
-    fn call(number: u32, args: [u64; 6], result: Option<i64>, pieces: Vec<Piece>) -> WrittenCall {
+    fn call<'b>(number: u32, args: [u64; 6], result: Option<i64>, pieces: Vec<Piece<'b>>) -> WrittenCall<'b> {
         WrittenCall {
             node: 0,
             nth: 1,
@@ -153,12 +220,42 @@ mod tests {
             stands_for: 0,
             alone: false,
             names: false,
-            pieces,
+            pieces: std::array::from_fn(|i| pieces.get(i).copied()),
         }
     }
 
-    fn piece(argument: u8, read: Read, bytes: &[u8]) -> Piece {
-        Piece { argument, read, bytes: bytes.to_vec() }
+    fn piece(argument: u8, read: Read, bytes: &[u8]) -> Piece<'_> {
+        Piece { argument, read, bytes }
+    }
+
+    /// What was copied, as it is read of another process's memory.
+    fn as_of_a_process(call: &WrittenCall<'_>, signature: &Signature) -> Vec<ArgData> {
+        let memory = |read: Read| move |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
+        let (before, after) = (memory(Read::Entry), memory(Read::Return));
+        let mut all = argument_data(signature, Moment::Entry, &call.args, None, 256, &before);
+        if call.result.is_some() {
+            all.extend(argument_data(signature, Moment::Exit, &call.args, call.result, 256, &after));
+        }
+        all
+    }
+
+    #[test]
+    fn strings_are_told_whole_wherever_they_begin() {
+        let readlink = Sysno(89).signature().unwrap();
+        for at in (0x7000 - 40..0x7000 + 4).chain([0x8000 - 300]) {
+            for len in [1, 20, 38, 255, 256] {
+                let path = vec![b'p'; len];
+                let bytes = [&path[..], b"\0more"].concat();
+                let bytes = &bytes[..bytes.len().min(256)];
+                let asks = call(89, [at, 0x9000, 9, 0, 0, 0], Some(-22), vec![piece(0, Read::Entry, bytes)]);
+                let told = data(&asks, readlink, 256);
+                assert_eq!((&told[0].bytes, told[0].cut), (&path, len == 256), "{at:x} {len}");
+                assert_eq!(told, as_of_a_process(&asks, readlink));
+                let asked = question(&asks, readlink, 256);
+                assert_eq!(asked, Question::of(readlink, &asks.args, &told, None, asks.result));
+                assert_eq!(asked.is_some(), len < 256);
+            }
+        }
     }
 
     #[test]
@@ -228,15 +325,15 @@ mod tests {
 
     #[test]
     fn names_follow_from_names() {
-        let signature = |number| Sysno(number).signature().unwrap();
-        let (read, dup, open) = (signature(0), signature(32), signature(257));
-        let follows = |mut call: WrittenCall| {
+        fn follows(mut call: WrittenCall<'_>) -> WrittenCall<'_> {
             call.names = true;
             call
-        };
-        let opens = |folder, result, name: &[u8]| {
+        }
+        fn opens(folder: u64, result: i64, name: &[u8]) -> WrittenCall<'_> {
             follows(call(257, [folder, 0x7000, 0, 0, 0, 0], Some(result), vec![piece(1, Read::Entry, name)]))
-        };
+        }
+        let signature = |number| Sysno(number).signature().unwrap();
+        let (read, dup, open) = (signature(0), signature(32), signature(257));
         let reads = |fd, pieces| call(0, [fd, 0, 0, 0, 0, 0], Some(0), pieces);
         let mut names = Names::new(false);
         let mut seen = |call: &WrittenCall, signature| names.of(call, signature).as_deref().map(str::to_owned);
@@ -271,14 +368,27 @@ mod tests {
                 if dense { word } else { (word % 512) | ((word >> 60) << 32) }
             }).collect();
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let calls = written_calls(&bytes, seed % ring::COUNT, len);
+            let index = seed % ring::COUNT;
+            let calls: Vec<WrittenCall<'_>> = written_calls(&bytes, index, len).collect();
             prop_assert!(calls.len() as u64 <= look::CALLS.min(len));
+            // What is not in use is not missed, whatever stands in its place.
+            let mut used = vec![0xee; bytes.len()];
+            let end = read_used(index, len, &mut used, |at, to| {
+                to.copy_from_slice(&bytes[at as usize..][..to.len()]);
+                true
+            });
+            prop_assert_eq!(&written_calls(&used[..end], index, len).collect::<Vec<_>>(), &calls);
             let mut names = Names::new(seed.is_multiple_of(2));
             for call in &calls {
-                prop_assert!(call.pieces.iter().all(|p| p.bytes.len() as u64 <= ring::MOST && p.argument < 6));
+                prop_assert!(call.pieces().all(|p| p.bytes.len() as u64 <= ring::MOST && p.argument < 6));
                 for number in [0, 1, 4, 16, 45, 54, 59, 232, 257, call.number] {
                     let Some(signature) = Sysno::made(number).signature() else { continue };
-                    prop_assert!(data(call, signature, 256).iter().all(|d| d.bytes.len() <= 4096));
+                    let told = data(call, signature, 256);
+                    prop_assert!(told.iter().all(|d| d.bytes.len() <= 4096));
+                    prop_assert_eq!(&told, &as_of_a_process(call, signature));
+                    let folder = Names::new(true).of(call, signature);
+                    let asked = Question::of(signature, &call.args, &told, folder.as_deref(), call.result);
+                    prop_assert_eq!(question(call, signature, 256), asked);
                     names.of(call, signature);
                 }
             }

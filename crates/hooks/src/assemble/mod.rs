@@ -66,7 +66,7 @@ pub use emitter::Origin;
 pub use find_fde::origins_table;
 pub use long_reader::LongCall;
 pub use new_image::{every_image, new_image, own_words};
-pub use ring_reader::{Piece, Read, WrittenCall, written_calls};
+pub use ring_reader::{Piece, Pieces, Read, WrittenCall, read_used, written_calls};
 pub use stored::{SIZE as CODE_SIZE_LEN, code_size};
 pub use tree_reader::{
     DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, Sampled, SlotCounts, SlotReading, Thread,

@@ -8,7 +8,7 @@ use systoll_hooks::assemble::{Read, WrittenCall};
 use systoll_hooks::layout::{IMAGE, image, look, ring, slot, want, windows};
 
 /// What was looked at since the last time, those of a window apart.
-fn looks() -> Vec<WrittenCall> {
+fn looks() -> Vec<WrittenCall<'static>> {
     drain(0).into_iter().chain([open(0)]).flatten().filter(|call| call.alone).collect()
 }
 

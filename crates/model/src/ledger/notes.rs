@@ -30,12 +30,12 @@ const LONGEST: usize = 256;
 pub struct Looked<'a> {
     /// The process image it was made in, by any number that is its own.
     pub process: u32,
-    /// Its row, by any number that is its own.
+    /// Its row, by any number that is its own; all its calls are of one system call.
     pub row: u32,
     /// The system call.
     pub syscall: Sysno,
     /// What it asked.
-    pub question: &'a Question,
+    pub question: &'a Question<'a>,
     /// When it was made, ns since the run's start.
     pub at_ns: u64,
     /// For how many calls of the row it stands; zero: it was not picked at random, and is only remembered.
@@ -114,23 +114,12 @@ impl Notes {
     pub fn add(&mut self, look: Looked<'_>) {
         let name = hash(&look.question.path);
         let depth = depth(name);
-        if look.stands_for > 0 {
-            let row = self.rows.entry(look.row).or_default();
-            row.looks += 1;
-            row.relative |= !look.question.path.starts_with('/');
-        }
-        if depth < self.level {
-            return;
-        }
-        let known = self.known(look, name);
-        self.learn(look, name, known);
-        let text = || Name { text: cut(&look.question.path), calls: Vec::new() };
-        let calls = &mut self.names.entry(name).or_insert_with(text).calls;
-        if !calls.contains(&look.syscall) && calls.len() <= ALSO {
-            calls.push(look.syscall);
-        }
-        if look.stands_for > 0 {
-            self.count(look, (name, depth), known);
+        let kept = depth >= self.level;
+        let known = if kept { self.learn(look, name) } else { Known::Not };
+        // All of a row's calls are of one system call: who asks again about an object tells nothing new of its name.
+        let new = look.stands_for == 0 || self.count(look, kept.then_some((name, depth)), known);
+        if kept && new {
+            self.name(look, name);
         }
         while self.asked.len() + self.objects > MOST && self.level < LEVELS {
             self.thin();
@@ -138,7 +127,7 @@ impl Notes {
     }
 
     /// How the question of a call was known when it was made at `at_ns`.
-    pub fn before(&self, process: u32, question: &Question, at_ns: u64) -> Before {
+    pub fn before(&self, process: u32, question: &Question<'_>, at_ns: u64) -> Before {
         let name = hash(&question.path);
         let told = |way| {
             let asked = self.asked.get(&key(process, question, way, name))?;
@@ -189,31 +178,43 @@ impl Notes {
         }
     }
 
-    fn known(&self, look: Looked<'_>, name: u64) -> Known {
+    /// Notes a question and its answer; how it was known before.
+    fn learn(&mut self, look: Looked<'_>, name: u64) -> Known {
         let question = look.question;
-        let asked = |way| self.asked.get(&key(look.process, question, way, name));
-        match (asked(question.way), question.way.other().and_then(asked)) {
-            (Some(before), _) if before.answer == question.answer => Known::Same,
-            (Some(_), _) => Known::Otherwise,
-            (None, Some(before)) if before.answer == question.answer => Known::OtherWay,
-            (None, _) => Known::Not,
-        }
-    }
-
-    fn learn(&mut self, look: Looked<'_>, name: u64, known: Known) {
-        let question = look.question;
+        let own = key(look.process, question, question.way, name);
         let new = Asked { answer: question.answer, since_ns: look.at_ns, last_ns: look.at_ns };
-        let asked = self.asked.entry(key(look.process, question, question.way, name)).or_insert(new);
-        if known == Known::Same {
+        let Some(asked) = self.asked.get_mut(&own) else {
+            let other = question.way.other().and_then(|way| self.asked.get(&key(look.process, question, way, name)));
+            let known = if other.is_some_and(|o| o.answer == new.answer) { Known::OtherWay } else { Known::Not };
+            self.asked.insert(own, new);
+            return known;
+        };
+        if asked.answer == new.answer {
             asked.since_ns = asked.since_ns.min(look.at_ns);
             asked.last_ns = asked.last_ns.max(look.at_ns);
-        } else if look.at_ns > asked.last_ns {
+            return Known::Same;
+        }
+        if look.at_ns > asked.last_ns {
             *asked = new;
+        }
+        Known::Otherwise
+    }
+
+    /// Notes what an object is called, and what is asked about it.
+    fn name(&mut self, look: Looked<'_>, name: u64) {
+        let text = || Name { text: cut(&look.question.path), calls: Vec::new() };
+        let calls = &mut self.names.entry(name).or_insert_with(text).calls;
+        if !calls.contains(&look.syscall) && calls.len() <= ALSO {
+            calls.push(look.syscall);
         }
     }
 
-    fn count(&mut self, look: Looked<'_>, (name, depth): (u64, usize), known: Known) {
+    /// Counts a look at an object of a row, where that is kept; whether it is the first.
+    fn count(&mut self, look: Looked<'_>, object: Option<(u64, usize)>, known: Known) -> bool {
         let row = self.rows.entry(look.row).or_default();
+        row.looks += 1;
+        row.relative |= !look.question.path.starts_with('/');
+        let Some((name, depth)) = object else { return false };
         if row.sums.len() <= depth {
             row.sums.resize(depth + 1, Sums::default());
         }
@@ -228,12 +229,13 @@ impl Notes {
                 changes: of(Known::Otherwise),
             });
         }
-        let before = row.objects.len();
         let object = row.objects.entry(name).or_default();
         object.looks += 1;
         object.calls = object.calls.saturating_add(weight);
         object.same += u64::from(known == Known::Same);
-        self.objects += row.objects.len() - before;
+        let first = object.looks == 1;
+        self.objects += usize::from(first);
+        first
     }
 
     /// Forgets every other object.
@@ -258,7 +260,7 @@ impl Sums {
     }
 }
 
-fn key(process: u32, question: &Question, way: super::Way, name: u64) -> Key {
+fn key(process: u32, question: &Question<'_>, way: super::Way, name: u64) -> Key {
     Key { name, question: hash(&(process, question.what, way)) }
 }
 

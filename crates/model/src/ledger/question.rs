@@ -8,6 +8,7 @@ use crate::syscalls::constants::{
 };
 use crate::window::ArgData;
 use foldhash::quality::FixedState;
+use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Errors that say nothing about what was asked.
@@ -40,9 +41,9 @@ impl Way {
 
 /// What a call asked of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct Question<'a> {
     /// The object's path; relative to the working directory where it does not begin with `/`.
-    pub path: String,
+    pub path: Cow<'a, str>,
     /// The same for calls that ask the same, but for the way.
     pub(super) what: u64,
     /// By which way.
@@ -51,7 +52,7 @@ pub struct Question {
     pub(super) answer: u64,
 }
 
-impl Question {
+impl<'a> Question<'a> {
     /// Whether calls with this signature may ask something of a path.
     pub fn is_asked_by(signature: &Signature) -> bool {
         Asks::of(signature.name, &[0; 6]).is_some()
@@ -62,7 +63,19 @@ impl Question {
     pub fn of(
         signature: &Signature,
         args: &[u64; 6],
-        data: &[ArgData],
+        data: &'a [ArgData],
+        folder: Option<&str>,
+        result: Option<i64>,
+    ) -> Option<Self> {
+        let whole = |arg: u8, at: Moment| data.iter().find(|d| d.arg == arg && d.at == at && !d.cut);
+        Self::by(signature, args, |arg, at| whole(arg, at).map(|d| Cow::from(&d.bytes)), folder, result)
+    }
+
+    /// The same; `given` tells what an argument pointed to at a moment, where all of it is known.
+    pub fn by(
+        signature: &Signature,
+        args: &[u64; 6],
+        given: impl Fn(u8, Moment) -> Option<Cow<'a, [u8]>>,
         folder: Option<&str>,
         result: Option<i64>,
     ) -> Option<Self> {
@@ -72,12 +85,11 @@ impl Question {
         if errno.is_some_and(|errno| NO_ANSWER.contains(&errno)) {
             return None;
         }
-        let given = |arg: u8, at: Moment| data.iter().find(|d| d.arg == arg && d.at == at && !d.cut).map(|d| &*d.bytes);
-        let text = String::from_utf8_lossy(given(asks.path, Moment::Entry).filter(|path| !path.is_empty())?);
+        let text = text(given(asks.path, Moment::Entry).filter(|path| !path.is_empty())?);
         let starts = asks.path > 0 && args.first().is_some_and(|fd| *fd as u32 as i32 != AT_FDCWD);
         let path = match folder {
-            _ if text.starts_with('/') || !starts => text.into_owned(),
-            Some(folder) if folder.starts_with('/') => format!("{}/{text}", folder.trim_end_matches('/')),
+            _ if text.starts_with('/') || !starts => text,
+            Some(folder) if folder.starts_with('/') => format!("{}/{text}", folder.trim_end_matches('/')).into(),
             _ => return None,
         };
         let mut what = hasher();
@@ -95,6 +107,14 @@ impl Question {
             }
         }
         Some(Self { path, what: what.finish(), way: asks.way, answer: answer.finish() })
+    }
+}
+
+/// Bytes as text; what is text already is not copied, and found to be so faster than by what repairs it.
+fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::from),
+        Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
     }
 }
 

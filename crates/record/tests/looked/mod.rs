@@ -7,7 +7,7 @@ use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
 /// By call and object: what each returned, and what its arguments pointed to.
-pub type Looked = BTreeMap<(String, String), BTreeSet<(Option<i64>, Vec<String>)>>;
+pub(crate) type Looked = BTreeMap<(String, String), BTreeSet<(Option<i64>, Vec<String>)>>;
 
 /// Calls of windows about objects in a folder: what they returned, and what their arguments pointed to.
 fn looked_at(recording: &Recording, folder: &str) -> Looked {
@@ -27,7 +27,7 @@ fn looked_at(recording: &Recording, folder: &str) -> Looked {
 }
 
 /// What windows tell of a command's objects in a folder: as threads write them, and as the launcher looks at them.
-pub fn written_and_asked(command: &[&str], folder: &str) -> [Looked; 2] {
+pub(crate) fn written_and_asked(command: &[&str], folder: &str) -> [Looked; 2] {
     // Of another length than threads write, all are looked at by the launcher.
     [32, 31].map(|calls| {
         let mut launch =

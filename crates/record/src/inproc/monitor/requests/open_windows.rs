@@ -82,6 +82,8 @@ pub(crate) struct OpenWindows {
     next_ordinal: u32,
     /// What single looks have cost.
     pub(crate) looks: Looks,
+    /// Room to copy what threads have written to: a new one each time costs as much as reading it.
+    pub(crate) room: Vec<u8>,
     /// The stack that was unwound for the last question, if that was about a context.
     pub(crate) unwound: Option<LastUnwound>,
 }
@@ -96,6 +98,7 @@ impl OpenWindows {
             ordinals: HashMap::new(),
             next_ordinal: 0,
             looks: Looks::default(),
+            room: Vec::new(),
             unwound: None,
         }
     }

@@ -2,19 +2,22 @@
 
 use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::results::clock::Clock;
 use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
 use crate::windows::{RawCall, RawWindow};
-use crate::written::{Names, Times, raw_call};
+use crate::written::{Names, Times, question, raw_call};
 use foldhash::HashMap;
+use std::ops::Range;
 use std::time::Duration;
-use systoll_hooks::assemble::{WrittenCall, written_calls};
+use systoll_hooks::assemble::{WrittenCall, read_used, written_calls};
 use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
-use systoll_model::Sysno;
+use systoll_model::{Looked, Sysno};
 
 /// What a thread takes to write a call: measured, with what it points to.
 const EACH: Duration = Duration::from_nanos(250);
@@ -53,9 +56,7 @@ pub(crate) fn take_new(session: &mut Session) {
 /// Takes what a thread has written that waits for an answer, where little room is left: what it is about to do for the
 /// first time is to be seen.
 pub(crate) fn make_room(session: &mut Session, thread: SlotRef) {
-    let headers = session.memory.words(thread.offset() + slot::RING_HEADERS, thread.program, HEADERS);
-    let written = headers.chunks_exact(HEADER_WORDS).filter(|header| header.first() == Some(&ring::state::WRITTEN));
-    if written.count() < FULL {
+    if due(&session.memory, thread, Take::Written).len() < FULL {
         return;
     }
     let Some(mut program) = session.programs.remove(&thread.program) else { return };
@@ -65,55 +66,164 @@ pub(crate) fn make_room(session: &mut Session, thread: SlotRef) {
 
 /// Takes windows from some slots of a program.
 pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], which: Take) {
+    let mut room = std::mem::take(&mut session.windows.room);
     for index in slots {
-        let thread = program.id.slot(*index);
-        let headers = session.memory.words(thread.offset() + slot::RING_HEADERS, program.id, HEADERS);
-        let mut found: Vec<Vec<WrittenCall>> = Vec::new();
-        for (n, header) in (0u64..).zip(headers.chunks_exact(HEADER_WORDS)) {
-            let [state, len] = *header else { continue };
-            let whole = state == ring::state::WRITTEN;
-            if !whole && (state != ring::state::WRITING || which == Take::Written) {
-                continue;
-            }
-            let at = thread.offset() + slot::RINGS + n * ring::BUFFER;
-            found.push(written_calls(&session.memory.bytes(at, program.id, ring::BUFFER), n, len));
-            if let Some(area) = session.memory.image(program.id).filter(|_| whole) {
-                area.set(thread.offset() + slot::RING_HEADERS + n * ring::HEADER + ring::STATE, ring::state::FREE);
-            }
-        }
-        found.sort_by_key(|calls| calls.first().map(|call| call.time));
-        if !found.is_empty() {
-            note_maker(&session.memory, program, &mut session.table, thread, session.clock.at(sys::now()));
-        }
-        for calls in found {
-            if calls.first().is_some_and(|call| call.alone) {
-                note_looks(session, program, thread, &calls);
-            } else {
-                keep(session, program, thread, &calls);
-            }
+        take_of(session, program, program.id.slot(*index), (which, &mut room));
+    }
+    session.windows.room = room;
+}
+
+/// Takes windows from one slot.
+fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which, room): (Take, &mut Vec<u8>)) {
+    let due = due(&session.memory, thread, which);
+    if due.is_empty() {
+        return;
+    }
+    let mut since = own_cpu();
+    let copies = copy(&session.memory, thread, &due, room);
+    let buffers = copies.iter().zip(&due).map(|(copy, buffer)| {
+        let calls = written_calls(room.get(copy.clone()).unwrap_or_default(), buffer.index, buffer.len);
+        let first = calls.clone().next();
+        (first.as_ref().map(|call| call.time), first.is_some_and(|call| call.alone), calls)
+    });
+    let mut buffers: Vec<_> = buffers.collect();
+    buffers.sort_by_key(|(time, ..)| *time);
+    note_maker(&session.memory, program, &mut session.table, thread, session.clock.at(sys::now()));
+    let mut writer = Writer::of(session, program, thread);
+    for (_, alone, calls) in buffers {
+        if alone {
+            let looks = note_looks(session, program, &mut writer, calls);
+            let now = own_cpu();
+            session.windows.looks.spend(EACH * looks, now.saturating_sub(since));
+            since = now;
+        } else {
+            keep(session, program, &mut writer, calls);
+            since = own_cpu();
         }
     }
 }
 
-/// Notes calls in the ledger that a thread has looked at one by one.
-fn note_looks(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[WrittenCall]) {
-    let began = own_cpu();
-    let (of, raw) = raw_calls(session, program, thread, calls);
-    for call in &raw {
-        session.windows.budget.ledger.note(&session.table, of, call.looked_at());
-        program.looked = program.looked.saturating_add(call.stands_for);
+/// A buffer that is to be taken.
+struct Buffer {
+    index: u64,
+    /// What its header says of calls.
+    len: u64,
+    /// Whether it is written to the end, and its thread may have it again.
+    whole: bool,
+}
+
+/// Which of a slot's buffers are to be taken.
+fn due(memory: &Memory, thread: SlotRef, which: Take) -> Vec<Buffer> {
+    let mut headers = [0; HEADERS as usize];
+    if !memory.read(thread.offset() + slot::RING_HEADERS, thread.program, &mut headers) {
+        return Vec::new();
     }
-    let ours = own_cpu().saturating_sub(began);
-    session.windows.looks.spend(EACH * calls.len() as u32, ours);
+    let (words, _) = headers.as_chunks::<8>();
+    let all = (0u64..).zip(words.chunks_exact(HEADER_WORDS)).filter_map(|(index, header)| {
+        let [state, len] = [*header.first()?, *header.get(1)?].map(u64::from_le_bytes);
+        let whole = state == ring::state::WRITTEN;
+        (whole || state == ring::state::WRITING && which == Take::All).then_some(Buffer { index, len, whole })
+    });
+    all.collect()
+}
+
+/// Copies buffers into `room`, as far as they are in use, and gives them back to their thread; where each is there.
+fn copy(memory: &Memory, thread: SlotRef, due: &[Buffer], room: &mut Vec<u8>) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let copied = due.iter().map(|Buffer { index, len, whole }| {
+        let least = start + ring::BUFFER as usize;
+        if room.len() < least {
+            room.resize(least, 0);
+        }
+        let at = thread.offset() + slot::RINGS + index * ring::BUFFER;
+        let into = room.get_mut(start..least).unwrap_or_default();
+        let used = read_used(*index, *len, into, |offset, to| memory.read(at + offset, thread.program, to));
+        if let Some(area) = memory.image(thread.program).filter(|_| *whole) {
+            area.set(thread.offset() + slot::RING_HEADERS + index * ring::HEADER + ring::STATE, ring::state::FREE);
+        }
+        let copy = start..start + used;
+        start = copy.end;
+        copy
+    });
+    copied.collect()
+}
+
+/// A thread that has written, as it was when that was read.
+struct Writer {
+    thread: SlotRef,
+    pid: i32,
+    tid: i32,
+    /// Whether its process has several threads.
+    shared: bool,
+    /// Of its process.
+    image: ImageId,
+    clock: Clock,
+    /// Rows met so far, and their system calls, by node and number.
+    rows: HashMap<(u64, u32), Option<(u32, Sysno)>>,
+}
+
+impl Writer {
+    fn of(session: &mut Session, program: &mut Program, thread: SlotRef) -> Self {
+        let word = |offset: u64| session.memory.word(offset, thread.program);
+        let [tid, pid] = [slot::TID, slot::PID].map(|field| word(thread.offset() + field) as i32);
+        let shared = word(image::THREADS) as u32 != 0;
+        let image = image_of(program, &mut session.table, pid, session.clock.at(sys::now()));
+        let clock = session.clock.reading(session.stats.around.own_cycles);
+        Self { thread, pid, tid, shared, image, clock, rows: HashMap::default() }
+    }
+
+    /// The row of a call, and which system call it is, where that can be told.
+    fn row(&mut self, session: &mut Session, program: &Program, call: &WrittenCall<'_>) -> Option<(u32, Sysno)> {
+        let row = || row_of(&mut session.table, &session.memory, program, (self.image, call));
+        *self.rows.entry((call.node, call.number)).or_insert_with(row)
+    }
+
+    /// When a call was made, ns since the run's start.
+    fn entry_ns(&self, call: &WrittenCall<'_>) -> u64 {
+        self.clock.ns(call.time.saturating_sub(self.clock.start_cycles) as f64)
+    }
+
+    fn times(&self, call: &WrittenCall<'_>) -> Times {
+        let ns = |cycles: u64| self.clock.ns(cycles as f64);
+        Times { entry_ns: self.entry_ns(call), elapsed_ns: ns(call.cycles), waited_ns: call.waited.map(ns) }
+    }
+}
+
+/// Notes calls in the ledger that a thread has looked at one by one, those that can be told; how many there were.
+fn note_looks<'b>(
+    session: &mut Session,
+    program: &mut Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>>,
+) -> u32 {
+    let (process, bound) = (writer.image.index() as u32, session.windows.budget.bytes());
+    let mut all = 0;
+    for call in calls {
+        all += 1;
+        let Some((row, syscall)) = writer.row(session, program, &call) else { continue };
+        let Some(question) = syscall.signature().and_then(|s| question(&call, s, bound)) else { continue };
+        let (at_ns, stands_for) = (writer.entry_ns(&call), call.stands_for);
+        program.looked = program.looked.saturating_add(stands_for);
+        let look = Looked { process, row, syscall, question: &question, at_ns, stands_for };
+        session.windows.budget.ledger.note_look(look);
+    }
+    all
 }
 
 /// Keeps a written window.
-fn keep(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[WrittenCall]) {
+fn keep<'b>(
+    session: &mut Session,
+    program: &Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>> + Clone,
+) {
     let began = sys::now();
-    let Some(window) = raw_window(session, program, thread, calls) else { return };
+    let node = calls.clone().next().map(|call| NodeAddr(call.node));
+    let Some(window) = raw_window(session, program, writer, calls) else { return };
+    let thread = writer.thread;
     let (octave, n) = (window.octave, window.calls.len() as u32);
     // A thread that opens one asks nobody; later programs of the file have less to show all the same.
-    if let Some(known) = calls.first().and_then(|call| program.contexts.known.get(&NodeAddr(call.node))) {
+    if let Some(known) = node.and_then(|node| program.contexts.known.get(&node)) {
         known.note_asked(octave.into());
     }
     let first = window.calls.first().map(|call| (call.row, call.nth));
@@ -134,101 +244,73 @@ fn keep(session: &mut Session, program: &mut Program, thread: SlotRef, calls: &[
     session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
-fn raw_window(
+fn raw_window<'b>(
     session: &mut Session,
-    program: &mut Program,
-    thread: SlotRef,
-    calls: &[WrittenCall],
+    program: &Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>>,
 ) -> Option<RawWindow> {
-    let (of, raw) = raw_calls(session, program, thread, calls);
-    let (row, nth) = raw.first().map(|call| (call.row, call.nth))?;
-    let tid = tid_of(session, thread);
-    if !session.windows.ordinals.contains_key(&thread) {
-        let name = procfs::comm(tid);
+    let calls = raw_calls(session, program, writer, calls);
+    let (row, nth) = calls.first().map(|call| (call.row, call.nth))?;
+    if !session.windows.ordinals.contains_key(&writer.thread) {
+        let name = procfs::comm(writer.tid);
         if !name.is_empty() {
-            session.table.thread_named(of, tid as u32, &name);
+            session.table.thread_named(writer.image, writer.tid as u32, &name);
         }
     }
-    let thread = session.windows.ordinal(thread);
-    Some(RawWindow { image: of, thread, row, octave: nth.max(1).ilog2() as u8, calls: raw })
+    let thread = session.windows.ordinal(writer.thread);
+    Some(RawWindow { image: writer.image, thread, row, octave: nth.max(1).ilog2() as u8, calls })
 }
 
-fn word(session: &Session, thread: SlotRef, offset: u64) -> u64 {
-    session.memory.word(offset, thread.program)
-}
-
-fn tid_of(session: &Session, thread: SlotRef) -> i32 {
-    word(session, thread, thread.offset() + slot::TID) as i32
-}
-
-/// What a thread has written, by the rows of the image it is of: consecutive calls up to the first that can't be
-/// told, or all single ones that can.
-fn raw_calls(
+/// What a thread has written of a window, by the rows of the image it is of: up to the first call that can't be told.
+fn raw_calls<'b>(
     session: &mut Session,
-    program: &mut Program,
-    thread: SlotRef,
-    calls: &[WrittenCall],
-) -> (ImageId, Vec<RawCall>) {
-    let now = session.clock.at(sys::now());
-    let (pid, tid) = (word(session, thread, thread.offset() + slot::PID) as i32, tid_of(session, thread));
-    let shared = word(session, thread, image::THREADS) as u32 != 0;
-    let taken_for_us = if tid == program.pid { program.hooks.faults } else { 0 };
-    let of = image_of(program, &mut session.table, pid, now);
-    let clock = session.clock.reading(session.stats.around.own_cycles);
+    program: &Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>>,
+) -> Vec<RawCall> {
+    let taken_for_us = if writer.tid == program.pid { program.hooks.faults } else { 0 };
     let bound = session.windows.budget.bytes();
-    let (mut names, mut rows) = (Names::new(shared), HashMap::default());
+    let mut names = Names::new(writer.shared);
     let mut raw = Vec::new();
     for call in calls {
         // What is missing may have changed what those after it find.
-        if !call.alone && (call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len())) {
+        if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
             break;
         }
-        if call.alone {
-            names = Names::new(shared);
-        }
-        // Where the launcher has put a node there is memory, and it is mapped here. Any other place is read: to look at a
-        // hole in what is mapped would fill it, and the program names any place.
-        let roots = |node: NodeAddr| {
-            let at = node.offset() + node::ROOT;
-            let area = session.memory.image(program.id).filter(|_| program.contexts.nodes.contains_key(&node));
-            let root = area.map_or_else(|| session.memory.word(at, program.id), |area| area.get(at));
-            (root != 0).then_some(NodeAddr(root))
-        };
-        let key = (call.node, call.number);
-        let row = *rows.entry(key).or_insert_with(|| row_of(&mut session.table, program, (of, call), roots));
-        let (row, syscall) = match row {
-            Some(known) => known,
-            None if call.alone => continue,
-            None => break,
-        };
+        let Some((row, syscall)) = writer.row(session, program, &call) else { break };
         let signature = syscall.signature();
         let fd = signature.and_then(|s| {
-            let name = names.of(call, s)?;
-            session.windows.budget.seen(pid, s, &name);
+            let name = names.of(&call, s)?;
+            session.windows.budget.seen(writer.pid, s, &name);
             Some(name)
         });
-        let times = Times {
-            entry_ns: clock.ns(call.time.saturating_sub(session.clock.start_cycles) as f64),
-            elapsed_ns: clock.ns(call.cycles as f64),
-            waited_ns: call.waited.map(|cycles| clock.ns(cycles as f64)),
-        };
-        let mut call = raw_call(row, call, signature, (times, fd, bound));
+        let mut call = raw_call(row, &call, signature, (writer.times(&call), fd, bound));
         call.faults = call.faults.map(|all| all.saturating_sub(taken_for_us));
         raw.push(call);
     }
-    (of, raw)
+    raw
 }
 
-/// The row of a written call, and which system call it is. `roots` tells a node's root.
+/// The row of a written call, and which system call it is.
 fn row_of(
     table: &mut Table,
+    memory: &Memory,
     program: &Program,
-    (of, call): (ImageId, &WrittenCall),
-    roots: impl Fn(NodeAddr) -> Option<NodeAddr>,
+    (of, call): (ImageId, &WrittenCall<'_>),
 ) -> Option<(u32, Sysno)> {
     let node = NodeAddr(call.node);
     may_hold_node(call.node.wrapping_sub(IMAGE)).then_some(())?;
-    let (syscall, frames) = program.call_at(node, roots(node)?, call.number)?;
+    let (syscall, frames) = program.call_at(node, root_of(memory, program, node)?, call.number)?;
     let (row, _) = table.row(of, syscall, &frames);
     Some((row, syscall))
+}
+
+/// A node's root. Where the launcher has put a node there is memory, and it is mapped here. Any other place is read: to
+/// look at a hole in what is mapped would fill it, and the program names any place.
+fn root_of(memory: &Memory, program: &Program, node: NodeAddr) -> Option<NodeAddr> {
+    let at = node.offset() + node::ROOT;
+    let area = memory.image(program.id).filter(|_| program.contexts.nodes.contains_key(&node));
+    let root = area.map_or_else(|| memory.word(at, program.id), |area| area.get(at));
+    (root != 0).then_some(NodeAddr(root))
 }

@@ -305,25 +305,23 @@ impl Memory {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
-    /// Some bytes of an image from an offset on; none where there are not so many.
-    pub(crate) fn bytes(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u8> {
-        let mut read = vec![0; bytes as usize];
-        if self.file(id).is_none_or(|file| file.read_exact_at(&mut read, at).is_err()) {
-            return Vec::new();
-        }
-        read
+    /// Copies what an image holds from an offset on; whether there is so much.
+    pub(crate) fn read(&self, at: u64, id: ProgramId, to: &mut [u8]) -> bool {
+        self.file(id).is_some_and(|file| file.read_exact_at(to, at).is_ok())
     }
 
-    /// The same as words.
-    pub(crate) fn words(&self, at: u64, id: ProgramId, bytes: u64) -> Vec<u64> {
-        self.bytes(at, id, bytes).as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    /// Some words of an image from an offset on; none where there are not so many.
+    fn words(&self, at: u64, id: ProgramId, count: usize) -> Vec<u64> {
+        let mut bytes = vec![0; 8 * count];
+        let there = self.read(at, id, &mut bytes);
+        let words = bytes.as_chunks::<8>().0.iter().filter(|_| there);
+        words.map(|word| u64::from_le_bytes(*word)).collect()
     }
 
     /// The word at an offset of an image; zero where there is none.
     pub(crate) fn word(&self, at: u64, id: ProgramId) -> u64 {
         let mut word = [0; 8];
-        let read = self.file(id).is_some_and(|file| file.read_exact_at(&mut word, at).is_ok());
-        if read { u64::from_le_bytes(word) } else { 0 }
+        if self.read(at, id, &mut word) { u64::from_le_bytes(word) } else { 0 }
     }
 
     /// What a slot has counted so far.
@@ -339,7 +337,7 @@ impl Memory {
 
     /// Whose slot `index` of an image is; all zero if no thread has it. Touches no hole.
     pub(crate) fn head(&self, thread: SlotRef) -> Head {
-        Head::new(&self.words(thread.offset() + slot::SELF, thread.program, 8 * Head::WORDS as u64))
+        Head::new(&self.words(thread.offset() + slot::SELF, thread.program, Head::WORDS))
     }
 
     /// Slots of a program that may be in use: the first ones.
