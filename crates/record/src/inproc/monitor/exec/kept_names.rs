@@ -406,7 +406,7 @@ mod tests {
         assert!(read(&cache, &id, 0, None).is_none());
         keep(&cache, &id, 0, AllAsked { names: asked.clone(), ..AllAsked::default() }, None);
         let kept = read(&cache, &id, 0, None).unwrap();
-        assert_eq!((kept.count(), kept.all()), (13, asked.clone()));
+        assert_eq!((kept.count(), kept.all()), (14, asked.clone()));
         for (question, answer) in asked {
             assert_eq!(kept.answer(&question), Some(answer));
         }
