@@ -339,7 +339,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let needless_toll_ns = needless_toll.round() as u64;
     let by_row = f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns);
     let mut finding = Finding {
-        cause: group.cause.map(|c| c.id.clone()),
+        cause: group.cause.map(|c| c.id.into()),
         kind: group.kind,
         confidence,
         syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),
