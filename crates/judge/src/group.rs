@@ -7,7 +7,7 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::options::Options;
-use crate::pattern::{Pattern, Symptoms};
+use crate::pattern::{LooksAt, Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -120,11 +120,11 @@ fn of_itself(path: Arc<str>, pid: u32) -> Arc<str> {
 /// A pattern and its cause.
 type Known<'a> = (&'a Pattern, Suspect<'a>);
 
-/// Those that may hold for calls of a row, and whether any of them looks at arguments or results.
+/// Those that may hold for calls of a row, and what they look at of each call.
 #[derive(Clone)]
 struct Possible<'a> {
     known: Rc<[Known<'a>]>,
-    looks: bool,
+    looks: LooksAt,
 }
 
 /// What is the same for all calls of a row.
@@ -158,7 +158,8 @@ impl<'a> Patterns<'a> {
         let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts };
         let of = || {
             let known = possible(self.catalogue, call, &self.kinds);
-            Possible { looks: known.iter().any(|(pattern, _)| pattern.looks_at_calls()), known: known.into() }
+            let looks = known.iter().fold(LooksAt::default(), |all, (pattern, _)| all.and(pattern.looks_at()));
+            Possible { looks, known: known.into() }
         };
         self.possible.entry(key).or_insert_with(of).clone()
     }
@@ -178,10 +179,8 @@ fn row_cause<'a>(
     let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
     for claimed in &view.claimed {
-        let alike = |of: &Claimed<'_>| {
-            let call = |c: &Claimed<'_>| (c.call.args, c.call.result);
-            std::ptr::eq(of.claim, claimed.claim) && (!possible.looks || call(of) == call(claimed))
-        };
+        let alike =
+            |of: &Claimed<'_>| std::ptr::eq(of.claim, claimed.claim) && possible.looks.alike(of.call, claimed.call);
         // Mostly it is as the one before.
         let cause = match last {
             Some((before, cause)) if alike(before) => cause,

@@ -5,7 +5,7 @@ use crate::finding::Kind;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use systoll_model::Sysno;
+use systoll_model::{Sysno, WindowCall};
 
 /// What is known of a claimed call: patterns are held against it.
 pub(crate) struct Symptoms<'a> {
@@ -91,9 +91,11 @@ impl Pattern {
             && self.facts.may_allow(row.facts)
     }
 
-    /// Whether it may hold for one call of a row and not for another with the same claim.
-    pub(crate) fn looks_at_calls(&self) -> bool {
-        !(self.args.is_empty() && self.not_args.is_empty() && self.results.is_empty())
+    /// What of a call decides whether it holds for one of a row and not for another with the same claim.
+    pub(crate) fn looks_at(&self) -> LooksAt {
+        let at = |all: u8, (n, _): &ArgValues| all | 1 << n.min(&RESULT);
+        let args = self.args.iter().chain(self.not_args.iter()).fold(0, at);
+        LooksAt(args | u8::from(!self.results.is_empty()) << RESULT)
     }
 
     /// Whether it would hold for every call.
@@ -115,6 +117,28 @@ impl Pattern {
             + self.args.len()
             + self.not_args.len()
             + self.facts.weight()
+    }
+}
+
+/// Arguments of a call, a bit each by position, and its result.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LooksAt(u8);
+
+/// The result's bit: behind those of six arguments.
+const RESULT: u8 = 6;
+
+impl LooksAt {
+    /// These and those.
+    pub(crate) fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether two calls are the same in all of it.
+    pub(crate) fn alike(self, one: &WindowCall, other: &WindowCall) -> bool {
+        let looks = |at: usize| self.0 >> at & 1 == 1;
+        let mut args = one.args.iter().zip(&other.args).enumerate();
+        args.all(|(at, (one, other))| !looks(at) || one == other)
+            && (!looks(RESULT.into()) || one.result == other.result)
     }
 }
 

@@ -92,7 +92,7 @@ impl<'a> ObservedCall<'a> {
         match at {
             Some(at) if !text.starts_with('/') && self.descriptor(at) != AT_FDCWD => {
                 let folder = self.call.fd.as_deref().filter(|f| at == 0 && f.starts_with('/'))?;
-                Some(format!("{folder}/{text}").into())
+                Some([folder, "/", &text].concat().into())
             }
             _ => Some(text),
         }
