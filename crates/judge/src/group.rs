@@ -165,6 +165,26 @@ impl<'a> Patterns<'a> {
     }
 }
 
+/// Those patterns that may hold for claims of one kind with the same facts: calls of a row have few different ones.
+#[derive(Default)]
+struct OfClaim<'a> {
+    of: Option<(Kind, Facts)>,
+    known: Vec<Known<'a>>,
+}
+
+impl<'a> OfClaim<'a> {
+    /// Those of the possible ones that may hold for the call.
+    fn among(&mut self, possible: &[Known<'a>], call: &Symptoms<'_>) -> &[Known<'a>] {
+        let of = (call.kind, call.facts);
+        if self.of != Some(of) {
+            self.known.clear();
+            self.known.extend(possible.iter().filter(|(pattern, _)| pattern.is_of_claim(of.0, of.1)));
+            self.of = Some(of);
+        }
+        &self.known
+    }
+}
+
 /// The cause that explains most of a row's claims. What only makes a remark counts for half: of two causes that explain
 /// as many calls each, as where each item is asked about in two ways, the edges of windows would decide.
 fn row_cause<'a>(
@@ -178,13 +198,17 @@ fn row_cause<'a>(
     // Few different ones: a list is quicker than a table.
     let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
+    let mut of_claim = OfClaim::default();
     for claimed in &view.claimed {
         let alike =
             |of: &Claimed<'_>| std::ptr::eq(of.claim, claimed.claim) && possible.looks.alike(of.call, claimed.call);
         // Mostly it is as the one before.
         let cause = match last {
             Some((before, cause)) if alike(before) => cause,
-            _ => most_telling(&possible.known, &of_row.with(claimed)),
+            _ => {
+                let call = of_row.with(claimed);
+                most_telling(of_claim.among(&possible.known, &call), &call)
+            }
         };
         last = Some((claimed, cause));
         let is = |cause: &Option<Suspect<'a>>| cause.map(|cause| cause.id);

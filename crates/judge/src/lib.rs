@@ -46,6 +46,7 @@ mod detect;
 mod expected_gain;
 mod extrapolate;
 mod fact;
+mod few;
 mod finding;
 mod group;
 mod grouping;

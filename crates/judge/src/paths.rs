@@ -7,6 +7,9 @@ use std::ops::{Deref, Range};
 use std::rc::Rc;
 use systoll_model::WindowCall;
 
+/// Bytes of most paths and parts of paths.
+const USUAL: usize = 32;
+
 /// A text's number: equal texts have equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PathId(u32);
@@ -107,6 +110,11 @@ impl Argument<'_> {
 }
 
 impl<'a> Paths<'a> {
+    /// None yet, with room for so many.
+    pub(crate) fn with_room(paths: usize) -> Self {
+        Self { numbers: Spellings::with_room(paths, USUAL), known: Vec::with_capacity(paths), last: None }
+    }
+
     /// The number of the path that an argument holds, as it was looked up last or as `look_up` says.
     pub(crate) fn of_argument(
         &mut self,

@@ -84,6 +84,11 @@ impl Pattern {
         self.kinds.is_empty() || kinds.iter().any(|kind| self.kinds.contains(kind))
     }
 
+    /// Whether it could hold for a call with such a claim.
+    pub(crate) fn is_of_claim(&self, kind: Kind, facts: Facts) -> bool {
+        self.is_of_kind(&[kind]) && self.facts.allow(facts)
+    }
+
     /// Whether it could hold for any call of a row: what is the same for all of them does.
     pub(crate) fn could_match(&self, row: &Symptoms<'_>) -> bool {
         (self.syscalls.is_empty() || self.syscalls.contains(&row.syscall))

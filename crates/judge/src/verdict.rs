@@ -170,7 +170,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
     octaves.sort_unstable();
     octaves.dedup();
     let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
-    let single = of_group.iter().flat_map(|v| &v.threads).all(|(p, t)| *threads.entry(*p).or_insert(*t) == *t);
+    let single = of_group.iter().flat_map(|v| v.threads.iter()).all(|(p, t)| *threads.entry(*p).or_insert(*t) == *t);
     let mut f = Figures {
         calls: 0,
         strong: 0.0,
