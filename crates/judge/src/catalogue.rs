@@ -2,9 +2,8 @@
 
 use crate::builtin::{FILES, File};
 use crate::cure_kind::CureKind;
-use crate::finding::Kind;
 use crate::language::{Author, CodeLanguage, Version};
-use crate::pattern::{Pattern, PatternFile, Symptoms, glob};
+use crate::pattern::{Pattern, PatternFile, glob};
 use crate::upgrade::{Upgrade, UpgradeFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -167,22 +166,39 @@ impl Catalogue {
 
     /// All causes by id.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.with_added(self.builtin.iter().flat_map(Builtin::iter))
-    }
-
-    /// Those that may explain a call with a claim of one of these kinds, by id; of the others none does.
-    pub(crate) fn that_may(&self, call: &Symptoms<'_>, kinds: &[Kind]) -> impl Iterator<Item = &Cause> {
-        self.with_added(self.builtin.iter().flat_map(|builtin| builtin.that_may(call, kinds)))
-    }
-
-    fn with_added<'a>(&'a self, builtin: impl Iterator<Item = &'a Cause>) -> impl Iterator<Item = &'a Cause> {
+        let builtin = self.builtin.iter().flat_map(Builtin::iter);
         let all: BTreeMap<&str, &Cause> = builtin.chain(self.added.values()).map(|c| (&*c.id, c)).collect();
         all.into_values()
     }
+
+    /// What all causes explain.
+    pub(crate) fn suspects(&self) -> impl Iterator<Item = Suspect<'_>> {
+        let files = self.builtin.iter().flat_map(|_| FILES).filter(|file| !self.added.contains_key(file.id));
+        let builtin = files.map(|file| Suspect { id: file.id, matches: file.matches, catalogue: self });
+        let added = self.added.values().map(|c| Suspect { id: &c.id, matches: &c.matches, catalogue: self });
+        builtin.chain(added)
+    }
 }
 
-/// The built-in causes that were read so far. To read a file takes longer than most runs take to judge, and few of them
-/// explain anything of one run.
+/// A cause by what it explains. What else is known of it is read when a finding names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Suspect<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// What it looks like: any of these.
+    pub matches: &'a [Pattern],
+    catalogue: &'a Catalogue,
+}
+
+impl<'a> Suspect<'a> {
+    /// All of it.
+    pub(crate) fn cause(self) -> Option<&'a Cause> {
+        self.catalogue.get(self.id)
+    }
+}
+
+/// The built-in causes that were read so far. To read a file takes longer than most runs take to judge, and findings
+/// name few of them.
 #[derive(Clone, Debug)]
 struct Builtin {
     read: Box<[OnceLock<Option<Box<Cause>>>]>,
@@ -214,12 +230,6 @@ impl Builtin {
     /// All, by id.
     fn iter(&self) -> impl Iterator<Item = &Cause> {
         (0..FILES.len()).filter_map(|at| self.at(at))
-    }
-
-    /// Those that may explain a call with a claim of one of these kinds, by id.
-    fn that_may(&self, call: &Symptoms<'_>, kinds: &[Kind]) -> impl Iterator<Item = &Cause> {
-        let may = FILES.iter().enumerate().filter(|(_, file)| file.may_explain(call, kinds));
-        may.filter_map(|(at, _)| self.at(at))
     }
 }
 
@@ -449,62 +459,36 @@ fn check_placeholders(text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::Facts;
-    use crate::pattern::Pattern;
-
-    /// A call for which the pattern may hold.
-    fn told<'a>(pattern: &'a Pattern, kind: Kind, syscall: usize, api: usize) -> Symptoms<'a> {
-        Symptoms {
-            kind,
-            syscall: pattern.syscalls.get(syscall).copied().unwrap_or(systoll_model::Sysno::UNKNOWN),
-            api: pattern.apis.get(api).map(|api| &**api),
-            object: None,
-            args: None,
-            result: None,
-            facts: Facts::default(),
-        }
-    }
 
     #[test]
     fn what_was_built_in_is_what_stands_in_the_files() {
         for file in FILES {
-            assert_eq!(Catalogue::read_builtin(file), Catalogue::parse(file.id, file.toml), "{}", file.id);
+            let cause = Catalogue::parse(file.id, file.toml);
+            assert_eq!(Catalogue::read_builtin(file), cause, "{}", file.id);
+            assert_eq!(cause.map(|cause| cause.matches).as_deref(), Ok(file.matches), "{}", file.id);
         }
     }
 
     #[test]
-    fn a_file_is_read_for_each_call_that_one_of_its_patterns_names() {
-        for (at, cause) in Builtin::new().iter().enumerate() {
-            assert_eq!(FILES[at].matches.len(), cause.matches.len(), "{}", cause.id);
-            for pattern in &cause.matches {
-                let kinds = if pattern.kinds.is_empty() { &Kind::ALL[..] } else { &pattern.kinds };
-                for (syscall, api) in
-                    (0..pattern.syscalls.len().max(1)).flat_map(|s| (0..pattern.apis.len().max(1)).map(move |a| (s, a)))
-                {
-                    for kind in kinds {
-                        let (builtin, call) = (Builtin::new(), told(pattern, *kind, syscall, api));
-                        assert!(builtin.that_may(&call, &[*kind]).any(|c| c.id == cause.id), "{}", cause.id);
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_explains_nothing_of_a_call_is_not_read() {
-        let builtin = Builtin::new();
-        let call = Symptoms {
-            kind: Kind::Repeat,
-            syscall: systoll_model::Sysno::from_name("getpid").unwrap(),
-            api: Some("getpid"),
-            object: None,
-            args: None,
-            result: None,
-            facts: Facts::default(),
+    fn what_explains_nothing_is_not_read() {
+        let read = |catalogue: &Catalogue| {
+            let builtin = catalogue.builtin.as_ref().unwrap();
+            builtin.read.iter().filter(|cause| cause.get().is_some()).count()
         };
-        assert!(builtin.that_may(&call, &[Kind::Repeat]).any(|cause| &*cause.id == "identity-per-op"));
-        let read = builtin.read.iter().filter(|cause| cause.get().is_some()).count();
-        assert!(read < 5, "{read} files were read");
-        assert_eq!(builtin.that_may(&call, &[]).count(), 0);
+        let catalogue = Catalogue::builtin();
+        let suspect = catalogue.suspects().find(|suspect| suspect.id == "identity-per-op").unwrap();
+        assert_eq!((catalogue.suspects().count(), read(&catalogue)), (FILES.len(), 0));
+        assert_eq!((suspect.cause().map(|cause| &*cause.id), read(&catalogue)), (Some("identity-per-op"), 1));
+    }
+
+    #[test]
+    fn an_added_cause_replaces_the_one_with_its_id() {
+        let mut catalogue = Catalogue::builtin();
+        let mut cause = catalogue.get("tz-unset").unwrap().clone();
+        cause.title = "another".into();
+        catalogue.extend([cause]);
+        let mut named = catalogue.suspects().filter(|suspect| suspect.id == "tz-unset");
+        assert_eq!(named.next().and_then(Suspect::cause).map(|cause| &*cause.title), Some("another"));
+        assert!(named.next().is_none() && catalogue.suspects().count() == FILES.len());
     }
 }

@@ -75,7 +75,7 @@ macro_rules! define {
             }
 
             /// Whether it is the same for all calls of a row.
-            fn is_of_row(self) -> bool {
+            const fn is_of_row(self) -> bool {
                 match self {
                     $(Self::$fact => $of_row,)*
                 }
@@ -91,13 +91,18 @@ pub(crate) struct Facts(u32);
 
 impl Facts {
     /// Those that are the same for all calls of a row.
-    fn of_rows() -> Self {
-        Fact::ALL.iter().fold(Self::default(), |all, fact| all.with(*fact, fact.is_of_row()))
-    }
+    const OF_ROWS: Self = {
+        let (mut all, mut at) = (Self(0), 0);
+        while at < Fact::ALL.len() {
+            all = all.with(Fact::ALL[at], Fact::ALL[at].is_of_row());
+            at += 1;
+        }
+        all
+    };
 
     /// These, and this one too where it holds.
-    pub(crate) fn with(self, fact: Fact, holds: bool) -> Self {
-        Self(self.0 | u32::from(holds) << fact as u32)
+    pub(crate) const fn with(self, fact: Fact, holds: bool) -> Self {
+        Self(self.0 | (holds as u32) << fact as u32)
     }
 
     /// These and those.
@@ -125,10 +130,13 @@ pub struct AskedFacts {
 }
 
 impl AskedFacts {
+    /// Asks for nothing.
+    pub(crate) const NONE: Self = Self { hold: Facts(0), lack: Facts(0) };
+
     /// Asks for one more, if at all.
-    pub(crate) fn ask(self, fact: Fact, holds: Option<bool>) -> Self {
-        let hold = self.hold.with(fact, holds == Some(true));
-        Self { hold, lack: self.lack.with(fact, holds == Some(false)) }
+    pub(crate) const fn ask(self, fact: Fact, holds: Option<bool>) -> Self {
+        let hold = self.hold.with(fact, matches!(holds, Some(true)));
+        Self { hold, lack: self.lack.with(fact, matches!(holds, Some(false))) }
     }
 
     /// What is asked of a fact: to hold, not to, or nothing.
@@ -143,12 +151,15 @@ impl AskedFacts {
 
     /// Whether calls of a row of which these facts hold can be as asked.
     pub(crate) fn may_allow(&self, row: Facts) -> bool {
-        let of_rows = Facts::of_rows().0;
+        let of_rows = Facts::OF_ROWS.0;
         Self { hold: Facts(self.hold.0 & of_rows), lack: Facts(self.lack.0 & of_rows) }.allow(row)
     }
 
     /// What all that is asked counts for.
     pub(crate) fn weight(&self) -> usize {
+        if *self == Self::NONE {
+            return 0;
+        }
         Fact::ALL.iter().filter(|fact| self.of(**fact).is_some()).map(|fact| fact.weight()).sum()
     }
 }

@@ -1,13 +1,13 @@
 //! Claims of rows become claims of one disease: rows that share a cause, or, without one, a
 //! program's rows that share a system call or an object.
 
-use crate::catalogue::{Catalogue, Cause};
+use crate::catalogue::{Catalogue, Suspect};
 use crate::detect::{Children, Claim, StartupWait};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::options::Options;
-use crate::pattern::{Pattern, Symptoms};
+use crate::pattern::{LooksAt, Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use systoll_model::{FrameClass, FrameId, Recording, Row, RowId, Sysno, WindowCal
 /// Rows with one disease.
 pub(crate) struct Group<'a> {
     /// The cause, where one is known.
-    pub cause: Option<&'a Cause>,
+    pub cause: Option<Suspect<'a>>,
     /// Its rows.
     pub rows: Vec<RowId>,
     /// The kind most of its claims are of.
@@ -33,7 +33,7 @@ pub(crate) struct Group<'a> {
     pub children: Option<Children>,
 }
 
-type CauseAndObject = (Arc<str>, Option<Arc<str>>);
+type CauseAndObject<'a> = (&'a str, Option<Arc<str>>);
 
 /// All groups, in no particular but a fixed order.
 pub(crate) fn groups<'a>(
@@ -43,7 +43,7 @@ pub(crate) fn groups<'a>(
     catalogue: &'a Catalogue,
     options: &Options,
 ) -> Vec<Group<'a>> {
-    let mut known: BTreeMap<CauseAndObject, Vec<RowId>> = BTreeMap::new();
+    let mut known: BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<RowId>)> = BTreeMap::new();
     let mut objects: Map<(&str, FrameId), Option<Arc<str>>> = Map::default();
     let mut generic: Vec<RowId> = Vec::new();
     let mut patterns = Patterns::of(catalogue, views);
@@ -56,18 +56,18 @@ pub(crate) fn groups<'a>(
                 let object = object.flatten().map(|o| of_itself(o, recording.process(row.process).pid));
                 // What one line of a program does to several files is one disease.
                 let object = match row.user {
-                    Some(user) => objects.entry((&cause.id, user)).or_insert(object).clone(),
+                    Some(user) => objects.entry((cause.id, user)).or_insert(object).clone(),
                     None => object,
                 };
-                known.entry((cause.id.clone(), object)).or_default().push(id);
+                known.entry((cause.id, object)).or_insert((cause, Vec::new())).1.push(id);
             }
             None => generic.push(id),
         }
     }
     join_nameless(&mut known);
     let mut groups: Vec<Group<'a>> = Vec::new();
-    for ((cause, _), rows) in known {
-        groups.push(group(catalogue.get(&cause), strong_rows(rows, recording, views, options), views));
+    for (cause, rows) in known.into_values() {
+        groups.push(group(Some(cause), strong_rows(rows, recording, views, options), views));
     }
     for rows in related(&generic, recording, views) {
         groups.push(group(None, strong_rows(rows, recording, views, options), views));
@@ -95,14 +95,14 @@ fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
 }
 
 /// Rows of a cause that are about no one object belong to the only object there is.
-fn join_nameless(known: &mut BTreeMap<CauseAndObject, Vec<RowId>>) {
-    let nameless: Vec<Arc<str>> = known.keys().filter(|(_, o)| o.is_none()).map(|(c, _)| c.clone()).collect();
+fn join_nameless<'a>(known: &mut BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<RowId>)>) {
+    let nameless: Vec<&str> = known.keys().filter(|(_, o)| o.is_none()).map(|(c, _)| *c).collect();
     for cause in nameless {
         let mut named = known.keys().filter(|(c, object)| *c == cause && object.is_some());
         if let (Some(only), None) = (named.next().cloned(), named.next())
-            && let Some(rows) = known.remove(&(cause, None))
+            && let Some((suspect, rows)) = known.remove(&(cause, None))
         {
-            let all = known.entry(only).or_default();
+            let (_, all) = known.entry(only).or_insert((suspect, Vec::new()));
             all.extend(rows);
             all.sort();
         }
@@ -118,13 +118,13 @@ fn of_itself(path: Arc<str>, pid: u32) -> Arc<str> {
 }
 
 /// A pattern and its cause.
-type Known<'a> = (&'a Pattern, &'a Cause);
+type Known<'a> = (&'a Pattern, Suspect<'a>);
 
-/// Those that may hold for calls of a row, and whether any of them looks at arguments or results.
+/// Those that may hold for calls of a row, and what they look at of each call.
 #[derive(Clone)]
 struct Possible<'a> {
     known: Rc<[Known<'a>]>,
-    looks: bool,
+    looks: LooksAt,
 }
 
 /// What is the same for all calls of a row.
@@ -158,9 +158,30 @@ impl<'a> Patterns<'a> {
         let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts };
         let of = || {
             let known = possible(self.catalogue, call, &self.kinds);
-            Possible { looks: known.iter().any(|(pattern, _)| pattern.looks_at_calls()), known: known.into() }
+            let looks = known.iter().fold(LooksAt::default(), |all, (pattern, _)| all.and(pattern.looks_at()));
+            Possible { looks, known: known.into() }
         };
         self.possible.entry(key).or_insert_with(of).clone()
+    }
+}
+
+/// Those patterns that may hold for claims of one kind with the same facts: calls of a row have few different ones.
+#[derive(Default)]
+struct OfClaim<'a> {
+    of: Option<(Kind, Facts)>,
+    known: Vec<Known<'a>>,
+}
+
+impl<'a> OfClaim<'a> {
+    /// Those of the possible ones that may hold for the call.
+    fn among(&mut self, possible: &[Known<'a>], call: &Symptoms<'_>) -> &[Known<'a>] {
+        let of = (call.kind, call.facts);
+        if self.of != Some(of) {
+            self.known.clear();
+            self.known.extend(possible.iter().filter(|(pattern, _)| pattern.is_of_claim(of.0, of.1)));
+            self.of = Some(of);
+        }
+        &self.known
     }
 }
 
@@ -171,31 +192,33 @@ fn row_cause<'a>(
     row: &Row,
     view: &RowView<'_>,
     patterns: &mut Patterns<'a>,
-) -> Option<&'a Cause> {
+) -> Option<Suspect<'a>> {
     let of_row = symptoms(recording, row, Kind::Repeat, None, None);
     let possible = patterns.of_row(row, &of_row);
     // Few different ones: a list is quicker than a table.
-    let mut votes: Vec<(Option<&'a Cause>, usize)> = Vec::new();
-    let mut last: Option<(&Claimed<'_>, Option<&'a Cause>)> = None;
+    let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
+    let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
+    let mut of_claim = OfClaim::default();
     for claimed in &view.claimed {
-        let alike = |of: &Claimed<'_>| {
-            let call = |c: &Claimed<'_>| (c.call.args, c.call.result);
-            std::ptr::eq(of.claim, claimed.claim) && (!possible.looks || call(of) == call(claimed))
-        };
+        let alike =
+            |of: &Claimed<'_>| std::ptr::eq(of.claim, claimed.claim) && possible.looks.alike(of.call, claimed.call);
         // Mostly it is as the one before.
         let cause = match last {
             Some((before, cause)) if alike(before) => cause,
-            _ => most_telling(&possible.known, &of_row.with(claimed)),
+            _ => {
+                let call = of_row.with(claimed);
+                most_telling(of_claim.among(&possible.known, &call), &call)
+            }
         };
         last = Some((claimed, cause));
-        let is = |cause: &Option<&'a Cause>| cause.map(std::ptr::from_ref);
+        let is = |cause: &Option<Suspect<'a>>| cause.map(|cause| cause.id);
         let vote = if claimed.claim.weak { 1 } else { 2 };
         match votes.iter_mut().find(|(other, _)| is(other) == is(&cause)) {
             Some((_, n)) => *n += vote,
             None => votes.push((cause, vote)),
         }
     }
-    votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| &c.id)))?.0
+    votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| c.id)))?.0
 }
 
 impl<'a> Symptoms<'a> {
@@ -236,21 +259,22 @@ pub(crate) fn symptoms<'a>(
     }
 }
 
-fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<&'a Cause> {
+fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<Suspect<'a>> {
     most_telling(&possible(catalogue, call, &[call.kind]), call)
 }
 
 /// The patterns that could hold for calls of a row with claims of these kinds, with their causes: those that ask for
 /// most first, of equals ordered by id.
 fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>, kinds: &[Kind]) -> Vec<Known<'a>> {
-    let of = |c: &'a Cause| c.matches.iter().filter(|m| m.could_match(row)).map(move |m| (m, c));
-    let mut known: Vec<Known<'a>> = catalogue.that_may(row, kinds).flat_map(of).collect();
-    known.sort_by_cached_key(|(pattern, _)| Reverse(pattern.weight()));
+    let may = |pattern: &&Pattern| pattern.could_match(row) && pattern.is_of_kind(kinds);
+    let of = |suspect: Suspect<'a>| suspect.matches.iter().filter(may).map(move |pattern| (pattern, suspect));
+    let mut known: Vec<Known<'a>> = catalogue.suspects().flat_map(of).collect();
+    known.sort_by_cached_key(|(pattern, suspect)| (Reverse(pattern.weight()), suspect.id));
     known
 }
 
 /// The cause whose pattern holds and asks for most; of equals the first by its id.
-fn most_telling<'a>(possible: &[Known<'a>], call: &Symptoms<'_>) -> Option<&'a Cause> {
+fn most_telling<'a>(possible: &[Known<'a>], call: &Symptoms<'_>) -> Option<Suspect<'a>> {
     possible.iter().find(|(pattern, _)| pattern.matches(call)).map(|(_, cause)| *cause)
 }
 
@@ -338,7 +362,7 @@ fn top(above: &mut [usize], mut at: usize) -> usize {
     at
 }
 
-fn group<'a>(cause: Option<&'a Cause>, rows: Vec<RowId>, views: &[RowView<'_>]) -> Group<'a> {
+fn group<'a>(cause: Option<Suspect<'a>>, rows: Vec<RowId>, views: &[RowView<'_>]) -> Group<'a> {
     let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
     let mut kinds: [(usize, Option<&Claim>); Kind::ALL.len()] = Default::default();
     let (mut waits, mut all) = (0, 0);
@@ -402,7 +426,7 @@ fn add_wait<'a>(
     let joins = |g: &Group<'a>| {
         g.by_wait
             && (g.rows.contains(&wait.row)
-                || (cause.is_some() && g.cause.map(|c| &c.id) == cause.map(|c| &c.id))
+                || (cause.is_some() && g.cause.map(|c| c.id) == cause.map(|c| c.id))
                 || (cause.is_none()
                     && g.cause.is_none()
                     && g.rows.iter().any(|r| recording.row(*r).syscall == row.syscall)))

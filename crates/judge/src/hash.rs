@@ -30,6 +30,16 @@ struct Spelled {
 }
 
 impl Spellings {
+    /// None yet, with room for so many of so many bytes each: growing bit by bit costs as much as what is kept.
+    pub(crate) fn with_room(strings: usize, bytes: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(strings * bytes),
+            ends: Vec::with_capacity(strings),
+            table: HashTable::with_capacity(strings),
+            seeded: Seeded::default(),
+        }
+    }
+
     /// Its number. `None` where there are too many.
     pub(crate) fn number(&mut self, spelled: &[u8]) -> Option<u32> {
         let hash = self.seeded.hash_one(spelled);

@@ -46,6 +46,7 @@ mod detect;
 mod expected_gain;
 mod extrapolate;
 mod fact;
+mod few;
 mod finding;
 mod group;
 mod grouping;
@@ -79,7 +80,7 @@ pub use finding::{
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use language::{CodeLanguage, Version};
 pub use options::Options;
-pub use pattern::Pattern;
+pub use pattern::{ArgValues, List, Pattern};
 pub use upgrade::Upgrade;
 
 use semantics::Semantics;

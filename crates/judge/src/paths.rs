@@ -3,7 +3,12 @@
 
 use crate::hash::Spellings;
 use std::borrow::Cow;
+use std::ops::{Deref, Range};
+use std::rc::Rc;
 use systoll_model::WindowCall;
+
+/// Bytes of most paths and parts of paths.
+const USUAL: usize = 32;
 
 /// A text's number: equal texts have equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +23,41 @@ impl PathId {
     /// Its bytes, for keys.
     pub(crate) fn to_bytes(self) -> [u8; 4] {
         self.0.to_le_bytes()
+    }
+}
+
+/// A path as text: of the recording, or made up. Each step of a window has a copy.
+#[derive(Clone, Debug)]
+pub(crate) enum Text<'a> {
+    /// As it was read.
+    Seen(&'a str),
+    /// Made up.
+    Made(Rc<str>),
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Seen(text) => text,
+            Self::Made(text) => text,
+        }
+    }
+}
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self::Seen("")
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Text<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        match text {
+            Cow::Borrowed(text) => Self::Seen(text),
+            Cow::Owned(text) => Self::Made(text.into()),
+        }
     }
 }
 
@@ -36,7 +76,7 @@ pub(crate) struct Parts {
 
 /// What is known of a text.
 struct Known<'a> {
-    text: Cow<'a, str>,
+    text: Text<'a>,
     /// Of bytes that are no text: the number of the text that they are shown as.
     shown: Option<PathId>,
     /// Once they were asked for, what it is made of.
@@ -70,6 +110,11 @@ impl Argument<'_> {
 }
 
 impl<'a> Paths<'a> {
+    /// None yet, with room for so many.
+    pub(crate) fn with_room(paths: usize) -> Self {
+        Self { numbers: Spellings::with_room(paths, USUAL), known: Vec::with_capacity(paths), last: None }
+    }
+
     /// The number of the path that an argument holds, as it was looked up last or as `look_up` says.
     pub(crate) fn of_argument(
         &mut self,
@@ -90,6 +135,19 @@ impl<'a> Paths<'a> {
     pub(crate) fn number(&mut self, text: Cow<'a, str>) -> Option<PathId> {
         let number = self.numbers.number(text.as_bytes())?;
         if self.known.len() == number as usize {
+            self.known.push(Known { text: text.into(), shown: None, parts: None });
+        }
+        Some(PathId(number))
+    }
+
+    /// The number of a part of a text, which is copied only where the part is new and the text was made up.
+    fn number_part(&mut self, text: &Text<'a>, part: Range<usize>) -> Option<PathId> {
+        let number = self.numbers.number(text.get(part.clone())?.as_bytes())?;
+        if self.known.len() == number as usize {
+            let text = match text {
+                Text::Seen(text) => Text::Seen(text.get(part)?),
+                Text::Made(text) => Text::Made(text.get(part)?.into()),
+            };
             self.known.push(Known { text, shown: None, parts: None });
         }
         Some(PathId(number))
@@ -100,7 +158,7 @@ impl<'a> Paths<'a> {
         let number = self.numbers.number(bytes)?;
         if self.known.len() == number as usize {
             let text = String::from_utf8_lossy(bytes);
-            self.known.push(Known { text: text.clone(), shown: None, parts: None });
+            self.known.push(Known { text: text.clone().into(), shown: None, parts: None });
             if let Cow::Owned(_) = text {
                 let shown = self.number(text);
                 self.known.get_mut(number as usize)?.shown = shown;
@@ -110,7 +168,7 @@ impl<'a> Paths<'a> {
     }
 
     /// The text with this number.
-    pub(crate) fn text(&self, path: PathId) -> Cow<'a, str> {
+    pub(crate) fn text(&self, path: PathId) -> Text<'a> {
         self.known.get(path.place()).map(|known| known.text.clone()).unwrap_or_default()
     }
 
@@ -125,21 +183,21 @@ impl<'a> Paths<'a> {
         if let Some(parts) = known.parts {
             return parts;
         }
-        let parts = self.take_apart(known.text.clone());
+        let text = known.text.clone();
+        let parts = self.take_apart(&text);
         self.known.get_mut(path.place())?.parts = Some(parts);
         parts
     }
 
-    fn take_apart(&mut self, path: Cow<'a, str>) -> Option<Parts> {
-        let slash = path.rfind('/')?;
-        let [folder, name] = [0..slash, slash + 1..path.len()].map(|part| match &path {
-            Cow::Borrowed(path) => path.get(part).map(Cow::Borrowed),
-            Cow::Owned(path) => path.get(part).map(|part| Cow::Owned(part.to_owned())),
-        });
-        let name = name?;
-        let stem = stem(&name);
-        let stem = self.number(Cow::Owned(stem.to_owned()))?;
-        Some(Parts { slash, folder: self.number(folder?)?, name: self.number(name)?, stem })
+    fn take_apart(&mut self, path: &Text<'a>) -> Option<Parts> {
+        let slash = path.bytes().rposition(|byte| byte == b'/')?;
+        let (behind, end) = (slash + 1, path.len());
+        let name = self.number_part(path, behind..end)?;
+        let stem = match behind + stem(path.get(behind..)?).len() {
+            all if all == end => name,
+            dot => self.number_part(path, behind..dot)?,
+        };
+        Some(Parts { slash, folder: self.number_part(path, 0..slash)?, name, stem })
     }
 
     /// The folder that a path lies in, slashes at its end taken off.
@@ -149,7 +207,7 @@ impl<'a> Paths<'a> {
             return self.parts(path).map(|parts| parts.folder);
         }
         let (folder, _) = text.trim_end_matches('/').rsplit_once('/')?;
-        self.number(Cow::Owned(folder.to_owned()))
+        self.number_part(&text, 0..folder.len())
     }
 }
 
@@ -183,6 +241,6 @@ mod tests {
         let mut paths = Paths::default();
         let [one, other, shown] = [&b"/a\xff"[..], b"/a\xfe", "/a\u{fffd}".as_bytes()].map(|b| paths.of_bytes(b));
         assert!(one.is_some() && one == other && one == shown);
-        assert_eq!(paths.text(one.unwrap()), "/a\u{fffd}");
+        assert_eq!(&*paths.text(one.unwrap()), "/a\u{fffd}");
     }
 }

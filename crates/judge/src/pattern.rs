@@ -3,8 +3,9 @@
 use crate::fact::{AskedFacts, Fact, Facts, with_facts};
 use crate::finding::Kind;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use systoll_model::Sysno;
+use systoll_model::{Sysno, WindowCall};
 
 /// What is known of a claimed call: patterns are held against it.
 pub(crate) struct Symptoms<'a> {
@@ -19,44 +20,73 @@ pub(crate) struct Symptoms<'a> {
     pub facts: Facts,
 }
 
+/// Part of the code, as of the causes that come with systoll, or read from a file.
+pub type List<T> = Cow<'static, [T]>;
+
+/// Values of an argument, which is told by its position from 0.
+pub type ArgValues = (u8, List<i32>);
+
 /// A pattern: all that is given must hold. Empty lists allow anything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pattern {
     /// Kinds of waste.
-    pub kinds: Vec<Kind>,
+    pub kinds: List<Kind>,
     /// System calls.
-    pub syscalls: Vec<Sysno>,
+    pub syscalls: List<Sysno>,
     /// Public APIs.
-    pub apis: Vec<String>,
+    pub apis: List<Cow<'static, str>>,
     /// Paths the call is about; `*` stands for anything.
-    pub objects: Vec<String>,
-    /// Values an argument may have, by its position from 0. Compared as signed 32-bit numbers.
-    pub args: BTreeMap<u8, Vec<i32>>,
+    pub objects: List<Cow<'static, str>>,
+    /// Values an argument may have, by position. Compared as signed 32-bit numbers.
+    pub args: List<ArgValues>,
     /// Values an argument may not have; where no window shows it, the pattern does not match.
-    pub not_args: BTreeMap<u8, Vec<i32>>,
+    pub not_args: List<ArgValues>,
     /// Values the call may return; an errno is negative.
-    pub results: Vec<i64>,
+    pub results: List<i64>,
     /// What must be so of the call, and what must not.
     pub facts: AskedFacts,
     /// The mechanism, where it differs from the cause's own.
-    pub why: Option<String>,
+    pub why: Option<Cow<'static, str>>,
 }
 
 impl Pattern {
+    /// One that allows anything.
+    pub(crate) const ANYTHING: Self = Self {
+        kinds: Cow::Borrowed(&[]),
+        syscalls: Cow::Borrowed(&[]),
+        apis: Cow::Borrowed(&[]),
+        objects: Cow::Borrowed(&[]),
+        args: Cow::Borrowed(&[]),
+        not_args: Cow::Borrowed(&[]),
+        results: Cow::Borrowed(&[]),
+        facts: AskedFacts::NONE,
+        why: None,
+    };
+
     pub(crate) fn matches(&self, call: &Symptoms<'_>) -> bool {
-        let allows = |list: &[String], value: Option<&str>, test: fn(&str, &str) -> bool| {
+        let allows = |list: &[Cow<'static, str>], value: Option<&str>, test: fn(&str, &str) -> bool| {
             list.is_empty() || value.is_some_and(|v| list.iter().any(|l| test(l, v)))
         };
-        let value = |n: &u8| call.args.and_then(|a| a.get(usize::from(*n)).copied()).map(|a| a as i32);
+        let value = |n: u8| call.args.and_then(|a| a.get(usize::from(n)).copied()).map(|a| a as i32);
         // Paths last: they take longest to compare.
         (self.kinds.is_empty() || self.kinds.contains(&call.kind))
             && self.facts.allow(call.facts)
             && (self.syscalls.is_empty() || self.syscalls.contains(&call.syscall))
             && allows(&self.apis, call.api, |a, b| a == b)
-            && self.args.iter().all(|(n, values)| value(n).is_some_and(|v| values.contains(&v)))
-            && self.not_args.iter().all(|(n, values)| value(n).is_some_and(|v| !values.contains(&v)))
+            && self.args.iter().all(|(n, values)| value(*n).is_some_and(|v| values.contains(&v)))
+            && self.not_args.iter().all(|(n, values)| value(*n).is_some_and(|v| !values.contains(&v)))
             && (self.results.is_empty() || call.result.is_some_and(|r| self.results.contains(&r)))
             && allows(&self.objects, call.object, glob)
+    }
+
+    /// Whether it could hold for a claim of one of these kinds.
+    pub(crate) fn is_of_kind(&self, kinds: &[Kind]) -> bool {
+        self.kinds.is_empty() || kinds.iter().any(|kind| self.kinds.contains(kind))
+    }
+
+    /// Whether it could hold for a call with such a claim.
+    pub(crate) fn is_of_claim(&self, kind: Kind, facts: Facts) -> bool {
+        self.is_of_kind(&[kind]) && self.facts.allow(facts)
     }
 
     /// Whether it could hold for any call of a row: what is the same for all of them does.
@@ -66,14 +96,16 @@ impl Pattern {
             && self.facts.may_allow(row.facts)
     }
 
-    /// Whether it may hold for one call of a row and not for another with the same claim.
-    pub(crate) fn looks_at_calls(&self) -> bool {
-        !(self.args.is_empty() && self.not_args.is_empty() && self.results.is_empty())
+    /// What of a call decides whether it holds for one of a row and not for another with the same claim.
+    pub(crate) fn looks_at(&self) -> LooksAt {
+        let at = |all: u8, (n, _): &ArgValues| all | 1 << n.min(&RESULT);
+        let args = self.args.iter().chain(self.not_args.iter()).fold(0, at);
+        LooksAt(args | u8::from(!self.results.is_empty()) << RESULT)
     }
 
     /// Whether it would hold for every call.
     fn asks_nothing(&self) -> bool {
-        let anything = Self { why: self.why.clone(), ..Self::default() };
+        let anything = Self { why: self.why.clone(), ..Self::ANYTHING };
         *self == anything
     }
 
@@ -90,6 +122,28 @@ impl Pattern {
             + self.args.len()
             + self.not_args.len()
             + self.facts.weight()
+    }
+}
+
+/// Arguments of a call, a bit each by position, and its result.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LooksAt(u8);
+
+/// The result's bit: behind those of six arguments.
+const RESULT: u8 = 6;
+
+impl LooksAt {
+    /// These and those.
+    pub(crate) fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether two calls are the same in all of it.
+    pub(crate) fn alike(self, one: &WindowCall, other: &WindowCall) -> bool {
+        let looks = |at: usize| self.0 >> at & 1 == 1;
+        let mut args = one.args.iter().zip(&other.args).enumerate();
+        args.all(|(at, (one, other))| !looks(at) || one == other)
+            && (!looks(RESULT.into()) || one.result == other.result)
     }
 }
 
@@ -155,16 +209,18 @@ impl PatternFile {
     pub(crate) fn into_pattern(self) -> Result<Pattern, String> {
         let facts = self.facts();
         let named = |n: String| Kind::named(&n).ok_or_else(|| format!("there is no kind {n:?}"));
-        let kinds = self.kinds.into_iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        let kinds = self.kinds.into_iter().map(named).collect::<Result<_, _>>()?;
         let numbered = |n: String| Sysno::from_name(&n).ok_or_else(|| format!("there is no system call {n:?}"));
-        let syscalls = self.syscalls.into_iter().map(numbered).collect::<Result<Vec<_>, _>>()?;
+        let syscalls = self.syscalls.into_iter().map(numbered).collect::<Result<_, _>>()?;
         let position = |(n, values): (String, Vec<i32>)| match n.parse() {
-            Ok(n @ 0..=5) => Ok((n, values)),
+            Ok(n @ 0..=5) => Ok((n, List::Owned(values))),
             _ => Err(format!("args: {n:?} is no position from 0 to 5")),
         };
-        let args: BTreeMap<u8, Vec<i32>> = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
-        let not_args: BTreeMap<u8, Vec<i32>> = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
-        let Self { apis, objects, results, why, .. } = self;
+        let args = self.args.into_iter().map(position).collect::<Result<_, _>>()?;
+        let not_args = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
+        let texts = |list: Vec<String>| list.into_iter().map(Cow::Owned).collect();
+        let (apis, objects) = (texts(self.apis), texts(self.objects));
+        let (results, why) = (self.results.into(), self.why.map(Cow::Owned));
         let pattern = Pattern { kinds, syscalls, apis, objects, args, not_args, results, facts, why };
         if pattern.asks_nothing() {
             return Err("an empty pattern would match everything".into());

@@ -1,6 +1,6 @@
 //! What a finding says: the mechanism with its evidence, the cures, the next command.
 
-use crate::catalogue::{Cause, Cure, Fit};
+use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Evidence, Finding, Kind};
 use crate::group::{Group, symptoms};
@@ -22,7 +22,8 @@ pub(crate) fn put(
     let lead = finding.rows.first().map(|id| recording.row(*id));
     finding.language_api = lead.and_then(|row| language_api(recording, row, author.language));
     let (mut applied, mut whole) = (None, false);
-    match group.cause {
+    let cause = group.cause.and_then(Suspect::cause);
+    match cause {
         Some(cause) => {
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
             // The mechanism of the row that the finding shows first; others may have another.
@@ -50,7 +51,7 @@ pub(crate) fn put(
     if finding.cures.is_empty() {
         finding.cures = vec![Advice::general("leave the calls out")];
     }
-    finding.prove = next_command(group.cause, applied, finding, &recording.header);
+    finding.prove = next_command(cause, applied, finding, &recording.header);
     whole
 }
 
@@ -117,7 +118,8 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
 pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
-    let mut cures = group.cause.iter().flat_map(|c| &c.stop).filter(|c| c.kind.is_free()).peekable();
+    let mut cures =
+        group.cause.and_then(Suspect::cause).into_iter().flat_map(|c| &c.stop).filter(|c| c.kind.is_free()).peekable();
     if cures.peek().is_none() {
         return false;
     }

@@ -51,17 +51,19 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics, takes_apart: bool) -> Self {
         let ends = |row: &&Row| semantics.of(row.syscall).ends_answers;
         let made = || recording.rows.iter().filter(ends).filter_map(|row| Some((row.process.0, row.syscall.name()?)));
+        // Of the calls of windows hardly more than one in three is about something new.
+        let room = recording.windows.iter().map(|window| window.calls.len()).sum::<usize>() / 3;
         Self {
             recording,
             semantics,
             made: made().collect(),
             generations: Generations::default(),
-            known: Known::default(),
+            known: Known::with_room(room),
             positions: Map::default(),
             ranges: Map::default(),
             names: Map::default(),
             shared: Vec::new(),
-            paths: Paths::default(),
+            paths: Paths::with_room(room),
             takes_apart,
             opened: Map::default(),
             wanders: made()
@@ -91,9 +93,13 @@ impl<'a> Replay<'a> {
             let row = self.recording.row(call.row);
             self.step(index, ObservedCall { window, call, syscall: row.syscall })
         }));
-        steps.iter().fold(Signs::NONE, |all, step| all.and(step.signs))
+        steps.iter_mut().fold(Signs::NONE, |all, step| {
+            step.signs = step.shows();
+            all.and(step.signs)
+        })
     }
 
+    /// All that is known of a call, but for what that shows.
     fn step(&mut self, index: usize, observed: ObservedCall<'a>) -> Step<'a> {
         if observed.call.signals_before > 0 {
             self.shake(&observed);
@@ -109,17 +115,31 @@ impl<'a> Replay<'a> {
         let effects = if failed { Effects::default() } else { lines.effects(&observed) };
         let look = lines.look(&observed);
         let nothing = look.is_some_and(|look| found_nothing(look, &observed));
-        let mut step = Step {
+        let parts = object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object));
+        let (mut forks, mut opened) = (false, None);
+        for effect in effects.iter() {
+            match effect {
+                Effect::Forks => forks = true,
+                Effect::OpensPath { at, path, flags } => opened = self.open(&observed, at, path, flags),
+                _ => {}
+            }
+            self.apply(effect, &observed);
+        }
+        if let Some(meaning) = &meaning {
+            self.learn(meaning, &observed, failed);
+        }
+        // Last, and changed no more, so that it is not copied: it is large.
+        Step {
             index,
             cheaper: lines.cheaper(&observed).filter(|_| !failed),
             makes: lines.makes(&observed).filter(|_| !failed),
             moves: lines.moves() && !failed,
             ends: lines.ends() && !failed,
-            forks: false,
-            opened: None,
+            forks,
+            opened,
             object: object.map(|object| self.paths.text(object)),
             object_id: object,
-            parts: object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object)),
+            parts,
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
             pauses: lines.waits && look.is_none(),
             loads: lines.loads(&observed) && !failed,
@@ -131,20 +151,7 @@ impl<'a> Replay<'a> {
             meaning,
             observed,
             signs: Signs::NONE,
-        };
-        for effect in step.effects.iter() {
-            match effect {
-                Effect::Forks => step.forks = true,
-                Effect::OpensPath { at, path, flags } => step.opened = self.open(&observed, at, path, flags),
-                _ => {}
-            }
-            self.apply(effect, &observed);
         }
-        if let Some(meaning) = &step.meaning {
-            self.learn(meaning, &observed, failed);
-        }
-        step.signs = step.shows();
-        step
     }
 
     /// The path, or the file behind the descriptor, that a call is about.

@@ -1,12 +1,11 @@
 //! One call of a window with all that is known of it.
 
-use crate::paths::{Parts, PathId};
+use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
     ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, Pair,
     STATUS_FLAGS, Source, StateLine, Transfer, Value,
 };
 use crate::signs::Signs;
-use std::borrow::Cow;
 use systoll_model::{Errno, Moment};
 
 /// What a call asked or set.
@@ -40,7 +39,7 @@ impl Meaning<'_> {
 /// A path that a call opened.
 pub(crate) struct Opened<'a> {
     /// The path.
-    pub path: Cow<'a, str>,
+    pub path: Text<'a>,
     /// Whether it is open for writing.
     pub writes: bool,
     /// Whether it was made or emptied: it is not the file it was.
@@ -99,7 +98,7 @@ pub(crate) struct Step<'a> {
     /// What the tables say of the call.
     pub lines: &'a Lines,
     /// The path or the file it is about.
-    pub object: Option<Cow<'a, str>>,
+    pub object: Option<Text<'a>>,
     /// Its number.
     pub object_id: Option<PathId>,
     /// What that is made of.

@@ -1,6 +1,7 @@
 //! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
 
 use crate::detect::{Claim, Claims, Judged};
+use crate::few::Few;
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
 use crate::semantics::Semantics;
@@ -46,9 +47,9 @@ pub(crate) struct RowView<'a> {
     /// seen far more often than it comes. `None` where no rare call opened any: both are then the same.
     unbiased: Option<Vec<OctaveTally>>,
     /// Windows that hold calls of it, by their place in the recording, in order.
-    pub windows: Vec<(usize, InWindow)>,
-    /// Process and thread of its calls, in order, each once.
-    pub threads: Vec<(u32, u32)>,
+    pub windows: Few<(usize, InWindow)>,
+    /// Process and thread of its calls, each once at least.
+    pub threads: Few<(u32, u32)>,
     /// Claimed calls.
     pub claimed: Vec<Claimed<'a>>,
     /// Any call, for its arguments.
@@ -162,7 +163,7 @@ impl<'a> RowView<'a> {
         self.ledger.show(call, claim);
         let first = call.nth == 1 && claim.is_none();
         if !first {
-            if self.windows.last().is_none_or(|(at, _)| *at != window) {
+            if self.windows.last_mut().is_none_or(|(at, _)| *at != window) {
                 self.windows.push((window, InWindow::default()));
             }
             if let Some((_, here)) = self.windows.last_mut() {
@@ -170,7 +171,7 @@ impl<'a> RowView<'a> {
                 here.claimed += u64::from(claim.is_some());
             }
         }
-        if self.threads.last() != Some(&thread) {
+        if self.threads.last_mut().is_none_or(|last| *last != thread) {
             self.threads.push(thread);
         }
         self.sample.get_or_insert(call);
@@ -258,10 +259,6 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
                 view.add(at, thread, call, claim, RARE.saturating_mul(opener) < calls(call.row));
             }
         }
-    }
-    for view in &mut views {
-        view.threads.sort_unstable();
-        view.threads.dedup();
     }
     views
 }

@@ -170,7 +170,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
     octaves.sort_unstable();
     octaves.dedup();
     let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
-    let single = of_group.iter().flat_map(|v| &v.threads).all(|(p, t)| *threads.entry(*p).or_insert(*t) == *t);
+    let single = of_group.iter().flat_map(|v| v.threads.iter()).all(|(p, t)| *threads.entry(*p).or_insert(*t) == *t);
     let mut f = Figures {
         calls: 0,
         strong: 0.0,
@@ -339,7 +339,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let needless_toll_ns = needless_toll.round() as u64;
     let by_row = f.by_row(&rows, low, group.children.is_some(), needless.estimate, needless_toll_ns);
     let mut finding = Finding {
-        cause: group.cause.map(|c| c.id.clone()),
+        cause: group.cause.map(|c| c.id.into()),
         kind: group.kind,
         confidence,
         syscalls: by_calls(&rows, recording, |r| Some(r.syscall)),

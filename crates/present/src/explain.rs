@@ -2,6 +2,7 @@
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, sentence, shell_words, wrap};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use systoll_judge::{Catalogue, Cause, CodeLanguage, Cure, Pattern};
@@ -207,12 +208,12 @@ fn mechanisms(cause: &Cause) -> Vec<String> {
 fn general(why: &str, pattern: Option<&Pattern>) -> String {
     // The clause about windows tells of one run.
     let end = why.find("{agree}").and_then(|at| why.get(..at)?.rfind(';')).unwrap_or(why.len());
-    let named = |names: &Vec<String>| names.first().filter(|name| *name != "*").cloned();
-    let first = |names: Option<&Vec<String>>, or: &str| names.and_then(named).unwrap_or(or.to_owned());
+    let named = |names: &[Cow<'static, str>]| names.first().filter(|name| **name != "*").map(|name| name.to_string());
+    let first = |names: Option<&[Cow<'static, str>]>, or: &str| names.and_then(named).unwrap_or(or.to_owned());
     let syscall = pattern.and_then(|p| p.syscalls.first()).map_or("the system call".into(), ToString::to_string);
     let fillers = [
-        ("{api}", first(pattern.map(|p| &p.apis), "the function")),
-        ("{what}", first(pattern.map(|p| &p.objects), "the object")),
+        ("{api}", first(pattern.map(|p| &*p.apis), "the function")),
+        ("{what}", first(pattern.map(|p| &*p.objects), "the object")),
         ("{syscall}", syscall),
         ("{agree}", "n".into()),
         ("{windows}", "n".into()),

@@ -29,35 +29,33 @@ pub(super) struct Relock {
 
 impl Relock {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        let mut wanted = Set::default();
         if !recording.rows.iter().any(|row| semantics.of(row.syscall).may_lock()) {
-            return Self { wanted };
+            return Self { wanted: Set::default() };
         }
-        let mut lockers: Map<Option<Arc<str>>, u32> = Map::default();
-        let mut waits: Map<Option<Arc<str>>, Waits> = Map::default();
+        let mut files: Map<Option<&str>, Lockers> = Map::default();
         for window in &recording.windows {
             let process = recording.processes.get(window.process.0 as usize);
             let several = process.is_none_or(|p| p.instances > 1);
             for call in window.calls.iter().filter(|c| semantics.of(recording.row(c.row).syscall).may_lock()) {
-                let file = call.fd.clone();
-                let first = *lockers.entry(file.clone()).or_insert(window.process.0);
-                let waits = waits.entry(file.clone()).or_default();
-                waits.looks += 1;
-                waits.waited += u64::from(call.waited_ns.is_some_and(|ns| ns > 0));
-                if several || first != window.process.0 || was_refused(call) {
-                    wanted.insert(file);
-                }
+                let of_file = files.entry(call.fd.as_deref()).or_default();
+                let first = *of_file.first.get_or_insert(window.process.0);
+                of_file.looks += 1;
+                of_file.waited += u64::from(call.waited_ns.is_some_and(|ns| ns > 0));
+                of_file.contend |= several || first != window.process.0 || was_refused(call);
             }
         }
-        let waited = waits.into_iter().filter(|(_, w)| w.waited * CHANCE > w.looks);
-        wanted.extend(waited.map(|(file, _)| file));
-        Self { wanted }
+        let wanted = files.into_iter().filter(|(_, file)| file.contend || file.waited * CHANCE > file.looks);
+        Self { wanted: wanted.map(|(file, _)| file.map(Arc::from)).collect() }
     }
 }
 
 /// Calls about a file's lock.
 #[derive(Default)]
-struct Waits {
+struct Lockers {
+    /// The process of the first.
+    first: Option<u32>,
+    /// Whether more than one process made them, or somebody else had the lock.
+    contend: bool,
     looks: u64,
     waited: u64,
 }

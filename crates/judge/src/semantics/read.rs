@@ -92,7 +92,7 @@ impl<'a> ObservedCall<'a> {
         match at {
             Some(at) if !text.starts_with('/') && self.descriptor(at) != AT_FDCWD => {
                 let folder = self.call.fd.as_deref().filter(|f| at == 0 && f.starts_with('/'))?;
-                Some(format!("{folder}/{text}").into())
+                Some([folder, "/", &text].concat().into())
             }
             _ => Some(text),
         }
@@ -176,6 +176,9 @@ impl PartialEq for Value<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(u32);
 
+/// Bytes of most keys.
+const USUAL_KEY: usize = 60;
+
 /// Keys of all that was asked for and set, and what is known of it.
 #[derive(Default)]
 pub(crate) struct Known<'a> {
@@ -186,6 +189,11 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
+    /// Nothing known yet, with room for so many keys.
+    pub(crate) fn with_room(keys: usize) -> Self {
+        Self { keys: Spellings::with_room(keys, USUAL_KEY), values: Vec::with_capacity(keys), scratch: Vec::new() }
+    }
+
     /// The key of what the call asks or sets, and its newest generation. `None` where something needed
     /// was not read.
     pub(crate) fn key(

@@ -25,8 +25,6 @@ use systoll_model::{ArgKind, Signature, Sysno};
 
 /// A line of a table.
 trait Line {
-    /// The system call it is about.
-    fn call(&self) -> &'static str;
     /// What must hold of that call.
     fn when(&self) -> &'static [When];
     /// Other system calls that it names.
@@ -37,11 +35,14 @@ trait Line {
 /// What a line's fields are called: its call, its conditions where it has any, and other calls it names.
 macro_rules! line {
     ($line:ty, $call:ident $(when $when:ident)? $(, beside $names:expr)?) => {
-        impl Line for $line {
-            fn call(&self) -> &'static str {
-                self.$call
+        impl $line {
+            /// The system call it is about.
+            const fn call(&self) -> Sysno {
+                Sysno::named(self.$call)
             }
+        }
 
+        impl Line for $line {
             fn when(&self) -> &'static [When] {
                 let when: &[When] = &[];
                 $(let when = { let _ = when; self.$when };)?
@@ -83,6 +84,30 @@ line!(NoFollow, call when when);
 line!(ThreadSetup, call when when);
 line!(Sequel, first when when, beside |sequel| sequel.then.to_vec());
 
+/// Where the lines of a system call stand in a table, by its number: the first of them, and behind the last.
+struct Places([(u8, u8); Sysno::NATIVE as usize]);
+
+impl Places {
+    /// Of a table whose lines are about these calls.
+    const fn of(calls: &[Sysno]) -> Self {
+        assert!(calls.len() <= u8::MAX as usize, "a longer table needs wider places");
+        let mut places = [(0, 0); Sysno::NATIVE as usize];
+        let mut at = calls.len();
+        while at > 0 {
+            at -= 1;
+            let (first, end) = places[calls[at].0 as usize];
+            places[calls[at].0 as usize] = (at as u8, if first == end { at as u8 + 1 } else { end });
+        }
+        Self(places)
+    }
+
+    /// The lines among which those of a call are.
+    fn lines(&self, call: Sysno) -> impl Iterator<Item = usize> {
+        let (first, end) = self.0.get(call.0 as usize).copied().unwrap_or_default();
+        usize::from(first)..usize::from(end)
+    }
+}
+
 /// Declares the tables: a field of [`Lines`] for each, filled from its table, and what tests ask of all.
 macro_rules! tables {
     ($($field:ident: $line:ty = $table:ident),* $(,)?) => {
@@ -107,9 +132,21 @@ macro_rules! tables {
         }
 
         impl Lines {
-            /// Takes those of the call with this name from the tables.
-            fn take(&mut self, call: &str) {
-                $(self.$field.extend($table.iter().filter(|line| line.call() == call));)*
+            /// Takes those of this call from the tables.
+            fn take(&mut self, call: Sysno) {
+                $({
+                    const CALLS: &[Sysno] = &{
+                        let mut calls = [Sysno::UNKNOWN; $table.len()];
+                        let mut at = 0;
+                        while at < $table.len() {
+                            calls[at] = $table[at].call();
+                            at += 1;
+                        }
+                        calls
+                    };
+                    static PLACES: Places = Places::of(CALLS);
+                    self.$field.extend(PLACES.lines(call).filter_map(|at| $table.get(at).filter(|_| CALLS[at] == call)));
+                })*
             }
         }
 
@@ -118,7 +155,7 @@ macro_rules! tables {
             #[cfg(test)]
             pub(super) fn named_calls() -> Vec<&'static str> {
                 let mut names = Vec::new();
-                $($table.iter().for_each(|line| names.extend(line.beside().into_iter().chain([line.call()])));)*
+                $($table.iter().for_each(|line| { names.extend(line.beside()); names.extend(line.call().name()) });)*
                 names
             }
         }
@@ -207,8 +244,7 @@ pub(crate) struct Semantics {
 impl Semantics {
     /// Nothing looked up yet.
     pub(crate) fn new() -> Self {
-        let numbers = systoll_model::signatures().iter().map(|s| s.sysno.0 as usize + 1).max().unwrap_or(0);
-        Self { calls: vec![OnceCell::new(); numbers], none: Lines::default() }
+        Self { calls: vec![OnceCell::new(); Sysno::NATIVE as usize], none: Lines::default() }
     }
 
     /// What the tables say of a call; nothing of one they do not know.
@@ -239,7 +275,7 @@ impl Lines {
             links: Links::of(signature.name),
             ..Self::default()
         };
-        lines.take(signature.name);
+        lines.take(signature.sysno);
         lines.may_open = lines.does(|effect| matches!(effect, Effect::OpensPath { .. }));
         lines.signs = lines.to_signs();
         lines

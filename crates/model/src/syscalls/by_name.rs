@@ -21,6 +21,15 @@ impl fmt::Display for Sysno {
     }
 }
 
+/// Equality, which the standard library does not offer at compile time.
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
 impl Sysno {
     /// Its name as in the kernel's table, e.g. `newfstatat`; `None` for a number without one.
     pub fn name(self) -> Option<&'static str> {
@@ -32,6 +41,20 @@ impl Sysno {
         static BY_NAME: OnceLock<HashMap<&str, Sysno>> = OnceLock::new();
         let by_name = BY_NAME.get_or_init(|| table::signatures().iter().map(|s| (s.name, s.sysno)).collect());
         by_name.get(name).copied()
+    }
+
+    /// The same for tables that are made when the code is compiled; [`Sysno::UNKNOWN`] where there is none. Slow: it looks
+    /// through all names.
+    pub const fn named(name: &str) -> Self {
+        let all = table::signatures();
+        let mut at = 0;
+        while at < all.len() {
+            if same(all[at].name.as_bytes(), name.as_bytes()) {
+                return all[at].sysno;
+            }
+            at += 1;
+        }
+        Self::UNKNOWN
     }
 
     /// The call that is displayed so: by name, or `syscall_0x151` and `i386_syscall_0x14`.

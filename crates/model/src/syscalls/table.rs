@@ -17,7 +17,7 @@ pub(super) fn signature(sysno: Sysno) -> Option<&'static Signature> {
 }
 
 /// All signatures, by number.
-pub fn signatures() -> &'static [Signature] {
+pub const fn signatures() -> &'static [Signature] {
     TABLE
 }
 

@@ -54,7 +54,7 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
 
 /// What `prove --elide` can try where no cure reaches a program.
 fn elided(cause: &Cause) -> Option<String> {
-    let calls = cause.matches.iter().flat_map(|m| &m.syscalls).filter_map(|s| Elision::from_name(s.name()?));
+    let calls = cause.matches.iter().flat_map(|m| m.syscalls.iter()).filter_map(|s| Elision::from_name(s.name()?));
     let mut names: Vec<&str> = calls.map(Elision::name).collect();
     names.sort_unstable();
     names.dedup();

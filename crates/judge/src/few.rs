@@ -1,0 +1,50 @@
+//! A list that mostly holds one thing, which then needs no memory of its own: most rows are seen in one window.
+
+/// A list whose first thing lies in place.
+#[derive(Clone, Debug)]
+pub(crate) struct Few<T> {
+    first: Option<T>,
+    more: Vec<T>,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self { first: None, more: Vec::new() }
+    }
+}
+
+impl<T> Few<T> {
+    /// Adds one at the end.
+    pub(crate) fn push(&mut self, new: T) {
+        match self.first {
+            None => self.first = Some(new),
+            Some(_) => self.more.push(new),
+        }
+    }
+
+    /// The last one.
+    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
+        self.more.last_mut().or(self.first.as_mut())
+    }
+
+    /// All of them, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(&self.more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_come_in_the_order_in_which_they_were_added() {
+        let mut few = Few::default();
+        assert!(few.last_mut().is_none() && few.iter().next().is_none());
+        for n in 0..4 {
+            few.push(n);
+            assert_eq!(few.last_mut().copied(), Some(n));
+        }
+        assert!(few.iter().copied().eq(0..4));
+    }
+}
