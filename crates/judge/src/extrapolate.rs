@@ -1,5 +1,6 @@
 //! Rows that no window shows, of programs whose other processes have windows: in the hundredth short process of
-//! a program windows show nothing new, and none is opened there.
+//! a program windows show nothing new, and none is opened there. Likewise rows few of whose calls were looked at one by
+//! one, of programs whose first processes were looked at whole.
 //!
 //! The same call of the same program in the same context is taken to be as needless in a process without
 //! windows as in those with windows, the ones that showed no waste included. That needs several such
@@ -14,14 +15,52 @@ use systoll_model::{Recording, Row, RowId, StackId, Sysno};
 const SEVERAL: u64 = 3;
 /// How far counts may be apart.
 const ABOUT: f64 = 2.0;
+/// The same of rows that are taken to ask the same all in all.
+const SAME: f64 = 1.1;
 
 /// A program, by the first process that ran it, and what is alike.
 type Key = (u32, Sysno, StackId);
+
+/// What a row is alike with others by.
+fn key(recording: &Recording, programs: &[u32], at: usize) -> Option<Key> {
+    let row = recording.rows.get(at)?;
+    Some((*programs.get(row.process.0 as usize)?, row.syscall, row.context))
+}
 
 /// Each process's program.
 fn programs(recording: &Recording) -> Vec<u32> {
     let mut first: Map<&str, u32> = Map::default();
     (0..).zip(&recording.processes).map(|(at, process)| *first.entry(process.name()).or_insert(at)).collect()
+}
+
+/// Gives rows whose ledgers tell of some calls those that tell of all calls of rows alike: of the same call of the same
+/// program in the same context, made as often, as far as their own looks say nothing else.
+pub(crate) fn lend_ledgers(recording: &Recording, views: &mut [RowView<'_>]) {
+    let calls = |at: usize| recording.rows.get(at).map_or(0, |row| row.counts.calls);
+    let is_whole = |at: usize, view: &RowView<'_>| view.ledger.nearly_whole(calls(at));
+    if recording.processes.len() < 2 || !views.iter().enumerate().any(|(at, view)| is_whole(at, view)) {
+        return;
+    }
+    let programs = programs(recording);
+    let mut whole: Map<Key, (u64, usize)> = Map::default();
+    for (at, _) in views.iter().enumerate().filter(|(at, view)| is_whole(*at, view)) {
+        if let Some(key) = key(recording, &programs, at) {
+            let (rows, last) = whole.entry(key).or_default();
+            (*rows, *last) = (*rows + 1, at);
+        }
+    }
+    for at in 0..views.len() {
+        let lender = key(recording, &programs, at).and_then(|key| whole.get(&key));
+        let Some((_, from)) = lender.filter(|(rows, _)| *rows >= SEVERAL).copied() else { continue };
+        let lent = views.get(from).and_then(|view| view.ledger.told);
+        let Some((view, lent)) = views.get_mut(at).zip(lent).filter(|(view, _)| !is_whole(at, view)) else { continue };
+        let Some(own) = view.ledger.told.map(|told| told.known_share(calls(at))) else { continue };
+        let theirs = lent.known_share(calls(from)).estimate;
+        let as_often = is_within(SAME, calls(at) as f64, calls(from) as f64);
+        if as_often && own.low <= theirs && theirs <= own.high {
+            view.ledger.told = Some(lent);
+        }
+    }
 }
 
 /// What was seen of rows alike.
@@ -42,10 +81,7 @@ pub(crate) fn extrapolate(recording: &Recording, views: &mut [RowView<'_>]) {
         return;
     }
     let programs = programs(recording);
-    let key = |at: usize| -> Option<Key> {
-        let row = recording.rows.get(at)?;
-        Some((*programs.get(row.process.0 as usize)?, row.syscall, row.context))
-    };
+    let key = |at: usize| key(recording, &programs, at);
     let mut wanted: Map<Key, Pooled> = Map::default();
     for (at, _) in views.iter().enumerate().filter(|(_, v)| !v.claimed.is_empty()) {
         if let Some(key) = key(at) {
@@ -65,7 +101,8 @@ pub(crate) fn extrapolate(recording: &Recording, views: &mut [RowView<'_>]) {
     for (at, view) in views.iter_mut().enumerate().filter(|(_, v)| unseen(v)) {
         let Some(mine) = recording.rows.get(at) else { continue };
         let each = mine.counts.calls as f64 / instances(recording, mine) as f64;
-        let alike = |s: &&Pooled| s.calls > 0.0 && (s.rows >= SEVERAL || is_about(each, s.calls / s.instances as f64));
+        let alike =
+            |s: &&Pooled| s.calls > 0.0 && (s.rows >= SEVERAL || is_within(ABOUT, each, s.calls / s.instances as f64));
         let seen = key(at).and_then(|key| wanted.get(&key)).filter(alike);
         let Some((seen, row)) = seen.and_then(|s| Some((s, s.lead?))) else { continue };
         view.like = Some(Alike { row, strong: seen.strong / seen.calls, any: seen.any / seen.calls });
@@ -77,6 +114,69 @@ fn instances(recording: &Recording, row: &Row) -> u64 {
     recording.process(row.process).instances.max(1)
 }
 
-fn is_about(a: f64, b: f64) -> bool {
-    a <= b * ABOUT && b <= a * ABOUT
+fn is_within(times: f64, a: f64, b: f64) -> bool {
+    a <= b * times && b <= a * times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::survey::survey;
+    use systoll_model::{Counts, Ledger, Process, ProcessId};
+
+    const CALLS: u64 = 960;
+
+    /// Processes of one program, with a row of a thousand questions each and what is told of it: of how many it knew the
+    /// answers, by so many looks.
+    fn processes(told: &[(u64, u64)]) -> Recording {
+        let mut recording = Recording::default();
+        for (n, (looks, known)) in (0..).zip(told) {
+            recording.processes.push(Process { exe: "/bin/cc1".into(), instances: 1, ..Process::default() });
+            recording.rows.push(Row {
+                process: ProcessId(n),
+                syscall: Sysno::named("readlink"),
+                context: StackId(0),
+                outer: StackId(0),
+                api: None,
+                api_module: None,
+                user: None,
+                lines: Vec::new(),
+                counts: Counts { calls: CALLS, ..Counts::default() },
+            });
+            let each = CALLS / looks;
+            let (squares, repeats) = (CALLS * each, known * each);
+            let ledger = Ledger { row: RowId(n), looks: *looks, calls: CALLS, squares, repeats, ..Ledger::default() };
+            recording.ledgers.push(ledger);
+        }
+        recording
+    }
+
+    /// Of how many calls of each process's row a look stands for, after lending.
+    fn looks(recording: &Recording) -> Vec<u64> {
+        let claims = crate::detect::claims(recording, &crate::semantics::Semantics::new());
+        let mut views = survey(recording, &claims);
+        lend_ledgers(recording, &mut views);
+        views.iter().filter_map(|view| view.ledger.told).map(|told| told.looks).collect()
+    }
+
+    #[test]
+    fn a_whole_ledger_tells_of_rows_alike_that_were_looked_at_here_and_there() {
+        let whole = (CALLS, 850);
+        assert_eq!(looks(&processes(&[whole, whole, whole, (60, 50)])), [CALLS; 4]);
+        // Two do not make a habit.
+        assert_eq!(looks(&processes(&[whole, whole, (60, 50)])), [CALLS, CALLS, 60]);
+        // Its own looks say that it asks other things.
+        assert_eq!(looks(&processes(&[whole, whole, whole, (60, 3)])), [CALLS, CALLS, CALLS, 60]);
+    }
+
+    #[test]
+    fn who_asks_more_or_is_another_program_speaks_for_itself() {
+        let whole = (CALLS, 850);
+        let mut more = processes(&[whole, whole, whole, (60, 50)]);
+        more.rows[3].counts.calls = 2 * CALLS;
+        assert_eq!(looks(&more)[3], 60);
+        let mut other = processes(&[whole, whole, whole, (60, 50)]);
+        other.processes[3].exe = "/bin/ls".into();
+        assert_eq!(looks(&other)[3], 60);
+    }
 }

@@ -92,6 +92,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let semantics = Semantics::new();
     let claims = detect::claims(recording, &semantics);
     let mut views = survey::survey(recording, &claims);
+    extrapolate::lend_ledgers(recording, &mut views);
     extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
     let phases = verdict::Phases::of(recording);
