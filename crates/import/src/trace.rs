@@ -13,7 +13,9 @@ use crate::windows::Windows;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use systoll_model::{Before, Errno, Exit, Looked, ProcessId, Question, RowId, Signature, StackId, Sysno, WindowCall};
+use systoll_model::{
+    Before, Errno, Exit, Looked, ProcessId, Question, QuestionAsked, RowId, Signature, StackId, Sysno, WindowCall,
+};
 
 /// Slowest calls remembered.
 const MAX_LONGEST: usize = 256;
@@ -257,7 +259,8 @@ impl Trace {
         // Of calls that have no times the order tells.
         self.looks += 1;
         let (process, row, at_ns) = (image.0, call.row.0, self.looks);
-        let before = if wanted { self.ledger.before(process, &question, at_ns) } else { Before::Unknown };
+        let before =
+            if wanted { self.ledger.before(&QuestionAsked::new(process, &question), at_ns) } else { Before::Unknown };
         self.ledger.add(Looked { process, row, syscall, question: &question, at_ns, stands_for: 1 });
         before
     }

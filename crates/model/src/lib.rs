@@ -51,7 +51,7 @@ pub use describe::{signal_name, signal_number};
 pub use errno::Errno;
 pub use file::{FileError, PprofColumn};
 pub use in_place::{InPlace, Missed};
-pub use ledger::{Before, Between, Ledger, LedgerObject, Looked, Notes, Question, Way};
+pub use ledger::{Before, Between, Ledger, LedgerObject, Looked, Notes, Question, QuestionAsked, Way};
 pub use names::{Frame, FrameClass, FrameId, Language, Location, Module, ModuleId, Stack, StackId};
 pub use prices::{Price, PriceSource, Prices, Spread};
 pub use problem::{Problem, ProblemKind};

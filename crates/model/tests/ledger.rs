@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use systoll_model::{ArgData, Before, Ledger, Looked, Moment, Notes, Question, Random, Sysno};
+use systoll_model::{ArgData, Before, Ledger, Looked, Moment, Notes, Question, QuestionAsked, Random, Sysno};
 
 fn text(arg: u8, bytes: &[u8]) -> ArgData {
     ArgData { arg, at: Moment::Entry, bytes: bytes.to_vec(), cut: false }
@@ -55,11 +55,11 @@ fn one_question_by_two_ways_is_known_where_the_answer_is_alike() {
         |flags: u64, byte: u8| asked("newfstatat", [-100i64 as u64, 1, 2, flags, 0, 0], "/a", &[byte; 144], 0).unwrap();
     let mut notes = Notes::default();
     add(&mut notes, 0, &of(stays, 1), 10, 1);
-    assert_eq!(notes.before(1, &of(follows, 1), 20), Before::OtherWay);
-    assert_eq!(notes.before(1, &of(stays, 1), 20), Before::Same);
-    assert_eq!(notes.before(1, &of(stays, 1), 10), Before::Unknown, "itself is not before itself");
-    assert_eq!(notes.before(1, &of(follows, 2), 20), Before::Unknown, "a link leads elsewhere");
-    assert_eq!(notes.before(2, &of(stays, 1), 20), Before::Unknown, "another process");
+    assert_eq!(notes.before(&QuestionAsked::new(1, &of(follows, 1)), 20), Before::OtherWay);
+    assert_eq!(notes.before(&QuestionAsked::new(1, &of(stays, 1)), 20), Before::Same);
+    assert_eq!(notes.before(&QuestionAsked::new(1, &of(stays, 1)), 10), Before::Unknown, "itself is not before itself");
+    assert_eq!(notes.before(&QuestionAsked::new(1, &of(follows, 2)), 20), Before::Unknown, "a link leads elsewhere");
+    assert_eq!(notes.before(&QuestionAsked::new(2, &of(stays, 1)), 20), Before::Unknown, "another process");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn that_an_older_answer_will_do_is_no_other_question_and_asking_the_server_is() 
     let of = |flags: u64| asked("statx", [-100i64 as u64, 1, flags, 2, 3, 0], "/a", &[7; 256], 0).unwrap();
     let mut notes = Notes::default();
     add(&mut notes, 0, &of(older_will_do), 10, 1);
-    assert_eq!(notes.before(1, &of(0), 20), Before::Same);
-    assert_eq!(notes.before(1, &of(0x100), 20), Before::OtherWay);
-    assert_eq!(notes.before(1, &of(ask_the_server), 20), Before::Unknown);
+    assert_eq!(notes.before(&QuestionAsked::new(1, &of(0)), 20), Before::Same);
+    assert_eq!(notes.before(&QuestionAsked::new(1, &of(0x100)), 20), Before::OtherWay);
+    assert_eq!(notes.before(&QuestionAsked::new(1, &of(ask_the_server)), 20), Before::Unknown);
 }

@@ -1,7 +1,7 @@
 //! The ledger of a run: what dear calls that name an object were about, see [`systoll_model::Notes`].
 
 use crate::table::{ImageId, Table};
-use systoll_model::{ArgData, Before, Looked, Notes, Question, Sysno};
+use systoll_model::{ArgData, Before, Looked, Notes, Question, QuestionAsked, Sysno};
 
 /// A call that was looked at.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +23,14 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Notes a call of an image.
-    pub(crate) fn note(&mut self, table: &Table, image: ImageId, call: LookedAt<'_>) {
-        let Some(syscall) = table.rows.get(call.row as usize).map(|row| row.syscall) else { return };
-        let Some(question) = question(syscall, call) else { return };
+    /// Notes a call of an image, and tells what it asked.
+    pub(crate) fn note(&mut self, table: &Table, image: ImageId, call: LookedAt<'_>) -> Option<QuestionAsked> {
+        let syscall = table.rows.get(call.row as usize)?.syscall;
+        let question = question(syscall, call)?;
         let (process, row) = (image.index() as u32, call.row);
         let (at_ns, stands_for) = (call.entry_ns, call.stands_for);
         self.notes.add(Looked { process, row, syscall, question: &question, at_ns, stands_for });
+        Some(QuestionAsked::new(process, &question))
     }
 
     /// Notes a call of an image that stands alone.
@@ -37,10 +38,9 @@ impl Ledger {
         self.notes.add(look);
     }
 
-    /// How the question of a call of an image is known from before.
-    pub(crate) fn before(&self, table: &Table, image: ImageId, call: LookedAt<'_>) -> Before {
-        let asked = table.rows.get(call.row as usize).and_then(|row| question(row.syscall, call));
-        asked.map_or(Before::Unknown, |q| self.notes.before(image.index() as u32, &q, call.entry_ns))
+    /// How what a call asked at a time is known from before.
+    pub(crate) fn before(&self, asked: &QuestionAsked, at_ns: u64) -> Before {
+        self.notes.before(asked, at_ns)
     }
 
     /// What came of it, by rows.

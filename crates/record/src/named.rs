@@ -1,12 +1,12 @@
 //! From the table every backend fills to a recording's rows, windows and names.
 
-use crate::table::{ImageId, Line, RawRow, RawStack, Table};
+use crate::table::{Line, RawRow, RawStack, Table};
 use crate::windows::{RawCall, RawWindow, Windows};
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 use systoll_model::{
-    Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, Stack, StackId, Sysno,
-    Thread, VdsoRow, Window, WindowCall,
+    Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, Stack, StackId,
+    Sysno, Thread, VdsoRow, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -132,11 +132,11 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
 }
 
 /// The windows `all`, with names; `kept` is what they were kept among.
-pub(crate) fn windows(table: &Table, kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
+pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
     let sockets = kept.socket_names();
     let named = |fd: Arc<str>| sockets.get(&*fd).cloned().unwrap_or(fd);
-    let call = |image: ImageId, c: RawCall| WindowCall {
-        before: kept.ledger.before(table, image, c.looked_at()),
+    let call = |c: RawCall| WindowCall {
+        before: c.asked.map_or(Before::Unknown, |asked| kept.ledger.before(&asked, c.entry_ns)),
         row: RowId(c.row),
         nth: c.nth,
         args: c.args,
@@ -155,7 +155,7 @@ pub(crate) fn windows(table: &Table, kept: &Windows, all: Vec<RawWindow>) -> Vec
         thread: w.thread,
         row: RowId(w.row),
         octave: w.octave,
-        calls: w.calls.into_iter().map(|c| call(w.image, c)).collect(),
+        calls: w.calls.into_iter().map(call).collect(),
     };
     all.into_iter().map(window).collect()
 }

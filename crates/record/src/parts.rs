@@ -160,7 +160,7 @@ impl Named {
             rows: self.rows,
             vdso: self.vdso,
             threads: threads(table),
-            windows: windows(table, kept, all),
+            windows: windows(kept, all),
             ledgers: kept.ledger.ledgers(),
             longest,
             prices,

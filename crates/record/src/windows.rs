@@ -10,7 +10,7 @@ use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgData, Moment, Random, Signature};
+use systoll_model::{ArgData, Moment, QuestionAsked, Random, Signature};
 use systoll_price::Beside;
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
@@ -53,6 +53,8 @@ pub(crate) struct RawCall {
     pub(crate) stack: Option<u32>,
     /// For how many calls of its row it stands in the ledger; zero: for none.
     pub(crate) stands_for: u64,
+    /// What it asked of an object, once the ledger has been told.
+    pub(crate) asked: Option<QuestionAsked>,
 }
 
 impl RawCall {
@@ -299,6 +301,7 @@ impl Windows {
             faults: None,
             stack,
             stands_for: 0,
+            asked: None,
         }
     }
 
@@ -311,12 +314,12 @@ impl Windows {
     }
 
     /// Keeps a window, dropping one that says less: of its row, else of all.
-    pub(crate) fn keep(&mut self, table: &mut Table, window: RawWindow) {
+    pub(crate) fn keep(&mut self, table: &mut Table, mut window: RawWindow) {
         if window.calls.is_empty() {
             return;
         }
-        for call in &window.calls {
-            self.ledger.note(table, window.image, call.looked_at());
+        for call in &mut window.calls {
+            call.asked = self.ledger.note(table, window.image, call.looked_at());
         }
         let row = window.row as usize;
         if table.rows[row].windows.len() >= self.policy.kept_per_row {
@@ -447,6 +450,7 @@ mod tests {
             faults: None,
             stack: None,
             stands_for: 0,
+            asked: None,
         }
     }
 

@@ -193,6 +193,7 @@ pub(crate) fn raw_call(
         faults: call.faults,
         stack: None,
         stands_for: call.stands_for,
+        asked: None,
     }
 }
 

@@ -9,7 +9,7 @@
 mod notes;
 mod question;
 
-pub use notes::{Looked, Notes};
+pub use notes::{Looked, Notes, QuestionAsked};
 pub use question::{Question, Way};
 
 use crate::row::RowId;

@@ -54,6 +54,25 @@ pub struct Notes {
     level: usize,
 }
 
+/// A question that a process has asked and how it was answered, as [`Notes`] know it: by hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuestionAsked {
+    name: u64,
+    question: u64,
+    /// The same question by the other way, where there are two.
+    other_way: Option<u64>,
+    answer: u64,
+}
+
+impl QuestionAsked {
+    /// Of a process image, by any number that is its own.
+    pub fn new(process: u32, question: &Question<'_>) -> Self {
+        let name = hash(&question.path);
+        let by = |way| key(process, question, way, name).question;
+        Self { name, question: by(question.way), other_way: question.way.other().map(by), answer: question.answer }
+    }
+}
+
 /// A question of an object, by hashes: of the object's name first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
@@ -126,17 +145,17 @@ impl Notes {
         }
     }
 
-    /// How the question of a call was known when it was made at `at_ns`.
-    pub fn before(&self, process: u32, question: &Question<'_>, at_ns: u64) -> Before {
-        let name = hash(&question.path);
-        let told = |way| {
-            let asked = self.asked.get(&key(process, question, way, name))?;
-            Some(asked.answer == question.answer && asked.since_ns < at_ns)
+    /// How a question was known when a call asked it at `at_ns`.
+    pub fn before(&self, asked: &QuestionAsked, at_ns: u64) -> Before {
+        let QuestionAsked { name, question, other_way, answer } = *asked;
+        let told = |question| {
+            let known = self.asked.get(&Key { name, question })?;
+            Some(known.answer == answer && known.since_ns < at_ns)
         };
-        if told(question.way) == Some(true) {
+        if told(question) == Some(true) {
             return Before::Same;
         }
-        if question.way.other().and_then(told) == Some(true) { Before::OtherWay } else { Before::Unknown }
+        if other_way.and_then(told) == Some(true) { Before::OtherWay } else { Before::Unknown }
     }
 
     /// What came of each row, most calls first.

@@ -359,6 +359,7 @@ impl Engine {
             faults: None,
             stack: None,
             stands_for: 1,
+            asked: None,
         };
         self.windows.ledger.note(&self.table, image, call.looked_at());
     }
