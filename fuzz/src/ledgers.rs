@@ -4,7 +4,8 @@ use crate::seeds;
 use std::sync::Arc;
 use systoll_judge::Catalogue;
 use systoll_model::{
-    ArgData, Before, Between, Ledger, LedgerObject, Looked, Moment, Notes, Question, Recording, RowId, Sysno,
+    ArgData, Before, Between, Ledger, LedgerObject, Looked, Moment, Notes, Question, QuestionAsked, Recording, RowId,
+    Sysno,
 };
 
 /// Objects' names that are asked about at most, over all looks of an input: enough for the notes to forget some.
@@ -91,7 +92,7 @@ fn looked_at(data: &[u8]) -> Notes {
             let (process, row) = ((who >> 8) as u32 & 3, who as u32 & 0xff);
             let at_ns = at_ns.wrapping_add(n);
             notes.add(Looked { process, row, syscall, question: &question, at_ns, stands_for });
-            let _ = notes.before(process, &question, at_ns);
+            let _ = notes.before(&QuestionAsked::new(process, &question), at_ns);
         }
     }
     notes
