@@ -6,8 +6,8 @@ use systoll_model::Recording;
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
-/// By call and object: what each returned, and what its arguments pointed to.
-pub(crate) type Looked = BTreeMap<(String, String), BTreeSet<(Option<i64>, Vec<String>)>>;
+/// By call, object and what was returned: what the arguments pointed to.
+pub(crate) type Looked = BTreeMap<(String, String, Option<i64>), BTreeSet<Vec<String>>>;
 
 /// Calls of windows about objects in a folder: what they returned, and what their arguments pointed to.
 fn looked_at(recording: &Recording, folder: &str) -> Looked {
@@ -21,7 +21,7 @@ fn looked_at(recording: &Recording, folder: &str) -> Looked {
         }
         let data = call.data.iter().map(|d| format!("{} {:?} {} {:?}", d.arg, d.at, d.cut, d.bytes)).collect();
         let mapped = syscall.name() == Some("mmap");
-        seen.entry((syscall.to_string(), object)).or_default().insert((call.result.filter(|_| !mapped), data));
+        seen.entry((syscall.to_string(), object, call.result.filter(|_| !mapped))).or_default().insert(data);
     }
     seen
 }

@@ -213,13 +213,15 @@ fn note_looks<'b>(
 /// Keeps a written window.
 fn keep<'b>(
     session: &mut Session,
-    program: &Program,
+    program: &mut Program,
     writer: &mut Writer,
     calls: impl Iterator<Item = WrittenCall<'b>> + Clone,
 ) {
     let began = sys::now();
     let node = calls.clone().next().map(|call| NodeAddr(call.node));
     let Some(window) = raw_window(session, program, writer, calls) else { return };
+    let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
+    program.looked = program.looked.saturating_add(looked);
     let thread = writer.thread;
     let (octave, n) = (window.octave, window.calls.len() as u32);
     // A thread that opens one asks nobody; later programs of the file have less to show all the same.
