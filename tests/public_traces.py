@@ -24,7 +24,7 @@ def clock(us):
 
 @trace("openvstorage/framework#1701", "tz-unset")
 def log_lines():
-    return ['stat("/etc/localtime", {st_mode=S_IFREG|0644, st_size=2970, ...}) = 0'] * 3000
+    return ['stat("/etc/localtime", {st_mode=S_IFREG|0644, st_size=2970, ...}) = 0'] * 6000
 
 
 @trace("eaccelerator/eaccelerator#15", "spin-wait")
