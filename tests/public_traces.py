@@ -29,7 +29,7 @@ def log_lines():
 
 @trace("eaccelerator/eaccelerator#15", "spin-wait")
 def a_lock_that_yields():
-    return ["sched_yield()                           = 0"] * 4000
+    return ["sched_yield()                           = 0"] * 12000
 
 
 @trace("RsyncProject/rsync#267", "tiny-io")
@@ -75,7 +75,7 @@ def attributes_of_each_folder():
 @trace("oridb/mc#16", "stat-per-op")
 def a_build_that_asks_twenty_times():
     for _ in range(20):
-        for n in range(160):
+        for n in range(400):
             yield f'stat("/home/me/src/part{n}.myr", {{st_mode=S_IFREG|0644, st_size=590, ...}}) = 0'
 
 
@@ -91,7 +91,7 @@ def all_mounts_for_each_mount():
 
 @trace("beyondgrep/ack3#42", "check-then-open")
 def three_questions_before_each_file():
-    for n in range(700):
+    for n in range(2000):
         yield from [f'stat("/tmp/linux/part{n}.c", {{st_mode=S_IFREG|0644, st_size=59, ...}}) = 0'] * 3
         yield from ["geteuid()                               = 1000"] * 2
         for _ in range(2):
