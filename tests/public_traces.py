@@ -7,11 +7,11 @@ its author, or who answered, had found by reading.
 TRACES = {}
 
 
-def trace(issue, cause, sure=True):
-    """`sure`: it is a finding, not a remark."""
+def trace(issue, cause, sure=True, others=()):
+    """`sure`: it is a finding, not a remark. `others`: causes that are in it too, and findings where calls cost enough."""
 
     def register(lines):
-        TRACES[issue] = cause, sure, lines
+        TRACES[issue] = cause, sure, others, lines
         return lines
 
     return register
@@ -89,7 +89,7 @@ def all_mounts_for_each_mount():
         yield "close(5) = 0"
 
 
-@trace("beyondgrep/ack3#42", "check-then-open")
+@trace("beyondgrep/ack3#42", "check-then-open", others=("open-extras",))
 def three_questions_before_each_file():
     for n in range(2000):
         yield from [f'stat("/tmp/linux/part{n}.c", {{st_mode=S_IFREG|0644, st_size=59, ...}}) = 0'] * 3
