@@ -126,8 +126,8 @@ mod tests {
 
     const CALLS: u64 = 960;
 
-    /// Processes of one program, with a row of a thousand questions each and what is told of it: of how many it knew the
-    /// answers, by so many looks.
+    /// Processes of one program, with a row of [`CALLS`] questions each and what is told of it: by how many looks, and of
+    /// how many of those it knew the answers.
     fn processes(told: &[(u64, u64)]) -> Recording {
         let mut recording = Recording::default();
         for (n, (looks, known)) in (0..).zip(told) {
@@ -151,7 +151,7 @@ mod tests {
         recording
     }
 
-    /// Of how many calls of each process's row a look stands for, after lending.
+    /// How many looks tell of each process's row, after lending.
     fn looks(recording: &Recording) -> Vec<u64> {
         let claims = crate::detect::claims(recording, &crate::semantics::Semantics::new());
         let mut views = survey(recording, &claims);

@@ -35,8 +35,8 @@ pub const CALLS: u64 = 32;
 pub const CALL: u64 = 192;
 /// Where in a buffer begins what arguments point to.
 pub const DATA: u64 = CALLS * CALL;
-/// Bytes of a window that have their pages from its beginning; the others come where they are needed, which most
-/// are not.
+/// Bytes at the beginning of a window whose pages the thread touches before it writes. It touches the others only where
+/// calls reach them, which few do.
 pub const REACH: u64 = 3 * PAGE;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;

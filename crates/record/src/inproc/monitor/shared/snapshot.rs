@@ -13,7 +13,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of data as [`Memory::slot_data`] gives it.
+    /// Of data as [`Memory::slot_data`](super::memory::Memory::slot_data) gives it.
     pub(crate) fn of(ranges: Vec<(u64, Vec<u8>)>) -> Self {
         Self { ranges, last: Cell::new(0) }
     }
