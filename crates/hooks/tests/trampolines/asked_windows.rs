@@ -1,9 +1,12 @@
 //! When a thread asks the launcher for a window, and when it writes by itself.
 
-use crate::lab::{apart, half};
+use crate::lab::{Lab, apart, half};
 use crate::ring::{lab, open, word};
 use crate::server::Server;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 use systoll_hooks::layout::{IMAGE, Question, image, slot, want, windows};
 
 #[test]
@@ -21,6 +24,51 @@ fn asked_once_a_thread_writes_by_itself() {
         // At call 3, and at the places drawn in the window.
         assert!(asked.count(Question::WindowEntry) >= 1 && asked.count(Question::WindowReturn) == 0);
         assert_eq!(open(0).iter().map(|c| c.nth).collect::<Vec<_>>(), (11..=20).collect::<Vec<_>>());
+    });
+}
+
+/// How often a thread asks that writes a window while it makes `calls`.
+fn asked_while_it_writes(calls: impl FnOnce(&Lab)) -> usize {
+    let lab = lab();
+    lab.enter(0);
+    half(IMAGE + image::WINDOWS).store(windows::ASKED_ONCE, SeqCst);
+    word(0, slot::WANT).store(want::RING, SeqCst);
+    let server = Server::opening(&[], 3);
+    calls(&lab);
+    server.stop().count(Question::WindowEntry)
+}
+
+#[test]
+fn within_a_window_a_few_cheap_calls_are_not_asked_about() {
+    apart("asked_windows::within_a_window_a_few_cheap_calls_are_not_asked_about", || {
+        assert_eq!(asked_while_it_writes(|lab| _ = lab.call("getppid 1", &[7])), 0);
+    });
+}
+
+#[test]
+fn within_a_window_many_calls_are_asked_about() {
+    apart("asked_windows::within_a_window_many_calls_are_asked_about", || {
+        assert!(asked_while_it_writes(|lab| _ = lab.call("getppid 1", &[24])) >= 1);
+    });
+}
+
+#[test]
+fn within_a_window_a_few_dear_calls_are_asked_about() {
+    apart("asked_windows::within_a_window_a_few_dear_calls_are_asked_about", || {
+        let reads = |lab: &Lab| {
+            let (reader, writer) = std::io::pipe().unwrap();
+            for _ in 0..3 {
+                let mut later = writer.try_clone().unwrap();
+                let writes = std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(2));
+                    later.write_all(b"x").unwrap();
+                });
+                let mut byte = [0u8; 1];
+                assert_eq!(lab.call("read", &[reader.as_raw_fd() as u64, byte.as_mut_ptr() as u64, 1]), 1);
+                writes.join().unwrap();
+            }
+        };
+        assert!(asked_while_it_writes(reads) >= 1);
     });
 }
 

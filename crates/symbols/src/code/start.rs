@@ -1,6 +1,6 @@
 //! Start-up code: from the entry point to `main`, in programs without symbols too.
 
-use super::calls::{call_in_file, target};
+use super::calls::target;
 use super::got::{Callee, GotSlots};
 use crate::elf::ElfFile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
@@ -38,14 +38,12 @@ pub(crate) fn main_of(elf: &ElfFile, slots: &GotSlots) -> Option<u64> {
     None
 }
 
-/// Whether the call that returns to `after` is the C library's `exit(main(argc, argv, environ))`:
-/// an indirect call, its result put into edi, a direct call. glibc, musl, shared or static, have it.
-pub(crate) fn calls_main(elf: &ElfFile, after: u64) -> bool {
+/// Whether the code at `after` gives the result of the call before it to another function, as the C library's
+/// `exit(main(argc, argv, environ))` does: the result put into edi, a direct call. glibc, musl, shared or static, have it.
+pub(crate) fn gives_result_on(elf: &ElfFile, after: u64) -> bool {
     const MOV_EAX_EDI_CALL: [u8; 3] = [0x89, 0xc7, 0xe8];
     let mut code = [0; 3];
-    elf.read_code_into(after, &mut code) == 3
-        && code == MOV_EAX_EDI_CALL
-        && call_in_file(elf, after).is_some_and(|i| i.flow_control() == FlowControl::IndirectCall)
+    elf.read_code_into(after, &mut code) == 3 && code == MOV_EAX_EDI_CALL
 }
 
 /// The function that the start-up code at the entry point calls first: `__libc_start_main`.

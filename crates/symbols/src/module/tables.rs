@@ -161,6 +161,17 @@ impl Module {
         self.asked.ask(NameQuestion::CallBefore(after), find).map(|call| call.start)
     }
 
+    /// Whether the call that returns to `after` is the C library's of `main`, through a pointer.
+    pub(crate) fn calls_main(&self, after: u64) -> bool {
+        let mut call = [0; calls::MAX_CALL as usize];
+        start::gives_result_on(&self.elf, after)
+            && self.call_before(after).is_some_and(|at| {
+                let len = after.saturating_sub(at).min(calls::MAX_CALL) as usize;
+                let call = call.get_mut(..len).unwrap_or_default();
+                self.elf.read_code_into(at, call) == len && calls::is_indirect(call)
+            })
+    }
+
     /// What the call calls that returns to `after`, as far as the file tells.
     pub(crate) fn called_before(&self, after: u64) -> Option<Callee> {
         self.ask_callee(NameQuestion::CalledBefore(after), || {
@@ -295,7 +306,7 @@ impl Module {
             return Step::End;
         }
         // Its caller is start-up code, which often jumps here: no report needs it.
-        if start::calls_main(&self.elf, next) {
+        if self.calls_main(next) {
             return Step::End;
         }
         match find_epilogue(&self.elf, next) {

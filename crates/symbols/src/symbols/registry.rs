@@ -4,7 +4,7 @@ use super::facts::{FactsCache, FactsKey, FrameFacts};
 use super::fixed::FixedFrames;
 use super::modules::Modules;
 use super::problems::Problems;
-use crate::code::{calls, kernel, start};
+use crate::code::{calls, kernel};
 use crate::lines::{LinesAhead, ScriptLines, Spawn};
 use crate::mapped::{FileState, MapsEntry};
 use crate::module::{FrameAnswers, KeptAnswers, LineAnswers, Module, NameAnswers, NameCounts, Preloaded};
@@ -295,7 +295,7 @@ impl Symbols {
             return *known;
         }
         let module = frame.module.and_then(|key| self.module(key));
-        let known = module.is_some_and(|m| start::calls_main(&m.elf, frame.address));
+        let known = module.is_some_and(|m| m.calls_main(frame.address));
         self.main_callers.insert(frame, known);
         known
     }

@@ -88,32 +88,42 @@ pub(crate) enum Origin {
     Other,
 }
 
+/// A program's own file by which a context is kept whose frames vary in size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HadBy {
+    pub(crate) program: ModuleKey,
+    /// Whether an earlier run has kept it by this file.
+    pub(crate) kept: bool,
+}
+
 /// A context, and how often calls there were asked about.
 #[derive(Debug)]
 pub(crate) struct KnownContext {
     pub(crate) context: Rc<Context>,
     pub(crate) origin: Origin,
-    /// Own files of programs that have had it, where frames on its way vary in size.
-    programs: RefCell<Vec<ModuleKey>>,
+    /// Who has had it, where frames on its way vary in size.
+    programs: RefCell<Vec<HadBy>>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
 impl KnownContext {
     /// Own files of programs that have had it, where frames on its way vary in size: which sizes frames have hangs on the
     /// program, as the loader's on how many libraries it has.
-    pub(crate) fn programs(&self) -> Vec<ModuleKey> {
+    pub(crate) fn programs(&self) -> Vec<HadBy> {
         self.programs.borrow().clone()
     }
 
     /// Whether a program whose own file is `program` has had it.
     pub(crate) fn was_had_by(&self, program: ModuleKey) -> bool {
-        self.programs.borrow().contains(&program)
+        self.programs.borrow().iter().any(|had| had.program == program)
     }
 
-    fn note_program(&self, program: ModuleKey) {
+    fn note_program(&self, new: HadBy) {
         let mut programs = self.programs.borrow_mut();
-        if programs.len() < MOST_PROGRAMS && !programs.contains(&program) {
-            programs.push(program);
+        if let Some(had) = programs.iter_mut().find(|had| had.program == new.program) {
+            had.kept |= new.kept;
+        } else if programs.len() < MOST_PROGRAMS {
+            programs.push(new);
         }
     }
 
@@ -212,7 +222,7 @@ impl KnownContexts {
         let (varies, (origin, program)) = (context.varies(), met);
         let known = self.known_again(file, context, origin)?;
         if let Some(program) = program.filter(|_| varies && origin != Origin::Other) {
-            known.note_program(program);
+            known.note_program(HadBy { program, kept: origin == Origin::EarlierRun });
             self.varied.insert(program);
         }
         Some(known)

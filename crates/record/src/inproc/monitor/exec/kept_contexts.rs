@@ -4,11 +4,10 @@
 //! They are of use as long as all files on their way are the same bytes and the hooks the same code: files
 //! are named by their [`Key`](crate::inproc::cache::Key), and an entry by all that code is named by.
 
-use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownContexts, KnownStep, Origin};
+use crate::inproc::monitor::exec::context_reuse::{Context, HadBy, KnownContexts, KnownStep, Origin};
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::HashMap;
-use std::rc::Rc;
 use systoll_hooks::assemble::FramePointer;
 use systoll_symbols::{ModuleKey, RawFrame};
 
@@ -111,35 +110,49 @@ impl KeptContexts {
 
     /// Keeps for later runs what contexts were met in this one that no earlier one has kept.
     pub(crate) fn keep(&self, files: &Files, known: &KnownContexts) {
-        let mut by_file: HashMap<ModuleKey, Vec<&Rc<KnownContext>>> = HashMap::new();
-        for ((_, outermost), contexts) in known.pairs() {
-            for known in contexts {
-                // Of those that vary there are others in each program.
-                let programs = known.programs();
-                let by = if programs.is_empty() { vec![*outermost] } else { programs };
-                by.into_iter().for_each(|by| by_file.entry(by).or_default().push(known));
-            }
-        }
-        for (by, mut contexts) in by_file {
-            contexts.retain(|known| known.origin != Origin::Other);
-            let new = contexts.iter().filter(|known| known.origin == Origin::Native).count();
-            let waiting = self.by_file.get(&by).map(|of_file| &of_file.waiting);
-            let before = contexts.len() - new + waiting.map_or(0, |w| w.contexts.len());
-            if new == 0 || new < before / WORTH_WRITING {
-                continue;
-            }
-            // What this run has met first: of the others the last ones make room.
-            contexts.sort_by_key(|known| known.origin);
+        for (by, contexts) in self.worth_writing(known) {
             let mut wire = WireContexts::default();
-            for known in contexts {
-                wire.add(&known.context, |module| files.name(module));
+            for context in contexts {
+                wire.add(context, |module| files.name(module));
             }
-            if let Some(waiting) = waiting {
-                wire.add_all(waiting);
+            if let Some(of_file) = self.by_file.get(&by) {
+                wire.add_all(&of_file.waiting);
             }
             wire.contexts.truncate(MOST);
             files.keep_contexts(by, &wire.encode_to_vec());
         }
+    }
+
+    /// Files by which so much new was met that their entries are to be written, and what of this run they are to have.
+    fn worth_writing<'k>(&self, known: &'k KnownContexts) -> Vec<(ModuleKey, Vec<&'k Context>)> {
+        let mut by_file: HashMap<ModuleKey, Vec<(bool, &Context)>> = HashMap::new();
+        for known in known.pairs().values().flatten().filter(|known| known.origin != Origin::Other) {
+            // Of those that vary there are others in each program, and what one's entry has, another's may lack.
+            let programs = known.programs();
+            let by = if programs.is_empty() {
+                let outermost = known.context.steps.last().map(|step| step.file);
+                outermost
+                    .map(|program| HadBy { program, kept: known.origin == Origin::EarlierRun })
+                    .into_iter()
+                    .collect()
+            } else {
+                programs
+            };
+            for HadBy { program, kept } in by {
+                by_file.entry(program).or_default().push((kept, &known.context));
+            }
+        }
+        let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &Context)>)| {
+            let new = contexts.iter().filter(|(kept, _)| !kept).count();
+            let waiting = self.by_file.get(by).map_or(0, |of_file| of_file.waiting.contexts.len());
+            new > 0 && new >= (contexts.len() - new + waiting) / WORTH_WRITING
+        };
+        let what = |(by, mut contexts): (ModuleKey, Vec<(bool, &'k Context)>)| {
+            // What this run has met first: of the others the last ones make room.
+            contexts.sort_by_key(|(kept, _)| *kept);
+            (by, contexts.into_iter().map(|(_, context)| context).collect())
+        };
+        by_file.into_iter().filter(is_worth_it).map(what).collect()
     }
 }
 
@@ -241,7 +254,10 @@ impl WireContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inproc::monitor::exec::context_reuse::SiteOfFile;
     use proptest::prelude::*;
+    use std::rc::Rc;
+    use systoll_hooks::assemble::Step;
     use systoll_symbols::{AddressSpace, Symbols};
 
     /// Two files that this process has mapped, and their names.
@@ -283,6 +299,26 @@ mod tests {
         assert!(of_file.waiting.contexts.is_empty());
         let known = &contexts.pairs()[&(one, another)];
         assert!(known.len() == 1 && known[0].origin == Origin::EarlierRun && *known[0].context == context());
+    }
+
+    #[test]
+    fn what_one_program_s_entry_has_another_s_may_lack() {
+        let [(one, _), (another, _)] = two_files();
+        let (mut contexts, kept) = (KnownContexts::default(), KeptContexts::default());
+        let written = |contexts: &KnownContexts| -> Vec<ModuleKey> {
+            kept.worth_writing(contexts).into_iter().map(|(by, _)| by).collect()
+        };
+        contexts.take_in_kept(one, context(), one);
+        assert!(written(&contexts).is_empty());
+        // A program of another file comes to the same places, by frames of the same sizes.
+        let Context { site: (site, address), number, steps, frames, whole, main } = context();
+        let met = SiteOfFile { file: one, site, address, number, origin: Origin::Native, program: Some(another) };
+        let steps: Vec<Step> =
+            steps.iter().map(|step| Step { word: 0, next: step.next, pointer: step.pointer }).collect();
+        contexts.keep(met, &steps, (&frames, whole), main);
+        assert_eq!(written(&contexts), [another]);
+        contexts.take_in_kept(one, context(), another);
+        assert!(written(&contexts).is_empty());
     }
 
     #[test]
