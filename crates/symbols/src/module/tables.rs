@@ -1,8 +1,8 @@
 //! One file that was seen mapped, and what has been found out about it so far.
 
 use super::asked::{
-    Asked, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswers,
-    NameCounts, NameQuestion,
+    Asked, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, MOST_REACH,
+    NameAnswers, NameCounts, NameQuestion,
 };
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
@@ -170,6 +170,16 @@ impl Module {
                 let call = call.get_mut(..len).unwrap_or_default();
                 self.elf.read_code_into(at, call) == len && calls::is_indirect(call)
             })
+    }
+
+    /// Whether the function that starts at `start` reaches as far as the instruction at `addr`, by its code.
+    pub(crate) fn reaches(&self, start: u64, addr: u64) -> bool {
+        let distance = addr.checked_sub(start).and_then(|distance| u16::try_from(distance).ok());
+        let find = || extent::reaches(&self.elf, start, addr).then(Function::default);
+        distance
+            .filter(|distance| *distance < MOST_REACH && start.leading_zeros() >= MOST_REACH.ilog2())
+            .and_then(|distance| self.asked.ask(NameQuestion::Reaches(start, distance), find))
+            .is_some()
     }
 
     /// What the call calls that returns to `after`, as far as the file tells.

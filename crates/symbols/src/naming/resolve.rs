@@ -1,6 +1,6 @@
 //! Frames → what is printed: functions, inlined ones, source lines.
 
-use crate::code::{Callee, extent};
+use crate::code::Callee;
 use crate::lines::dwarf::{self, Looked};
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
@@ -218,7 +218,7 @@ fn function_name(
     let called = || starts.range((key, 0)..=(key, addr)).next_back().map(|(_, start)| *start);
     let start = match module.range(addr) {
         Some(range) => range.start,
-        None => called().filter(|start| extent::reaches(&module.elf, *start, addr)).unwrap_or(addr),
+        None => called().filter(|start| module.reaches(*start, addr)).unwrap_or(addr),
     };
     format!("{}+{start:#x}", module.file_name()).into()
 }

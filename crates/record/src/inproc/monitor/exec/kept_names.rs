@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use systoll_model::Location;
 use systoll_symbols::{
-    FrameAnswers, FrameQuestion, Function, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers,
-    NameCounts, NameQuestion,
+    FrameAnswers, FrameQuestion, Function, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, MOST_REACH, NameAnswer,
+    NameAnswers, NameCounts, NameQuestion,
 };
 
 /// Entries. Another version where symbols' names come to be picked in another way, or lines.
@@ -101,6 +101,10 @@ const LINE: u8 = 2;
 
 /// [`NameQuestion::LastJump`] as it is kept: the first of so many.
 const LAST_JUMPS: u8 = 64;
+
+/// Bits of a distance in [`NameQuestion::Reaches`], which is kept with its start in one word.
+const REACH_BITS: u32 = MOST_REACH.ilog2();
+const _: () = assert!(MOST_REACH == 1 << REACH_BITS);
 
 /// There is no function.
 const NOTHING: u8 = 0;
@@ -257,6 +261,7 @@ impl<'a> Asked<'a> {
             NameQuestion::Framed(address) => (11, *address, ""),
             NameQuestion::Runtime => (12, 0, ""),
             NameQuestion::CallBefore(address) => (13, *address, ""),
+            NameQuestion::Reaches(start, distance) => (14, start << REACH_BITS | u64::from(*distance), ""),
             NameQuestion::LastJump(address, number) => (LAST_JUMPS.saturating_add(*number), *address, ""),
         };
         Self { question, address, text }
@@ -278,6 +283,7 @@ impl<'a> Asked<'a> {
             11 => NameQuestion::Framed(address),
             12 => NameQuestion::Runtime,
             13 => NameQuestion::CallBefore(address),
+            14 => NameQuestion::Reaches(address >> REACH_BITS, (address & (1 << REACH_BITS) - 1) as u16),
             number => {
                 let number = number.checked_sub(LAST_JUMPS).filter(|number| *number < MOST_LAST_JUMPS)?;
                 NameQuestion::LastJump(address, number)
@@ -374,7 +380,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn questions() -> [NameQuestion; 14] {
+    fn questions() -> [NameQuestion; 15] {
         use NameQuestion::*;
         let name = || "open".into();
         [
@@ -389,6 +395,7 @@ mod tests {
             Main,
             CalledBefore(6),
             CallBefore(6),
+            Reaches((1 << 52) - 1, MOST_REACH - 1),
             Framed(7),
             Runtime,
             LastJump(8, MOST_LAST_JUMPS - 1),
@@ -406,7 +413,7 @@ mod tests {
         assert!(read(&cache, &id, 0, None).is_none());
         keep(&cache, &id, 0, AllAsked { names: asked.clone(), ..AllAsked::default() }, None);
         let kept = read(&cache, &id, 0, None).unwrap();
-        assert_eq!((kept.count(), kept.all()), (14, asked.clone()));
+        assert_eq!((kept.count(), kept.all()), (15, asked.clone()));
         for (question, answer) in asked {
             assert_eq!(kept.answer(&question), Some(answer));
         }
@@ -487,6 +494,7 @@ mod tests {
                 [
                     (NameQuestion::AlsoCalled(*at, Arc::clone(&name)), Some(function)),
                     (NameQuestion::Named(name), None),
+                    (NameQuestion::Reaches(*at & (1 << 52) - 1, (at % u64::from(MOST_REACH)) as u16), None),
                     (NameQuestion::LastJump(*at, (at % u64::from(MOST_LAST_JUMPS)) as u8), None),
                 ]
             }).collect();
