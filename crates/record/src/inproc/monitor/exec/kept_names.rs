@@ -283,7 +283,7 @@ impl<'a> Asked<'a> {
             11 => NameQuestion::Framed(address),
             12 => NameQuestion::Runtime,
             13 => NameQuestion::CallBefore(address),
-            14 => NameQuestion::Reaches(address >> REACH_BITS, (address & (1 << REACH_BITS) - 1) as u16),
+            14 => NameQuestion::Reaches(address >> REACH_BITS, (address & ((1 << REACH_BITS) - 1)) as u16),
             number => {
                 let number = number.checked_sub(LAST_JUMPS).filter(|number| *number < MOST_LAST_JUMPS)?;
                 NameQuestion::LastJump(address, number)
@@ -494,7 +494,7 @@ mod tests {
                 [
                     (NameQuestion::AlsoCalled(*at, Arc::clone(&name)), Some(function)),
                     (NameQuestion::Named(name), None),
-                    (NameQuestion::Reaches(*at & (1 << 52) - 1, (at % u64::from(MOST_REACH)) as u16), None),
+                    (NameQuestion::Reaches(*at & ((1 << 52) - 1), (at % u64::from(MOST_REACH)) as u16), None),
                     (NameQuestion::LastJump(*at, (at % u64::from(MOST_LAST_JUMPS)) as u8), None),
                 ]
             }).collect();
