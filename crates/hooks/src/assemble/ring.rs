@@ -25,8 +25,9 @@ const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, S
 const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
 /// Cycles that writing takes at most: in longer ones others had the processor.
 const LONGEST: u32 = 1 << 15;
-/// Calls of a node that may be too few and too cheap to be looked at beside a window.
-const CRUMBS: std::ops::Range<u64> = 2..8;
+/// Octaves of a node's count, a bit each, in which cheap calls need not be looked at beside a window: the look at the first
+/// call tells of eight, the one in the octave of eight of seventy.
+const CRUMBS: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
 /// Cycles that calls take which are not: a twentieth to an eighth of a millisecond.
 const CRUMB_CYCLES: u32 = 1 << 18;
 /// State of the buffer that is taken last.
@@ -123,12 +124,11 @@ fn is_due(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Goes to `write` where this call is a node's second to seventh, and those before it have taken next to nothing: the
-/// launcher would only look at the script's line, and it has looked at the first call's. In: as [`is_due`] leaves it.
-/// Lost: rax, rdx.
+/// Goes to `write` where this call is in one of [`CRUMBS`], and those of its node before it have taken next to nothing: the
+/// launcher would only look at the script's line. In: as [`is_due`] leaves it. Lost: rax, rdx.
 fn is_crumb(e: &mut Emitter, write: CodeLabel) -> Emitted {
     let tells = e.label();
-    asm!(e; lea(rax, qword_ptr(rcx - CRUMBS.start as i32)); cmp(rax, (CRUMBS.end - CRUMBS.start) as i32); jae(tells););
+    asm!(e; bsr(rax, rcx); je(tells); mov(edx, CRUMBS); bt(rdx, rax); jnc(tells););
     asm!(e; mov(rax, at(r11, node::RECORD)); mov(edx, CRUMB_CYCLES); cmp(gs_at(rax, record::CYCLES), rdx); jb(write););
     e.here(tells)?;
     Ok(())
