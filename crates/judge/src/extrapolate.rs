@@ -9,7 +9,7 @@
 use crate::hash::Map;
 use crate::survey::{Alike, RowView};
 use std::collections::hash_map::Entry;
-use systoll_model::{Recording, Row, RowId, StackId, Sysno};
+use systoll_model::{Ledger, Recording, Row, RowId, StackId, Sysno};
 
 /// Processes to have looked at before others are taken to be alike whatever they count.
 const SEVERAL: u64 = 3;
@@ -34,9 +34,12 @@ fn programs(recording: &Recording) -> Vec<u32> {
 }
 
 /// Gives rows whose ledgers tell of some calls those that tell of all calls of rows alike: of the same call of the same
-/// program in the same context, made as often, as far as their own looks say nothing else.
+/// program in the same context, made as often by each process, as far as their own looks say nothing else.
 pub(crate) fn lend_ledgers(recording: &Recording, views: &mut [RowView<'_>]) {
     let calls = |at: usize| recording.rows.get(at).map_or(0, |row| row.counts.calls);
+    // Of many processes of a program one row may tell.
+    let each =
+        |at: usize| recording.rows.get(at).map_or(0.0, |row| calls(at) as f64 / instances(recording, row) as f64);
     let is_whole = |at: usize, view: &RowView<'_>| view.ledger.nearly_whole(calls(at));
     if recording.processes.len() < 2 || !views.iter().enumerate().any(|(at, view)| is_whole(at, view)) {
         return;
@@ -54,13 +57,25 @@ pub(crate) fn lend_ledgers(recording: &Recording, views: &mut [RowView<'_>]) {
         let Some((_, from)) = lender.filter(|(rows, _)| *rows >= SEVERAL).copied() else { continue };
         let lent = views.get(from).and_then(|view| view.ledger.told);
         let Some((view, lent)) = views.get_mut(at).zip(lent).filter(|(view, _)| !is_whole(at, view)) else { continue };
-        let Some(own) = view.ledger.told.map(|told| told.known_share(calls(at))) else { continue };
-        let theirs = lent.known_share(calls(from)).estimate;
-        let as_often = is_within(SAME, calls(at) as f64, calls(from) as f64);
-        if as_often && own.low <= theirs && theirs <= own.high {
+        let Some(told) = view.ledger.told else { continue };
+        let (own, theirs) = (told.known_share(calls(at)), lent.known_share(calls(from)).estimate);
+        let as_often = is_within(SAME, each(at), each(from));
+        if as_often && own.low <= theirs && seen_at_least(theirs, told) <= own.high {
             view.ledger.told = Some(lent);
         }
     }
+}
+
+/// The share of repeats that looks as rare as these see at least, where `share` of the calls are repeats.
+///
+/// Of an object asked about m times, looks that pick each call with chance p see one first time with chance
+/// 1 - (1 - p)^m. That is concave in m: where all objects are asked about equally often, m = 1 / (1 - share), most first
+/// times are seen, and fewest repeats.
+fn seen_at_least(share: f64, looks: &Ledger) -> f64 {
+    let picked = (looks.looks as f64 / looks.calls.max(1) as f64).clamp(f64::MIN_POSITIVE, 1.0);
+    let objects = (1.0 - share).max(f64::EPSILON);
+    let first_times = objects * (1.0 - (1.0 - picked).powf(1.0 / objects));
+    1.0 - first_times / picked
 }
 
 /// What was seen of rows alike.
@@ -122,7 +137,7 @@ fn is_within(times: f64, a: f64, b: f64) -> bool {
 mod tests {
     use super::*;
     use crate::survey::survey;
-    use systoll_model::{Counts, Ledger, Process, ProcessId};
+    use systoll_model::{Counts, Process, ProcessId};
 
     const CALLS: u64 = 960;
 
@@ -167,6 +182,35 @@ mod tests {
         assert_eq!(looks(&processes(&[whole, whole, (60, 50)])), [CALLS, CALLS, 60]);
         // Its own looks say that it asks other things.
         assert_eq!(looks(&processes(&[whole, whole, whole, (60, 3)])), [CALLS, CALLS, CALLS, 60]);
+    }
+
+    #[test]
+    fn rare_looks_see_fewer_repeats() {
+        let picking = |looks: u64| Ledger { row: RowId(0), looks, calls: CALLS, ..Ledger::default() };
+        let at_least = |share: f64, looks: u64| (100.0 * seen_at_least(share, &picking(looks))).round();
+        assert_eq!([0.0, 0.5, 0.9, 1.0].map(|share| at_least(share, CALLS)), [0.0, 50.0, 90.0, 100.0]);
+        // Half of the calls of pairs: of three pairs in four one is seen at least, of one both.
+        assert_eq!(at_least(0.5, CALLS / 2), 25.0);
+        assert_eq!([0.0, 0.9, 1.0].map(|share| at_least(share, CALLS / 16)), [0.0, 24.0, 100.0]);
+    }
+
+    #[test]
+    fn many_processes_told_of_together_are_taken_for_one() {
+        let folded = |instances: u64, calls_of_each: u64, known: u64| {
+            let whole = (CALLS, 850);
+            let mut recording = processes(&[whole, whole, whole, (60, known)]);
+            recording.processes[3].instances = instances;
+            recording.rows[3].counts.calls = instances * calls_of_each;
+            let ledger = &mut recording.ledgers[3];
+            ledger.looks *= instances;
+            for all in [&mut ledger.calls, &mut ledger.squares, &mut ledger.repeats] {
+                *all *= instances;
+            }
+            looks(&recording)[3]
+        };
+        assert_eq!(folded(168, CALLS, 50), CALLS);
+        assert_eq!(folded(168, CALLS, 3), 168 * 60);
+        assert_eq!(folded(168, 2 * CALLS, 50), 168 * 60);
     }
 
     #[test]

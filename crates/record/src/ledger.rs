@@ -1,6 +1,6 @@
 //! The ledger of a run: what dear calls that name an object were about, see [`systoll_model::Notes`].
 
-use crate::table::{ImageId, Table};
+use crate::table::Table;
 use systoll_model::{ArgData, Before, Looked, Notes, Question, QuestionAsked, Sysno};
 
 /// A call that was looked at.
@@ -23,12 +23,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Notes a call of an image, and tells what it asked.
-    pub(crate) fn note(&mut self, table: &Table, image: ImageId, call: LookedAt<'_>) -> Option<QuestionAsked> {
+    /// Notes a call of a process ([`Table::process`]), and tells what it asked.
+    pub(crate) fn note(&mut self, table: &Table, process: u32, call: LookedAt<'_>) -> Option<QuestionAsked> {
         let syscall = table.rows.get(call.row as usize)?.syscall;
         let question = question(syscall, call)?;
-        let (process, row) = (image.index() as u32, call.row);
-        let (at_ns, stands_for) = (call.entry_ns, call.stands_for);
+        let (row, at_ns, stands_for) = (call.row, call.entry_ns, call.stands_for);
         self.notes.add(Looked { process, row, syscall, question: &question, at_ns, stands_for });
         Some(QuestionAsked::new(process, &question))
     }

@@ -239,6 +239,13 @@ impl Table {
         id
     }
 
+    /// What tells a process of `image` from others in the ledger: what one has asked, another does not know. Of an image
+    /// that many are folded into, `own` says which, by any number that is its own.
+    pub(crate) fn process(&self, image: ImageId, own: u32) -> u32 {
+        const OF_FOLDED: u32 = 1 << 31;
+        if image.index() < MAX_IMAGES { image.index() as u32 } else { OF_FOLDED | own }
+    }
+
     /// Threads of all images: one that went on in another program by `execve` is still one.
     pub(crate) fn threads_in_all(&self) -> u64 {
         let pid_of = |image: &ImageId| self.images.get(image.index()).map(|i| i.pid);
@@ -456,6 +463,11 @@ mod tests {
         assert_eq!(table.images.len(), MAX_IMAGES + 1);
         assert_eq!(table.images[last.index()].instances, 1000 - MAX_IMAGES as u64);
         assert!(table.images_folded());
+        // What one of them has asked the others do not know.
+        let own = ImageId::at(3);
+        assert_eq!((table.process(own, 7), table.process(own, 8)), (3, 3));
+        assert_ne!(table.process(last, 7), table.process(last, 8));
+        assert!(table.process(last, 7) as usize > table.images.len());
     }
 
     #[test]

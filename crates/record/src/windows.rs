@@ -78,10 +78,22 @@ pub(crate) struct EnteredCall {
     pub(crate) run_ns: u64,
 }
 
+/// The thread in which a window opens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opener {
+    /// Its number within the recording.
+    pub(crate) thread: u32,
+    pub(crate) tid: i32,
+    /// By which number its process is told from others of its program.
+    pub(crate) process: u32,
+}
+
 /// A window with raw addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct RawWindow {
     pub(crate) image: ImageId,
+    /// Whose calls these are, see [`Table::process`].
+    pub(crate) process: u32,
     pub(crate) thread: u32,
     pub(crate) row: u32,
     pub(crate) octave: u8,
@@ -274,11 +286,13 @@ impl Windows {
         maps.then(|| procfs::minor_faults(tid))?
     }
 
-    /// A window that opens at a call of `row`, in the thread of this number within the recording.
-    pub(crate) fn open(table: &mut Table, row: u32, octave: u8, (thread, tid): (u32, i32)) -> RawWindow {
+    /// A window that opens at a call of `row`.
+    pub(crate) fn open(table: &mut Table, row: u32, octave: u8, by: Opener) -> RawWindow {
+        let Opener { thread, tid, process } = by;
         let image = table.rows.get(row as usize).map_or(ImageId::FIRST, |r| r.image);
         table.thread_named(image, tid as u32, &procfs::comm(tid));
-        RawWindow { image, thread, row, octave, calls: Vec::new() }
+        let process = table.process(image, process);
+        RawWindow { image, process, thread, row, octave, calls: Vec::new() }
     }
 
     /// A call that is about to be made in a window, with what its arguments point to.
@@ -319,7 +333,7 @@ impl Windows {
             return;
         }
         for call in &mut window.calls {
-            call.asked = self.ledger.note(table, window.image, call.looked_at());
+            call.asked = self.ledger.note(table, window.process, call.looked_at());
         }
         let row = window.row as usize;
         if table.rows[row].windows.len() >= self.policy.kept_per_row {
@@ -464,7 +478,14 @@ mod tests {
                 let octave = nth.ilog2() as u8;
                 windows.keep(
                     &mut table,
-                    RawWindow { image: ImageId::FIRST, thread: 0, row, octave, calls: vec![call(row, nth)] },
+                    RawWindow {
+                        image: ImageId::FIRST,
+                        process: 0,
+                        thread: 0,
+                        row,
+                        octave,
+                        calls: vec![call(row, nth)],
+                    },
                 );
             }
         }
@@ -566,7 +587,14 @@ mod tests {
         for n in 0..60 {
             let (row, _) = table.row(ImageId::at(n), Sysno(39), &[]);
             for nth in [1, 2, 4] {
-                let w = RawWindow { image: ImageId::at(n), thread: 0, row, octave: 0, calls: vec![call(row, nth)] };
+                let w = RawWindow {
+                    image: ImageId::at(n),
+                    process: n as u32,
+                    thread: 0,
+                    row,
+                    octave: 0,
+                    calls: vec![call(row, nth)],
+                };
                 windows.keep(&mut table, w);
             }
         }

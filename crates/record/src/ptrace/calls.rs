@@ -7,7 +7,7 @@ use crate::procfs;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
 use crate::tracee::{self, At, Call};
-use crate::windows::{EnteredCall, RawCall, Windows};
+use crate::windows::{EnteredCall, Opener, RawCall, Windows};
 use systoll_hooks::layout::capture;
 use systoll_model::{ArgKind, Counts, Errno, FrameClass, Moment, ProblemKind, Signature, Sysno};
 use systoll_symbols::{RawFrame, Registers, Thread, Until};
@@ -215,7 +215,8 @@ impl Engine {
             self.windows.due(&mut self.table, row, nth);
         } else if self.windows.opens(&mut self.table, row, nth, run_ns) {
             let octave = nth.max(1).ilog2() as u8;
-            thread.window = Some(Windows::open(&mut self.table, row, octave, (thread.ordinal, tid)));
+            let by = Opener { thread: thread.ordinal, tid, process: pid as u32 };
+            thread.window = Some(Windows::open(&mut self.table, row, octave, by));
         } else {
             // Which line of a script it is, only a look tells.
             if new || (scripts && self.windows.refused > refused) {
@@ -361,7 +362,7 @@ impl Engine {
             stands_for: 1,
             asked: None,
         };
-        self.windows.ledger.note(&self.table, image, call.looked_at());
+        self.windows.ledger.note(&self.table, self.table.process(image, pid as u32), call.looked_at());
     }
 
     fn window_exit(

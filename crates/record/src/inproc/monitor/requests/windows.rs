@@ -6,12 +6,13 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
 use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
-use crate::inproc::monitor::results::{images, written};
+use crate::inproc::monitor::results::images::{self, process_number};
+use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
-use crate::windows::{EnteredCall, RawCall, Windows};
+use crate::windows::{EnteredCall, Opener, RawCall, Windows};
 use std::time::Duration;
 use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
@@ -50,8 +51,9 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
         return look_at_line(session, waiter, &entered, run_ns);
     }
     if opens {
-        let thread = (session.windows.ordinal(waiter.slot), waiter.tid);
-        let window = Windows::open(&mut session.table, entered.row, octave, thread);
+        let process = process_number(waiter.slot.program, session.memory.head(waiter.slot).pid as i32);
+        let by = Opener { thread: session.windows.ordinal(waiter.slot), tid: waiter.tid, process };
+        let window = Windows::open(&mut session.table, entered.row, octave, by);
         session.windows.open.insert(waiter.slot, Open { window, under_way: None });
     }
     note_entry(session, waiter, (&entered, octave), run_ns);

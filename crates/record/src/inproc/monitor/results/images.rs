@@ -1,6 +1,6 @@
 //! Which image of the table a process of a program counts for.
 
-use crate::inproc::monitor::handles::SlotRef;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Memory;
@@ -66,6 +66,13 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
         let image = image_of(program, table, maker, now);
         program.processes.makers.insert(*child, image);
     }
+}
+
+/// A number for process `pid` of a program, as good as its own in a run.
+pub(crate) fn process_number(id: ProgramId, pid: i32) -> u32 {
+    // Programs are counted from one; their forks' numbers are close to each other too.
+    const SPREAD: u32 = 0x9e37_79b1;
+    id.0.wrapping_mul(SPREAD) ^ pid as u32
 }
 
 /// The image of process `pid` of a program, taken in if it is new.

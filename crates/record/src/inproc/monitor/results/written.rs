@@ -3,7 +3,7 @@
 use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::clock::Clock;
-use crate::inproc::monitor::results::images::{image_of, note_maker};
+use crate::inproc::monitor::results::images::{image_of, note_maker, process_number};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
@@ -172,6 +172,11 @@ impl Writer {
         Self { thread, pid, tid, shared, image, clock, rows: HashMap::default() }
     }
 
+    /// Whose calls these are in the ledger.
+    fn process(&self, table: &Table) -> u32 {
+        table.process(self.image, process_number(self.thread.program, self.pid))
+    }
+
     /// The row of a call, and which system call it is, where that can be told.
     fn row(&mut self, session: &mut Session, program: &Program, call: &WrittenCall<'_>) -> Option<(u32, Sysno)> {
         let row = || row_of(&mut session.table, &session.memory, program, (self.image, call));
@@ -196,7 +201,7 @@ fn note_looks<'b>(
     writer: &mut Writer,
     calls: impl Iterator<Item = WrittenCall<'b>>,
 ) -> u32 {
-    let (process, bound) = (writer.image.index() as u32, session.windows.budget.bytes());
+    let (process, bound) = (writer.process(&session.table), session.windows.budget.bytes());
     let mut all = 0;
     for call in calls {
         all += 1;
@@ -261,7 +266,8 @@ fn raw_window<'b>(
         }
     }
     let thread = session.windows.ordinal(writer.thread);
-    Some(RawWindow { image: writer.image, thread, row, octave: nth.max(1).ilog2() as u8, calls })
+    let (image, process) = (writer.image, writer.process(&session.table));
+    Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, calls })
 }
 
 /// What a thread has written of a window, by the rows of the image it is of: up to the first call that can't be told.
