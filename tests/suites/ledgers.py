@@ -88,6 +88,19 @@ def each_file_once_is_no_waste(box):
 
 
 @test(backends=BOTH)
+def what_one_process_has_asked_another_does_not_know(box):
+    # More than are told of one by one.
+    starts = "i=0; while [ $i -lt 130 ]; do \"$0\" 60 1 0; i=$((i+1)); done"
+    doc, r = box.report(["sh", "-c", starts, box.build("far.c")])
+    assert r.returncode == 0, r
+    row = largest(doc, status_call(doc))
+    assert row["calls"] % 60 == 0 and 60 < row["calls"] < 130 * 60, row["calls"]
+    assert row["ledger"]["looks"] > 100 and row["ledger"]["known_share"]["estimate"] == 0, row["ledger"]
+    again = [f for f in doc["findings"] + doc["also"] if f["kind"] == "repeat" and set(f["syscalls"]) & CALLS]
+    assert not again, again
+
+
+@test(backends=BOTH)
 def who_sees_changes_asks_for_good_reason(box):
     folder = os.path.join(box.dir, "watched")
     os.mkdir(folder)

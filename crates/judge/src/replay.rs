@@ -39,6 +39,8 @@ pub(crate) struct Replay<'a> {
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
+    /// Entries that stand for many processes: what one knows another does not.
+    many: Set<u32>,
     /// Whether a process's answers about a state hold from window to window, once looked up.
     kept: RefCell<Map<(u32, StateId), bool>>,
     window: u64,
@@ -70,10 +72,21 @@ impl<'a> Replay<'a> {
                 .filter(|(_, call)| ["chdir", "fchdir"].contains(call))
                 .map(|(process, _)| process)
                 .collect(),
+            many: (0..)
+                .zip(&recording.processes)
+                .filter(|(_, process)| process.instances > 1)
+                .map(|(at, _)| at)
+                .collect(),
             kept: RefCell::default(),
             window: 0,
             began: 0,
         }
+    }
+
+    /// See [`Step::who`].
+    fn who(&self, window: &systoll_model::Window) -> u32 {
+        const OF_MANY: u32 = 1 << 31;
+        if self.many.contains(&window.process.0) { OF_MANY | window.thread } else { window.process.0 }
     }
 
     /// Puts the steps of the next window into `steps`, in place of others, and tells what they show.
@@ -131,6 +144,7 @@ impl<'a> Replay<'a> {
         // Last, and changed no more, so that it is not copied: it is large.
         Step {
             index,
+            who: self.who(observed.window),
             cheaper: lines.cheaper(&observed).filter(|_| !failed),
             makes: lines.makes(&observed).filter(|_| !failed),
             moves: lines.moves() && !failed,
@@ -176,7 +190,7 @@ impl<'a> Replay<'a> {
         let told = observed.call.before == Before::Same
             && generation <= self.began
             && (self.paths.is_absolute(path) || !wanders);
-        let before = self.opened.insert((observed.window.process.0, writes, path), generation);
+        let before = self.opened.insert((self.who(observed.window), writes, path), generation);
         let again = before == Some(generation) || told && !writes;
         Some(Opened { path: self.paths.text(path), writes, anew, again })
     }
@@ -190,15 +204,19 @@ impl<'a> Replay<'a> {
 
     /// Part of a key that changes with each window where an answer can't be kept.
     fn gap(&self, state: &'static State, process: u32) -> Option<u64> {
-        let kept = match state.across {
+        (self.many.contains(&process) || !self.is_kept(state, process)).then_some(self.window)
+    }
+
+    /// Whether a process's answers about a state hold from window to window.
+    fn is_kept(&self, state: &'static State, process: u32) -> bool {
+        match state.across {
             Across::Keep => true,
             Across::Drop => false,
             Across::Unless(calls) => {
                 let made = |call: &&'static str| self.made.contains(&(process, *call));
                 *self.kept.borrow_mut().entry((process, state.id())).or_insert_with(|| !calls.iter().any(made))
             }
-        };
-        (!kept).then_some(self.window)
+        }
     }
 
     fn meaning(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<Meaning<'a>> {
@@ -254,7 +272,7 @@ impl<'a> Replay<'a> {
             Before::Same => true,
             Before::OtherWay => line.about.is(&PATH),
         };
-        about && known && self.gap(line.about, process).is_none() && !self.is_relative(line.key, observed)
+        about && known && self.is_kept(line.about, process) && !self.is_relative(line.key, observed)
     }
 
     /// Whether the path is relative to a working directory that is another now and then.

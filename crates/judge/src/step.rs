@@ -65,6 +65,9 @@ pub(crate) struct Moved {
 pub(crate) struct Step<'a> {
     /// The call.
     pub observed: ObservedCall<'a>,
+    /// Who made it, as far as what is known holds from window to window: a process, or a thread of one of many processes
+    /// that are told of together.
+    pub who: u32,
     /// Its place in the window.
     pub index: usize,
     /// What it asked or set.

@@ -26,7 +26,7 @@ impl Detector for Absent {
         for step in steps {
             let Some(line) = step.lines.attribute() else { continue };
             let Some(name) = step.observed.data(line.name, Moment::Entry) else { continue };
-            let key = (step.observed.window.process.0, step.observed.syscall, name.to_vec());
+            let key = (step.who, step.observed.syscall, name.to_vec());
             let without = self.without.entry(key).or_insert(Some(0));
             match (step.observed.call.errno(), without.as_mut()) {
                 (Some(errno), Some(n)) if line.absent.contains(&errno) => {

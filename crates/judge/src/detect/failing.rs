@@ -74,10 +74,10 @@ impl Failing {
     /// An error that can't but come again, of a call that never did anything else.
     fn hopeless(&mut self, step: &Step<'_>) -> Option<Claim> {
         let observed = &step.observed;
-        let (process, syscall) = (observed.window.process.0, observed.syscall);
+        let (who, syscall) = (step.who, observed.syscall);
         let command = step.lines.command.and_then(|at| observed.call.args.get(at)).map_or(0, |c| *c & 0xffff_ffff);
         let errno = observed.call.errno();
-        let key = (process, syscall, command);
+        let key = (who, syscall, command);
         if let Some(line) = errno.and_then(|e| HOPELESS.iter().find(|h| h.errno == e)) {
             let tallies = self.hopeless.entry(key).or_default();
             let at = tallies.iter().position(|(errno, _)| *errno == line.errno).unwrap_or(tallies.len());
@@ -103,7 +103,7 @@ impl Failing {
         if !step.wakes || call.errno().is_some() {
             return None;
         }
-        let tally = self.wakes.entry((step.observed.window.process.0, step.observed.arg(0))).or_default();
+        let tally = self.wakes.entry((step.who, step.observed.arg(0))).or_default();
         match call.result {
             Some(0) => tally.yes += 1,
             _ => tally.no += 1,

@@ -25,7 +25,7 @@ impl Detector for GivenBack {
             if !step.lines.gives_back(&step.observed) || step.observed.call.errno().is_some() {
                 continue;
             }
-            let range = (step.observed.window.process.0, step.observed.arg(0), step.observed.arg(1));
+            let range = (step.who, step.observed.arg(0), step.observed.arg(1));
             let times = self.ranges.entry(range).or_default();
             *times = times.saturating_add(1);
             if *times > HABIT {

@@ -61,7 +61,7 @@ impl Detector for Missing {
 
 impl Missing {
     fn is_habit(&mut self, step: &Step<'_>, path: &str) -> bool {
-        let names = self.names.entry(step.observed.window.process.0).or_default();
+        let names = self.names.entry(step.who).or_default();
         if names.len() < HABIT {
             names.insert(self.hash.hash_one(path));
         }

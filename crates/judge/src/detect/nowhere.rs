@@ -51,7 +51,7 @@ impl Detector for Nowhere {
         }
         for step in steps.iter().filter(|step| step.signs.any(Signs::PATH)) {
             let Some(Parts { folder, name, .. }) = step.parts.filter(|_| is_look(step)) else { continue };
-            let key = (step.observed.window.process.0, step.observed.syscall, name);
+            let key = (step.who, step.observed.syscall, name);
             if self.without.len() >= REMEMBERED && !self.without.contains_key(&key) {
                 continue;
             }

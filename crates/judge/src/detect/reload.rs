@@ -36,7 +36,7 @@ impl Detector for Reload {
             if let Some(opened) = step.opened.as_ref().filter(|o| !o.writes && !o.anew && o.again) {
                 self.load(opened, steps.get(at..).unwrap_or_default(), claims);
             }
-            let Some(library) = self.lay.get(&(step.observed.window.process.0, step.observed.arg(0))) else { continue };
+            let Some(library) = self.lay.get(&(step.who, step.observed.arg(0))) else { continue };
             if step.ends {
                 put(claims, step.index, claim(library));
             }
@@ -56,7 +56,7 @@ impl Reload {
         if !cycle.iter().any(|s| s.loads && i64::from(s.observed.descriptor(4)) == fd) {
             return;
         }
-        let process = steps.first().map_or(0, |s| s.observed.window.process.0);
+        let process = steps.first().map_or(0, |s| s.who);
         let room = self.loaded.len() < REMEMBERED;
         let name = (process, self.hash.hash_one(&*opened.path));
         if !self.loaded.contains(&name) {

@@ -166,7 +166,7 @@ impl Reopen<'_> {
                 put(claims, step.index, of(weak));
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-                if self.same_bytes(process, opened, read) || opened.again && often {
+                if self.same_bytes(step.who, opened, read) || opened.again && often {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 }
                 return;
@@ -219,12 +219,12 @@ impl Reopen<'_> {
     }
 
     /// Whether these bytes were read of the path the last time, too.
-    fn same_bytes(&mut self, process: u32, opened: &Opened<'_>, read: Vec<u8>) -> bool {
+    fn same_bytes(&mut self, who: u32, opened: &Opened<'_>, read: Vec<u8>) -> bool {
         if read.is_empty() || self.size + read.len() > REMEMBERED {
             return false;
         }
         self.size += read.len();
-        let old = self.contents.insert((process, opened.path.to_string()), read.clone());
+        let old = self.contents.insert((who, opened.path.to_string()), read.clone());
         self.size -= old.as_ref().map_or(0, Vec::len);
         old.is_some_and(|old| old == read)
     }

@@ -115,9 +115,12 @@ pub(super) struct Reread {
 
 impl<'a> Rereads<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        // Most files are opened once or twice, of which nothing else need be known.
+        // Most files are opened once or twice, of which nothing else need be known. Of many processes that are told of
+        // together each may have opened one once.
+        let of_one =
+            |window: &&Window| recording.processes.get(window.process.0 as usize).is_none_or(|p| p.instances <= 1);
         let mut times: Map<(u32, Cow<'a, str>), u64> = Map::default();
-        for window in &recording.windows {
+        for window in recording.windows.iter().filter(of_one) {
             each_opening(window, recording, semantics, |_, opening| {
                 *times.entry((window.process.0, opening.path)).or_default() += 1;
             });
