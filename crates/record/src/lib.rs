@@ -22,6 +22,7 @@ mod parts;
 mod problems;
 mod procfs;
 mod ptrace;
+mod raw_window;
 mod setid;
 mod signals;
 mod sockets;

@@ -2,15 +2,16 @@
 
 use crate::arguments::argument_data;
 use crate::backend::WindowPolicy;
-use crate::ledger::{Ledger, LookedAt};
+use crate::ledger::Ledger;
 use crate::procfs;
+use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
 use crate::sockets::Sockets;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{ArgData, Moment, QuestionAsked, Random, Signature};
+use systoll_model::{Moment, Random, Signature};
 use systoll_price::Beside;
 
 /// Octaves from this one on get two windows: the newest octave is half the row.
@@ -35,76 +36,6 @@ const MAPS: [&str; 2] = ["mmap", "mremap"];
 const HABIT: u64 = 100;
 /// Calls looked at that have waited, at least: fewer do not tell how often the others did.
 const WAITS: usize = 8;
-
-/// A call of a window with raw addresses.
-#[derive(Clone, Debug)]
-pub(crate) struct RawCall {
-    pub(crate) row: u32,
-    pub(crate) nth: u64,
-    pub(crate) args: [u64; 6],
-    pub(crate) data: Vec<ArgData>,
-    pub(crate) fd: Option<Arc<str>>,
-    pub(crate) result: Option<i64>,
-    pub(crate) entry_ns: u64,
-    pub(crate) elapsed_ns: u64,
-    pub(crate) waited_ns: Option<u64>,
-    pub(crate) signals_before: u32,
-    pub(crate) faults: Option<u64>,
-    pub(crate) stack: Option<u32>,
-    /// For how many calls of its row it stands in the ledger; zero: for none.
-    pub(crate) stands_for: u64,
-    /// What it asked of an object, once the ledger has been told.
-    pub(crate) asked: Option<QuestionAsked>,
-}
-
-impl RawCall {
-    /// As the ledger has it.
-    pub(crate) fn looked_at(&self) -> LookedAt<'_> {
-        let Self { row, args, data, fd, result, entry_ns, stands_for, .. } = self;
-        let (row, result, entry_ns, stands_for) = (*row, *result, *entry_ns, *stands_for);
-        LookedAt { row, args, data, fd: fd.as_deref(), result, entry_ns, stands_for }
-    }
-}
-
-/// A call that a thread is about to make.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EnteredCall {
-    pub(crate) tid: i32,
-    pub(crate) row: u32,
-    pub(crate) nth: u64,
-    pub(crate) signature: Option<&'static Signature>,
-    pub(crate) args: [u64; 6],
-    /// Since the run's start.
-    pub(crate) run_ns: u64,
-}
-
-/// The thread in which a window opens.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opener {
-    /// Its number within the recording.
-    pub(crate) thread: u32,
-    pub(crate) tid: i32,
-    /// By which number its process is told from others of its program.
-    pub(crate) process: u32,
-}
-
-/// A window with raw addresses.
-#[derive(Clone, Debug)]
-pub(crate) struct RawWindow {
-    pub(crate) image: ImageId,
-    /// Whose calls these are, see [`Table::process`].
-    pub(crate) process: u32,
-    pub(crate) thread: u32,
-    pub(crate) row: u32,
-    pub(crate) octave: u8,
-    pub(crate) calls: Vec<RawCall>,
-}
-
-impl RawWindow {
-    fn opened_ns(&self) -> u64 {
-        self.calls.first().map_or(0, |call| call.entry_ns)
-    }
-}
 
 /// All windows of a run, and their budget.
 pub(crate) struct Windows {

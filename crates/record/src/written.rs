@@ -1,7 +1,7 @@
 //! Windows that threads have written by themselves, as calls of the table's windows.
 
 use crate::arguments::{string, strings};
-use crate::windows::RawCall;
+use crate::raw_window::RawCall;
 use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
 use std::sync::Arc;

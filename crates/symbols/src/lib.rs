@@ -47,12 +47,13 @@ mod stack;
 mod symbols;
 mod unwind;
 
+pub use code::extent::MOST_REACH;
 pub use frame::{FramePointer, ModuleKey, PlacedFrame, RawFrame, Registers, Until};
 pub use lines::Spawn;
 pub use mapped::FileState;
 pub use module::{
-    FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, MOST_REACH, NameAnswer, NameAnswers,
-    NameCounts, NameQuestion, Preloaded, PreloadedFile, libraries_of, make_decoder_ready,
+    FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers, NameCounts,
+    NameQuestion, Preloaded, PreloadedFile, libraries_of, make_decoder_ready,
 };
 pub use names::Function;
 pub use naming::{Lines, Resolved};

@@ -56,9 +56,9 @@ impl Reload {
         if !cycle.iter().any(|s| s.loads && i64::from(s.observed.descriptor(4)) == fd) {
             return;
         }
-        let process = steps.first().map_or(0, |s| s.who);
+        let who = steps.first().map_or(0, |s| s.who);
         let room = self.loaded.len() < REMEMBERED;
-        let name = (process, self.hash.hash_one(&*opened.path));
+        let name = (who, self.hash.hash_one(&*opened.path));
         if !self.loaded.contains(&name) {
             if room {
                 self.loaded.insert(name);
@@ -68,7 +68,7 @@ impl Reload {
         let library: Arc<str> = Arc::from(&*opened.path);
         let own = cycle.iter().enumerate().filter(|(n, s)| *n == 0 || about(s) || maps(s));
         own.for_each(|(_, step)| put(claims, step.index, claim(&library)));
-        let place = |s: &Step<'_>| (process, s.observed.call.result.unwrap_or(0) as u64);
+        let place = |s: &Step<'_>| (who, s.observed.call.result.unwrap_or(0) as u64);
         if let Some(place) = cycle.iter().find(maps).map(place)
             && self.lay.len() < REMEMBERED
         {

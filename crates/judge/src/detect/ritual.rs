@@ -38,8 +38,7 @@ impl Detector for Ritual {
             // A descriptor that stands for something else from here on.
             courses.retain(|fd, _| !step.lets_go(*fd) && !step.makes_descriptor(*fd));
             if let Some(vain) = step.lines.in_vain(&step.observed) {
-                let process = step.who;
-                let refused = self.refused.entry(process).or_default();
+                let refused = self.refused.entry(step.who).or_default();
                 *refused = refused.saturating_add(1);
                 if *refused <= SEEN {
                     continue;

@@ -2,8 +2,8 @@
 
 use super::contexts::{Contexts, ReadAhead};
 use crate::procfs::{self, IoCalls, Ran, Schedstat};
+use crate::raw_window::RawWindow;
 use crate::table::ImageId;
-use crate::windows::RawWindow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::RangeInclusive;

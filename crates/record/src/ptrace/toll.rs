@@ -2,8 +2,8 @@
 
 use super::calibrate::Cost;
 use super::sampler::Sampler;
+use crate::raw_window::RawWindow;
 use crate::table::{RawRow, Table};
-use crate::windows::RawWindow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -2,11 +2,11 @@
 //! one size only.
 
 use crate::elf::ElfFile;
-use crate::module::MOST_REACH;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// Most code looked at for the end of a function without a size.
+/// How far functions without a size are looked through: such are written in assembly.
+pub const MOST_REACH: u16 = 4096;
 const MAX_SHORT: u64 = MOST_REACH as u64;
 /// Most code looked at for changes of the stack pointer.
 const MAX_LONG: u64 = 64 << 10;

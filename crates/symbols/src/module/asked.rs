@@ -37,8 +37,8 @@ pub enum NameQuestion {
     CalledBefore(u64),
     /// Where the call lies that returns to an address.
     CallBefore(u64),
-    /// Whether the function that starts at an address, below 2^52, reaches so many bytes further, below [`MOST_REACH`], by its
-    /// code; the answer is an empty one.
+    /// Whether the function that starts at an address, below 2^52, reaches so many bytes further, below
+    /// [`MOST_REACH`](crate::MOST_REACH), by its code; the answer is an empty one.
     Reaches(u64, u16),
     /// Where the function around an address begins and ends, by call frame information.
     Framed(u64),
@@ -51,9 +51,6 @@ pub enum NameQuestion {
 
 /// Jumps of one function that are asked about.
 pub const MOST_LAST_JUMPS: u8 = 128;
-
-/// How far functions without a size are looked through: such are written in assembly.
-pub const MOST_REACH: u16 = 4096;
 
 /// A function; `None`: there is no such one.
 pub type NameAnswer = Option<Function>;

@@ -9,8 +9,8 @@ mod runtime;
 mod tables;
 
 pub use asked::{
-    FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, MOST_REACH, NameAnswer, NameAnswers,
-    NameCounts, NameQuestion,
+    FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers, NameCounts,
+    NameQuestion,
 };
 pub(crate) use class::is_libc;
 pub use preload::{Preloaded, PreloadedFile, libraries_of, make_decoder_ready};

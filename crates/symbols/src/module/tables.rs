@@ -1,8 +1,8 @@
 //! One file that was seen mapped, and what has been found out about it so far.
 
 use super::asked::{
-    Asked, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, MOST_REACH,
-    NameAnswers, NameCounts, NameQuestion,
+    Asked, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswers,
+    NameCounts, NameQuestion,
 };
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
@@ -177,7 +177,7 @@ impl Module {
         let distance = addr.checked_sub(start).and_then(|distance| u16::try_from(distance).ok());
         let find = || extent::reaches(&self.elf, start, addr).then(Function::default);
         distance
-            .filter(|distance| *distance < MOST_REACH && start.leading_zeros() >= MOST_REACH.ilog2())
+            .filter(|distance| *distance < extent::MOST_REACH && start.leading_zeros() >= extent::MOST_REACH.ilog2())
             .and_then(|distance| self.asked.ask(NameQuestion::Reaches(start, distance), find))
             .is_some()
     }

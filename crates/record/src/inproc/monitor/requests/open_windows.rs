@@ -2,8 +2,9 @@
 
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::raw_window::RawWindow;
 use crate::table::Table;
-use crate::windows::{RawWindow, Windows};
+use crate::windows::Windows;
 use std::collections::HashMap;
 use std::time::Duration;
 use systoll_symbols::PlacedFrame;

@@ -12,8 +12,9 @@ use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::parts::{self, Named, Parts, Progress};
+use crate::raw_window::RawWindow;
 use crate::table::ImageId;
-use crate::windows::{self, RawWindow, Windows};
+use crate::windows::{self, Windows};
 use std::collections::HashMap;
 use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
