@@ -31,7 +31,9 @@ def row(doc, name):
 
 def mostly_waits(doc, name):
     r = row(doc, name)
-    assert r["waited_ns"] > 0.95 * (r["waited_ns"] + r["toll_ns"]), r
+    # Where a runtime's few calls that wait have not returned at its end, there is next to nothing to tell.
+    told = r["waited_ns"] + r["toll_ns"]
+    assert r["waited_ns"] > 0.95 * told or told < 20_000 and r["unreturned"], r
 
 
 def go(name, **options):

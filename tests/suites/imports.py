@@ -243,8 +243,10 @@ def systings_slices(box):
     assert any("names and times only" in p for p in doc["problems"]), doc["problems"]
     with open(out, "rb") as f:
         whole = f.read()
-    cut = imported(box, box.file("cut.pb", whole[: len(whole) * 2 // 3]))
-    assert any("ends in the middle" in p for p in cut["problems"]) and 0 < sum(c for c, _ in counted(cut).values()) < count, cut["problems"]
+    # One of two neighbouring bytes is no packet's last one.
+    cuts = [imported(box, box.file("cut.pb", whole[: len(whole) * 2 // 3 - less])) for less in (0, 1)]
+    assert any("ends in the middle" in p for cut in cuts for p in cut["problems"]), [cut["problems"] for cut in cuts]
+    assert all(0 < sum(c for c, _ in counted(cut).values()) < count for cut in cuts), [counted(cut) for cut in cuts]
     for name, start, words in [("a.duckdb", b"12345678DUCK", "systing-util convert"), ("a.pb.gz", b"\x1f\x8b\x08", "gzip -dc")]:
         r = box.run([box.systoll, "import", box.file(name, start + whole)])
         assert r.returncode == 125 and words in text(r.stderr), text(r.stderr)
