@@ -31,9 +31,11 @@ def row(doc, name):
 
 def mostly_waits(doc, name):
     r = row(doc, name)
-    # Where a runtime's few calls that wait have not returned at its end, there is next to nothing to tell.
+    # A runtime may make a handful, of which those that wait longest have not returned at its end, and to wake a thread
+    # takes a virtual machine tens of microseconds.
     told = r["waited_ns"] + r["toll_ns"]
-    assert r["waited_ns"] > 0.95 * told or told < 20_000 and r["unreturned"], r
+    few = r["calls"] < 20 and r["unreturned"]
+    assert r["waited_ns"] > 0.95 * told or few and (r["waited_ns"] > r["toll_ns"] or told < 100_000), r
 
 
 def go(name, **options):
