@@ -43,7 +43,7 @@ pub struct RowLine {
     pub frame: FrameId,
     /// How often it was seen.
     pub looks: u64,
-    /// Calls these looks stand for: each for an octave of the row's count.
+    /// Calls these looks stand for: each for an octave of the row's count, and for half of up to two beside it that have none.
     pub weight: u64,
 }
 

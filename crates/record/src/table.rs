@@ -111,6 +111,8 @@ pub(crate) struct RawRow {
     pub(crate) entered: u64,
     /// Whole stacks seen, by the line of a script they are about; without one where there is none.
     pub(crate) lines: Vec<Line>,
+    /// The octave of the last look, and which of the lines it saw.
+    pub(crate) last_look: Option<(u32, usize)>,
     /// Calls at which windows are to open in this octave, ascending.
     pub(crate) picks: Vec<u64>,
     /// Windows kept that this row opened, oldest first.
@@ -133,6 +135,9 @@ pub(crate) struct Line {
     pub(crate) shared: usize,
 }
 
+/// Octaves without a look, between two that have one, whose calls are shared between both looks' lines.
+const SKIPPED: u32 = 2;
+
 impl RawRow {
     /// Whether the lines seen tell who made the row's calls: the looks stand for enough of them, or
     /// there were some and all agreed. A look at the first call alone tells nothing of a million.
@@ -142,6 +147,20 @@ impl RawRow {
         let looks = |of: &dyn Fn(&Line) -> u64| self.lines.iter().fold(0u64, |sum, l| sum.saturating_add(of(l)));
         let agree = self.lines.len() == 1 && looks(&|l| l.looks) >= ENOUGH;
         agree || looks(&|l| l.weight).saturating_mul(PART) >= self.entered
+    }
+
+    /// Of the calls between this octave and the one of the last look, where no more than [`SKIPPED`] lie between them,
+    /// half are taken to be of the last look's line, which is told, and half of the next one's: how many those are.
+    fn share_skipped(&mut self, octave: u32) -> u64 {
+        let Some((last, line)) = self.last_look else { return 0 };
+        if !(last + 2..=last + 1 + SKIPPED).contains(&octave) {
+            return 0;
+        }
+        let half = ((1u64 << octave) - (1 << (last + 1))) / 2;
+        if let Some(line) = self.lines.get_mut(line) {
+            line.weight = line.weight.saturating_add(half);
+        }
+        half
     }
 
     /// The line most of the calls looked at were made by.
@@ -298,6 +317,7 @@ impl Table {
             counts: Counts::default(),
             entered: 0,
             lines: Vec::new(),
+            last_look: None,
             picks: Vec::new(),
             windows: Vec::new(),
             in_call: (0, 0),
@@ -355,7 +375,9 @@ impl Table {
     pub(crate) fn whole_stack(&mut self, row: u32, nth: u64, look: &Look<'_>) -> u32 {
         let id = self.stack(look.frames, look.complete);
         // One look in an octave stands for all its calls.
-        let weight = 1 << nth.max(1).ilog2();
+        let octave = nth.max(1).ilog2();
+        let skipped = self.rows[row as usize].share_skipped(octave);
+        let weight = (1 << octave) + skipped;
         let raw = &self.rows[row as usize];
         let context = self.stacks[raw.context as usize].frames.len();
         // The innermost is what the C library was called by.
@@ -377,6 +399,8 @@ impl Table {
             }
             None => {}
         }
+        let raw = &mut self.rows[row as usize];
+        raw.last_look = raw.lines.iter().position(|l| l.line == look.line).map(|line| (octave, line));
         id
     }
 
@@ -471,6 +495,26 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_skipped_octaves_are_of_the_lines_before_and_behind() {
+        let mut table = Table::default();
+        let (row, _) = table.row(ImageId::FIRST, Sysno(1), &[frame(1)]);
+        let mut look = |nth: u64, line: u64| {
+            let frames = [frame(1), frame(line)];
+            let look = Look { frames: &frames, complete: true, line: Some(frame(line)), is_interpreter: &|_| false };
+            table.whole_stack(row, nth, &look);
+            table.rows[row as usize].lines.iter().map(|l| l.weight).collect::<Vec<_>>()
+        };
+        assert_eq!(look(1, 10), [1]);
+        // 2 to 7 lie between, and 16 to 63.
+        assert_eq!(look(9, 10), [1 + 3 + 3 + 8]);
+        assert_eq!(look(70, 20), [15 + 24, 24 + 64]);
+        assert_eq!(look(80, 20), [39, 88 + 64]);
+        assert_eq!(look(130, 10), [39 + 128, 152]);
+        // Nothing is known of so many.
+        assert_eq!(look(5000, 10), [167 + 4096, 152]);
+    }
+
+    #[test]
     fn threads_beyond_the_bound_are_one_and_nothing_is_lost() {
         let mut table = Table::default();
         let one = Counts { calls: 1, toll_ns: Some(5), ..Counts::default() };
@@ -511,7 +555,8 @@ mod tests {
         let (c, way) = (RawFrame { is_return: false, ..frame(72) }, interpreter);
         look(row, 256, Some(c), &[one, way, c, three]);
         let seen = look(row, 300, Some(c), &[one, way, way, c, way, three]);
-        assert_eq!(seen, Some((Some(c), vec![one, way, c, three], 2, 512)));
+        // And half of the calls between 128 and 256.
+        assert_eq!(seen, Some((Some(c), vec![one, way, c, three], 2, 512 + 64)));
     }
 
     #[test]
