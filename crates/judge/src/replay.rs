@@ -13,7 +13,7 @@ use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
 use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Before, Recording, Row};
+use systoll_model::{Before, Process, Recording, Row};
 
 /// Keys kept of what descriptors share: a trace is one long window, and each is looked at.
 const MOST_SHARED: usize = 64;
@@ -39,8 +39,6 @@ pub(crate) struct Replay<'a> {
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
-    /// Entries that stand for many processes: what one knows another does not.
-    many: Set<u32>,
     /// Whether a process's answers about a state hold from window to window, once looked up.
     kept: RefCell<Map<(u32, StateId), bool>>,
     window: u64,
@@ -72,11 +70,6 @@ impl<'a> Replay<'a> {
                 .filter(|(_, call)| ["chdir", "fchdir"].contains(call))
                 .map(|(process, _)| process)
                 .collect(),
-            many: (0..)
-                .zip(&recording.processes)
-                .filter(|(_, process)| process.instances > 1)
-                .map(|(at, _)| at)
-                .collect(),
             kept: RefCell::default(),
             window: 0,
             began: 0,
@@ -86,7 +79,13 @@ impl<'a> Replay<'a> {
     /// See [`Step::who`].
     fn who(&self, window: &systoll_model::Window) -> u32 {
         const OF_MANY: u32 = 1 << 31;
-        if self.many.contains(&window.process.0) { OF_MANY | window.thread } else { window.process.0 }
+        let process = window.process.0;
+        if self.is_many(process) { OF_MANY | window.thread } else { process }
+    }
+
+    /// Whether an entry stands for many processes: what one knows another does not.
+    fn is_many(&self, process: u32) -> bool {
+        self.recording.processes.get(process as usize).is_some_and(Process::is_many)
     }
 
     /// Puts the steps of the next window into `steps`, in place of others, and tells what they show.
@@ -204,7 +203,7 @@ impl<'a> Replay<'a> {
 
     /// Part of a key that changes with each window where an answer can't be kept.
     fn gap(&self, state: &'static State, process: u32) -> Option<u64> {
-        (self.many.contains(&process) || !self.is_kept(state, process)).then_some(self.window)
+        (self.is_many(process) || !self.is_kept(state, process)).then_some(self.window)
     }
 
     /// Whether a process's answers about a state hold from window to window.

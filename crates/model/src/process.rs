@@ -59,6 +59,11 @@ pub struct Process {
 }
 
 impl Process {
+    /// Whether it stands for several processes, which are told of together.
+    pub fn is_many(&self) -> bool {
+        self.instances > 1
+    }
+
     /// The last component of the program's path.
     pub fn name(&self) -> &str {
         self.exe.rsplit('/').next().unwrap_or(&self.exe)

@@ -384,23 +384,25 @@ impl Table {
         let innermost = look.frames.iter().position(|f| (look.is_interpreter)(*f)).map_or(0, |at| at + 1);
         let told = |(at, f): &(usize, &RawFrame)| *at < context.max(innermost) || !(look.is_interpreter)(**f);
         let chain: Vec<RawFrame> = look.frames.iter().enumerate().filter(told).map(|(_, f)| *f).collect();
-        match raw.lines.iter().position(|l| l.line == look.line) {
+        let line = match raw.lines.iter().position(|l| l.line == look.line) {
             Some(at) => {
                 let seen = &mut self.rows[row as usize].lines[at];
                 let first = &self.stacks[seen.whole as usize].frames;
                 seen.shared = first.iter().take(seen.shared).zip(&chain).take_while(|(a, b)| a == b).count();
                 seen.looks += 1;
                 seen.weight = seen.weight.saturating_add(weight);
+                Some(at)
             }
             None if raw.lines.len() < MAX_LINES => {
                 let whole = if chain.len() == look.frames.len() { id } else { self.stack(&chain, look.complete) };
                 let line = Line { line: look.line, looks: 1, weight, whole, shared: chain.len() };
-                self.rows[row as usize].lines.push(line);
+                let lines = &mut self.rows[row as usize].lines;
+                lines.push(line);
+                Some(lines.len() - 1)
             }
-            None => {}
-        }
-        let raw = &mut self.rows[row as usize];
-        raw.last_look = raw.lines.iter().position(|l| l.line == look.line).map(|line| (octave, line));
+            None => None,
+        };
+        self.rows[row as usize].last_look = line.map(|line| (octave, line));
         id
     }
 

@@ -8,7 +8,7 @@ use crate::replay::Step;
 use crate::semantics::Semantics;
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::{Errno, Recording, WindowCall};
+use systoll_model::{Errno, Process, Recording, WindowCall};
 
 /// Times in a window that a lock is left and taken again, before they are claimed.
 const AGAIN: usize = 3;
@@ -35,7 +35,7 @@ impl Relock {
         let mut files: Map<Option<&str>, Lockers> = Map::default();
         for window in &recording.windows {
             let process = recording.processes.get(window.process.0 as usize);
-            let several = process.is_none_or(|p| p.instances > 1);
+            let several = process.is_none_or(Process::is_many);
             for call in window.calls.iter().filter(|c| semantics.of(recording.row(c.row).syscall).may_lock()) {
                 let of_file = files.entry(call.fd.as_deref()).or_default();
                 let first = *of_file.first.get_or_insert(window.process.0);

@@ -6,7 +6,7 @@ use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value,
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Recording, RowId, Window, WindowCall};
+use systoll_model::{Process, Recording, RowId, Window, WindowCall};
 
 /// Openings that were seen, before they are a habit.
 const SEEN: u64 = 3;
@@ -117,10 +117,10 @@ impl<'a> Rereads<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
         // Most files are opened once or twice, of which nothing else need be known. Of many processes that are told of
         // together each may have opened one once.
-        let of_one =
-            |window: &&Window| recording.processes.get(window.process.0 as usize).is_none_or(|p| p.instances <= 1);
+        let of_many =
+            |window: &Window| recording.processes.get(window.process.0 as usize).is_some_and(Process::is_many);
         let mut times: Map<(u32, Cow<'a, str>), u64> = Map::default();
-        for window in recording.windows.iter().filter(of_one) {
+        for window in recording.windows.iter().filter(|window| !of_many(window)) {
             each_opening(window, recording, semantics, |_, opening| {
                 *times.entry((window.process.0, opening.path)).or_default() += 1;
             });

@@ -126,20 +126,16 @@ impl KeptContexts {
     /// Files by which so much new was met that their entries are to be written, and what of this run they are to have.
     fn worth_writing<'k>(&self, known: &'k KnownContexts) -> Vec<(ModuleKey, Vec<&'k Context>)> {
         let mut by_file: HashMap<ModuleKey, Vec<(bool, &Context)>> = HashMap::new();
-        for known in known.pairs().values().flatten().filter(|known| known.origin != Origin::Other) {
-            // Of those that vary there are others in each program, and what one's entry has, another's may lack.
-            let programs = known.programs();
-            let by = if programs.is_empty() {
-                let outermost = known.context.steps.last().map(|step| step.file);
-                outermost
-                    .map(|program| HadBy { program, kept: known.origin == Origin::EarlierRun })
-                    .into_iter()
-                    .collect()
-            } else {
-                programs
-            };
-            for HadBy { program, kept } in by {
-                by_file.entry(program).or_default().push((kept, &known.context));
+        for ((_, outermost), contexts) in known.pairs() {
+            for known in contexts.iter().filter(|known| known.origin != Origin::Other) {
+                // Of those that vary there are others in each program, and what one's entry has, another's may lack.
+                let mut by = known.programs();
+                if by.is_empty() {
+                    by.push(HadBy { program: *outermost, kept: known.origin == Origin::EarlierRun });
+                }
+                for HadBy { program, kept } in by {
+                    by_file.entry(program).or_default().push((kept, &known.context));
+                }
             }
         }
         let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &Context)>)| {
