@@ -1,10 +1,9 @@
 //! Targets for what is read of a watched program: its memory, and the files it names.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 use systoll_hooks::assemble::{
-    Blob, FramePointer, Nodes, Options, Room, Step, Words, assemble, grow, number_site, read, slots_drawn,
+    Blob, FramePointer, Options, Room, Step, Words, assemble, grow, long_calls, number_site, read_slot, slots_drawn,
     written_calls,
 };
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, ring, slot};
@@ -15,15 +14,14 @@ use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 /// Where code of ours lies, from a file's load address.
 const DELTA: i64 = 1 << 26;
 /// What of an image an input fills, one part behind the other.
-const PARTS: [Range<u64>; 5] = [
+const PARTS: [Range<u64>; 4] = [
     0..0x8000,
-    image::NUMBER_ROOTS..image::NUMBER_ROOTS + 0x2000,
     image::ROOTS..image::ROOTS + 0x4000,
     image::SLOTS..image::SLOTS + 0xc000,
     image::SLOTS + slot::SIZE..image::SLOTS + slot::SIZE + 0xc000,
 ];
 /// Bytes that an image's parts are.
-pub const IMAGE_BYTES: u64 = 0x8000 + 0x2000 + 0x4000 + 2 * 0xc000;
+pub const IMAGE_BYTES: u64 = 0x8000 + 0x4000 + 2 * 0xc000;
 
 /// An image whose parts are an input's bytes, repeated.
 struct Sparse<'a>(&'a [u8]);
@@ -47,12 +45,6 @@ impl Words for Sparse<'_> {
     }
 }
 
-/// Code for a program that has sites of all kinds.
-static CODE: LazyLock<Option<Blob>> = LazyLock::new(|| {
-    let elf = std::fs::read("/lib64/ld-linux-x86-64.so.2").ok()?;
-    assemble(&plan_of(&elf).ok()?, &all(), DELTA).ok()
-});
-
 fn all() -> Options {
     Options { results: true, time: true, waited: true, sampled: true, windows: true, elide: true, long: Some(20) }
 }
@@ -73,12 +65,14 @@ fn window(data: &[u8]) {
 pub fn image(data: &[u8]) {
     window(data);
     let words = Sparse(data);
-    let files: Vec<(u64, &Blob)> = CODE.iter().map(|blob| (IMAGE + image::ROOTS, blob)).collect();
-    let reading = read(&words, &files);
-    assert!(reading.rows.len() < slot::RECORD_COUNT as usize && reading.threads.len() <= image::SLOT_COUNT as usize);
     assert!(slots_drawn(&words).count() as u64 <= image::SLOT_COUNT);
-    let nodes = Nodes::read(&words, &files);
-    assert!(nodes.all.iter().map(|n| n.path.len()).max().unwrap_or(0) <= systoll_symbols::MAX_FRAMES);
+    let room = Room::default();
+    for index in 0..2 {
+        let counts = read_slot(&words, index, |node| room.record_of(node)).map(|slot| slot.counts).unwrap_or_default();
+        assert!(counts.is_sorted_by_key(|(record, _)| *record) && counts.len() < slot::RECORD_COUNT as usize);
+        let long = long_calls(&words, index, |node| room.record_of(node));
+        assert!(long.len() as u64 <= systoll_hooks::layout::long::LEN);
+    }
     let cells: Vec<AtomicU64> =
         (0..image::NODES / 8 + 0x2000).map(|i| AtomicU64::new(words.word(8 * i % 0x8000))).collect();
     let mut room = Room::default();

@@ -7,6 +7,8 @@
 mod lab;
 #[path = "../tests/trampolines/server.rs"]
 mod server;
+#[path = "../tests/trampolines/tree.rs"]
+mod tree;
 
 use lab::{File, Lab};
 use server::Server;

@@ -10,15 +10,16 @@
 //!
 //! ```text
 //!   GLOBAL   IMAGE
-//!   ├────────┼──────┬───────┬───────┬──────────────┬────────────────────┬────────┬────────┬─ ─ ─┤
-//!   │ global │ head │ queue │ nodes │ roots by      │ roots, one region  │ slot 0 │ slot 1 │ …   │
-//!   │        │      │       │   │   │ number        │ for each file      │   │    │        │     │
-//!   └────────┴──────┴───────┴───┼───┴──────────────┴─────────┬──────────┴───┼────┴────────┴─ ─ ─┘
-//!                               │   a site's root ───────────┘              │
-//!                               │      └ CHILD: first return address        │
-//!                               └────────┴ CHILD: next one … SIBLING        │
+//!   ├────────┼──────┬───────┬───────┬────────────────────┬────────┬────────┬─ ─ ─┤
+//!   │ roots  │ head │ queue │ nodes │ roots, one region  │ slot 0 │ slot 1 │ …   │
+//!   │ by     │      │       │   │   │ for each file      │   │    │        │     │
+//!   │ number │      │       │   │   │                    │   │    │        │     │
+//!   └────────┴──────┴───────┴───┼───┴─────────┬──────────┴───┼────┴────────┴─ ─ ─┘
+//!                               │   a site's root              │
+//!                               │      └ CHILD: first return address
+//!                               └────────┴ CHILD: next one … SIBLING
 //!                                            └ RECORD: an offset, the same in every slot
-//!                                                                           └ counters of that node
+//!                                                             └ counters of that node
 //! ```
 //!
 //! A thread finds its slot by gs. A node says at which offset of a slot its calls are counted, so that threads
@@ -35,7 +36,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 11;
+pub const VERSION: u64 = 12;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -73,7 +74,7 @@ pub fn call_of_entry(n: u64) -> Sysno {
 /// The global area, offsets from [`GLOBAL`]. The launcher writes all of it, targets none.
 pub mod global {
     /// Bytes of the area.
-    pub const SIZE: u64 = 0x1_0000;
+    pub const SIZE: u64 = 0x1_8000;
     /// u32 futex word the launcher sleeps on. A target wakes it without changing it, so one that
     /// does so right before the launcher sleeps wakes no thread: it looks at [`AWAKE`] and tries again.
     pub const WAKE: u64 = 0x00;
@@ -111,7 +112,10 @@ pub mod global {
     /// Files without calls, see [`super::no_calls`].
     pub const NO_CALLS: u64 = 0x4000;
     /// Entries there is room for, and an empty one behind them: programs have hundreds of libraries.
-    pub const NO_CALLS_LEN: u64 = (SIZE - NO_CALLS) / super::no_calls::SIZE - 1;
+    pub const NO_CALLS_LEN: u64 = (NUMBER_ROOTS - NO_CALLS) / super::no_calls::SIZE - 1;
+    /// A root for every number, used where a site's number is unknown and the launcher cannot be asked. No context
+    /// and no window is ever below one: what stands there never changes, and is the same for all images.
+    pub const NUMBER_ROOTS: u64 = 0x1_0000;
 }
 
 /// The image, offsets from [`IMAGE`].
@@ -236,8 +240,6 @@ pub mod image {
     /// Slots that a new image has tickets for. The launcher gives more where they are wanted; as long
     /// as they are not, slots whose memory is there already are used again.
     pub const FIRST_SLOTS: u64 = 64;
-    /// A root for every number, used where a site's number is unknown and the launcher cannot be asked.
-    pub const NUMBER_ROOTS: u64 = 0x401_0000;
     /// Roots and number tables of the image's files, a region for each file.
     pub const ROOTS: u64 = 0x410_0000;
     /// The slots.
@@ -520,6 +522,14 @@ pub const fn root_record_offset(index: u64) -> Option<u64> {
     }
 }
 
+/// The call that the root at `address` counts, where that is one of [`global::NUMBER_ROOTS`].
+#[must_use]
+pub fn number_of_root(address: u64) -> Option<u32> {
+    let distance = address.checked_sub(GLOBAL + global::NUMBER_ROOTS)?;
+    let entry = Some(distance / NODE_SIZE).filter(|entry| *entry < NUMBERS && distance.is_multiple_of(NODE_SIZE))?;
+    Some(call_of_entry(entry).0)
+}
+
 /// Whether a node, or root, may lie at this offset in the image.
 #[must_use]
 pub const fn may_hold_node(offset: u64) -> bool {
@@ -549,13 +559,13 @@ const _: () = {
     assert!(image::HEEDED.is_multiple_of(8) && image::HEEDED + NUMBERS <= image::RING);
     assert!(image::FIRST_SLOTS.is_multiple_of(2) && image::FIRST_SLOTS < image::SLOT_COUNT - 2);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);
-    assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::NUMBER_ROOTS);
+    assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::ROOTS);
     assert!(image::CODES + image::CODES_LEN * image::CODE_ENTRY <= image::FRAMES);
     assert!(image::FRAMES + image::FRAMES_LEN * image::FRAME <= image::SIGNAL_FRAME);
     assert!(image::SIGNAL_TABLE + 8 <= image::NODES);
     assert!(slot::SIGRETURNS_BEFORE < slot::FRAME_COUNT && slot::FRAMES_LEN.is_power_of_two());
     assert!(slot::FRAMES + slot::FRAMES_LEN * image::FRAME <= slot::ERRORS);
-    assert!(image::NUMBER_ROOTS + NUMBERS * NODE_SIZE <= image::ROOTS);
+    assert!(global::NUMBER_ROOTS + NUMBERS * NODE_SIZE <= global::SIZE);
     assert!(image::NODES < image::NODES_END && image::ROOTS < image::SLOTS && image::SLOTS.is_multiple_of(slot::SIZE));
     assert!(image::RSEQ_CS.is_multiple_of(32) && image::RSEQ_CS + 32 <= image::RSEQ_START);
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::CODE_COUNT);

@@ -26,6 +26,7 @@ mod raw_window;
 mod setid;
 mod signals;
 mod sockets;
+mod stacks;
 mod startup;
 mod sys;
 mod table;

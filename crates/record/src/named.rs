@@ -1,7 +1,8 @@
 //! From the table every backend fills to a recording's rows, windows and names.
 
 use crate::raw_window::{RawCall, RawWindow};
-use crate::table::{Line, RawRow, RawStack, Table};
+use crate::stacks::RawStack;
+use crate::table::{Line, RawRow, Table};
 use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! The exact table while it is being filled: raw addresses, interned once.
 
+use crate::stacks::Stacks;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -13,10 +14,6 @@ const MAX_IMAGES: usize = 96;
 const MAX_ROWS: usize = 20_000;
 /// Distinct contexts of calls into the vDSO; beyond, they are counted without.
 const MAX_VDSO: usize = 2_000;
-/// Distinct stacks remembered; whole ones beyond are not kept.
-const MAX_STACKS: usize = 60_000;
-/// The same of their frames: they may be as deep as a program likes.
-const MAX_FRAMES: usize = 1 << 21;
 /// Lines of scripts remembered of a row.
 const MAX_LINES: usize = 64;
 /// Threads told apart; beyond, an image's threads are one entry.
@@ -91,13 +88,6 @@ impl Image {
             exit: self.exit,
         }
     }
-}
-
-/// A calling context or a whole stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct RawStack {
-    pub(crate) frames: Box<[RawFrame]>,
-    pub(crate) complete: bool,
 }
 
 /// A row with raw addresses.
@@ -200,10 +190,7 @@ pub(crate) struct RawLong {
 pub(crate) struct Table {
     pub(crate) images: Vec<Image>,
     folded: HashMap<Arc<str>, ImageId>,
-    pub(crate) stacks: Vec<RawStack>,
-    stack_index: foldhash::HashMap<RawStack, u32>,
-    /// Frames of all of them.
-    frames: usize,
+    pub(crate) stacks: Stacks,
     pub(crate) rows: Vec<RawRow>,
     row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
@@ -274,7 +261,7 @@ impl Table {
 
     /// Whether whole stacks may still be kept.
     pub(crate) fn has_room_for_stacks(&self) -> bool {
-        self.stacks.len() < MAX_STACKS && self.frames < MAX_FRAMES
+        self.stacks.has_room()
     }
 
     /// Whether images were folded.
@@ -284,22 +271,14 @@ impl Table {
 
     /// The stack made of `frames`.
     pub(crate) fn stack(&mut self, frames: &[RawFrame], complete: bool) -> u32 {
-        let stack = RawStack { frames: frames.into(), complete };
-        if let Some(id) = self.stack_index.get(&stack) {
-            return *id;
-        }
-        let id = self.stacks.len() as u32;
-        self.frames += frames.len();
-        self.stacks.push(stack.clone());
-        self.stack_index.insert(stack, id);
-        id
+        self.stacks.add(frames, complete)
     }
 
     /// The row of a call, and whether it was never seen before.
     pub(crate) fn row(&mut self, image: ImageId, syscall: Sysno, frames: &[RawFrame]) -> (u32, bool) {
         if self.rows.len() >= MAX_ROWS && !frames.is_empty() {
-            let context = self.stack_index.get(&RawStack { frames: frames.into(), complete: false });
-            if let Some(id) = context.and_then(|context| self.row_index.get(&(image, syscall, *context))) {
+            let context = self.stacks.find(frames, false);
+            if let Some(id) = context.and_then(|context| self.row_index.get(&(image, syscall, context))) {
                 return (*id, false);
             }
             self.rows_folded = true;

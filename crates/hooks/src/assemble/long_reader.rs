@@ -1,14 +1,13 @@
 //! Reading back the long calls that a thread has kept one by one.
 
-use super::{Nodes, Words};
+use super::Words;
 use crate::layout::{image, long, slot, slot_address};
-use std::collections::HashMap;
 
 /// A long call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongCall {
-    /// Where it was counted, by its place in [`Nodes::all`].
-    pub node: usize,
+    /// The record it was counted at, see [`super::record_at`].
+    pub record: u64,
     /// Cycles inside the call.
     pub cycles: u64,
     /// Time stamp counter at its entry.
@@ -17,30 +16,27 @@ pub struct LongCall {
     pub nth: u64,
 }
 
-impl Nodes {
-    /// The long calls that slot `index` holds: the thread's newest. What a program has written there
-    /// itself may be anything, but for the node.
-    #[must_use]
-    pub fn long_calls<W: Words + ?Sized>(&self, words: &W, index: u64) -> Vec<LongCall> {
-        let start = image::SLOTS + index * slot::SIZE;
-        let drawn = words.word(start + slot::LONG_COUNT);
-        if drawn == 0 || words.word(start + slot::SELF) != slot_address(index) {
-            return Vec::new();
-        }
-        let nodes: HashMap<u64, usize> = self.all.iter().enumerate().map(|(i, n)| (n.address, i)).collect();
-        let entry = |nth: u64| {
-            let at = start + slot::LONG_CALLS + nth % long::LEN * long::ENTRY;
-            let node = *nodes.get(&words.word(at + long::NODE))?;
-            Some(LongCall { node, cycles: words.word(at + long::CYCLES), start: words.word(at + long::START), nth })
-        };
-        (drawn.saturating_sub(long::LEN)..drawn).filter_map(entry).collect()
+/// The long calls that slot `index` holds: the thread's newest. What a program has written there
+/// itself may be anything, but for the record: `record_of` tells the one of a node.
+#[must_use]
+pub fn long_calls<W: Words + ?Sized>(words: &W, index: u64, record_of: impl Fn(u64) -> Option<u64>) -> Vec<LongCall> {
+    let start = image::SLOTS + index * slot::SIZE;
+    let drawn = words.word(start + slot::LONG_COUNT);
+    if drawn == 0 || words.word(start + slot::SELF) != slot_address(index) {
+        return Vec::new();
     }
+    let entry = |nth: u64| {
+        let at = start + slot::LONG_CALLS + nth % long::LEN * long::ENTRY;
+        let record = record_of(words.word(at + long::NODE))?;
+        Some(LongCall { record, cycles: words.word(at + long::CYCLES), start: words.word(at + long::START), nth })
+    };
+    (drawn.saturating_sub(long::LEN)..drawn).filter_map(entry).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::Node;
+    use std::collections::HashMap;
 
     struct Sparse(HashMap<u64, u64>);
 
@@ -63,17 +59,16 @@ mod tests {
 
     #[test]
     fn the_newest_are_read_back_and_no_others() {
-        let node = Node::alone(0x5000);
-        let nodes = Nodes { all: vec![node], ..Nodes::default() };
-        let read = nodes.long_calls(&drawn(3, 0x5000), 1);
-        assert_eq!(read[2], LongCall { node: 0, cycles: 1002, start: 2, nth: 2 });
+        let long_calls = |words: &Sparse, index| long_calls(words, index, |node| (node == 0x5000).then_some(7));
+        let read = long_calls(&drawn(3, 0x5000), 1);
+        assert_eq!(read[2], LongCall { record: 7, cycles: 1002, start: 2, nth: 2 });
         assert_eq!(read.len(), 3);
-        let over = nodes.long_calls(&drawn(long::LEN + 5, 0x5000), 1);
+        let over = long_calls(&drawn(long::LEN + 5, 0x5000), 1);
         assert_eq!((over.len() as u64, over[0].nth, over[0].start), (long::LEN, 5, 5));
         // None in a slot that no thread has, nor at what is no node; and a count that can't be ends.
-        assert!(nodes.long_calls(&drawn(3, 0x5000), 0).is_empty() && nodes.long_calls(&drawn(3, 0x6000), 1).is_empty());
+        assert!(long_calls(&drawn(3, 0x5000), 0).is_empty() && long_calls(&drawn(3, 0x6000), 1).is_empty());
         let mut wild = drawn(1, 0x5000);
         wild.0.insert(image::SLOTS + slot::SIZE + slot::LONG_COUNT, u64::MAX);
-        assert!(nodes.long_calls(&wild, 1).len() as u64 <= long::LEN);
+        assert!(long_calls(&wild, 1).len() as u64 <= long::LEN);
     }
 }

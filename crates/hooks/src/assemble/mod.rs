@@ -47,14 +47,15 @@ mod ring;
 mod ring_buffer;
 mod ring_data;
 mod ring_reader;
+mod room;
 mod rseq_areas;
 mod sampled;
 mod shared_slot;
 mod signal_exits;
 mod site;
+mod slot_reader;
 mod start;
 mod stored;
-mod tree_reader;
 mod tree_walk;
 mod tree_writer;
 mod write_blob;
@@ -64,15 +65,15 @@ pub use call_kinds::is_heeded;
 pub use elide_ids::elided_calls;
 pub use emitter::Origin;
 pub use find_fde::origins_table;
-pub use long_reader::LongCall;
-pub use new_image::{every_image, new_image, own_words};
+pub use long_reader::{LongCall, long_calls};
+pub use new_image::{new_image, number_roots, own_words};
 pub use ring_reader::{Piece, Pieces, Read, WrittenCall, read_used, written_calls};
-pub use stored::{SIZE as CODE_SIZE_LEN, code_size};
-pub use tree_reader::{
-    DEEPEST, Failure, Losses, MadeInPlace, Node, Nodes, Reading, Row, Sampled, SlotCounts, SlotReading, Thread,
-    Touched, Words, read, slots_drawn,
+pub use room::{Place, Room, record_at};
+pub use slot_reader::{
+    Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, Words, read_slot, slots_drawn,
 };
-pub use tree_writer::{Due, FramePointer, Room, Step, TreeError, grow, grow_due, number_site};
+pub use stored::{SIZE as CODE_SIZE_LEN, code_size};
+pub use tree_writer::{Due, FramePointer, Step, TreeError, grow, grow_due, number_site};
 pub use write_blob::assemble;
 
 use thiserror::Error;

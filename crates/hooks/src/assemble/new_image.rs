@@ -2,7 +2,8 @@
 
 use super::{call_kinds, find_fde};
 use crate::layout::{
-    IMAGE, NODE_SIZE, NUMBERS, VERSION, image, root_record_offset, root_words, slot, slot_address, transfers,
+    GLOBAL, IMAGE, NODE_SIZE, NUMBERS, VERSION, global, image, root_record_offset, root_words, slot, slot_address,
+    transfers,
 };
 
 /// Words of a new image, as (offset in the image, value): all others are zero. `id` is the
@@ -25,8 +26,7 @@ pub fn own_words(id: u32) -> [(u64, u64); 3] {
 }
 
 /// Of [`new_image`] what is the same in all of them.
-#[must_use]
-pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
+fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     let mut words = vec![
         (image::VERSION, VERSION),
         (image::NEXT_SLOT, 0),
@@ -50,8 +50,6 @@ pub fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
         .extend((0..image::FIRST_SLOTS / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
     let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
     words.push((last + slot::SELF, IMAGE + last));
-    // Most of it: one by one they come without a look for room at each word.
-    (0..NUMBERS).for_each(|n| words.extend(number_root(n)));
     words.extend(find_fde::frames());
     words
 }
@@ -63,10 +61,17 @@ fn heeded() -> impl Iterator<Item = (u64, u64)> {
     (0..NUMBERS.div_ceil(8)).map(move |i| (image::HEEDED + 8 * i, word(i)))
 }
 
-/// The root of number `n` in an image: its record is the one of the same index among roots'.
-fn number_root(n: u64) -> impl Iterator<Item = (u64, u64)> {
-    let at = image::NUMBER_ROOTS + n * NODE_SIZE;
-    let moves = u32::try_from(n).is_ok_and(transfers);
-    let record = root_record_offset(n).unwrap_or(0);
-    root_words(IMAGE + at, record, 0, moves).into_iter().map(move |(o, v)| (at + o, v))
+/// What stands at [`global::NUMBER_ROOTS`]: the root of each number, whose record is the one of the same index among
+/// roots'.
+#[must_use]
+pub fn number_roots() -> Vec<u8> {
+    let mut bytes = Vec::with_capacity((NUMBERS * NODE_SIZE) as usize);
+    for n in 0..NUMBERS {
+        let moves = u32::try_from(n).is_ok_and(transfers);
+        let at = GLOBAL + global::NUMBER_ROOTS + n * NODE_SIZE;
+        // In the order of their offsets.
+        let words = root_words(at, root_record_offset(n).unwrap_or(0), 0, moves);
+        bytes.extend(words.into_iter().flat_map(|(_, word)| word.to_le_bytes()));
+    }
+    bytes
 }

@@ -1,7 +1,7 @@
 //! From a stack to a node: the walk down a calling-context tree.
 
 use super::emitter::{Emitted, Emitter, asm, at};
-use crate::layout::{IMAGE, NODE_SIZE, NUMBERS, Question, TABLE_LEN, image, node};
+use crate::layout::{GLOBAL, NODE_SIZE, NUMBERS, Question, TABLE_LEN, global, node};
 use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rbp, rcx};
 use systoll_model::Sysno;
 
@@ -57,7 +57,7 @@ fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
         asm!(e; mov(r11d, eax); cmp(r11d, last); jbe(within); mov(r11d, last););
         e.here(within)?;
         let shift = NODE_SIZE.trailing_zeros();
-        asm!(e; shl(r11d, shift); mov(rcx, IMAGE + image::NUMBER_ROOTS); add(r11, rcx); jmp(hit););
+        asm!(e; shl(r11d, shift); mov(rcx, GLOBAL + global::NUMBER_ROOTS); add(r11, rcx); jmp(hit););
         Ok(())
     });
     Ok(())

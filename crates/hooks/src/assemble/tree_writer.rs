@@ -2,10 +2,8 @@
 //!
 //! One thread of the launcher writes; a node is linked when all of it, and all below it, stands.
 
-use crate::layout::{
-    IMAGE, NODE_SIZE, NUMBERS, image, node, nodes_end, record_offset, root_record_offset, root_words, slot,
-    table_entry, transfers,
-};
+use super::room::Room;
+use crate::layout::{IMAGE, NODE_SIZE, node, root_words, table_entry, transfers};
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
@@ -42,17 +40,6 @@ impl FramePointer {
 const MOST_FRAMES: usize = 16;
 /// How many of them are for what is known from elsewhere, which leaves some for what a program itself comes to.
 const MOST_KNOWN_FRAMES: usize = 12;
-
-/// What of an image is given out so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Nodes.
-    pub nodes: u64,
-    /// Records of contexts.
-    pub records: u64,
-    /// Records of roots.
-    pub roots: u64,
-}
 
 /// Why a context could not be added. The call counts at the site's root.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -130,54 +117,15 @@ pub fn number_site(
     if known != 0 {
         return Ok(known);
     }
-    let before = room.clone();
     // Without contexts all of the number's calls are counted there.
-    let record = if offset == 0 { room.record() } else { room.root_record() };
-    let taken = record.and_then(|record| Ok((room.node(words)?, record)));
-    let (at, record) = taken.inspect_err(|_| *room = before)?;
+    let taken = if offset == 0 { room.take_whole_root(words) } else { room.take_root(words) };
+    let (at, record) = taken.ok_or(TreeError::Full)?;
     let moves = transfers(number);
     for (field, word) in root_words(at, record, offset, moves) {
         tree.set(at, field, word)?;
     }
     tree.set(table, entry, at)?;
     Ok(at)
-}
-
-impl Default for Room {
-    /// All of a new image, which has the roots of numbers.
-    fn default() -> Self {
-        Self { nodes: 0, records: 0, roots: NUMBERS }
-    }
-}
-
-impl Room {
-    /// Whether there is room for so many more records.
-    #[must_use]
-    pub fn has(&self, records: u64) -> bool {
-        self.records.saturating_add(self.roots).saturating_add(records) <= slot::RECORD_COUNT
-    }
-
-    /// Address of a new node.
-    fn node(&mut self, words: &[AtomicU64]) -> Result<u64, TreeError> {
-        let offset = image::NODES + self.nodes * NODE_SIZE;
-        (offset + NODE_SIZE <= nodes_end(words.len())).then_some(()).ok_or(TreeError::Full)?;
-        self.nodes += 1;
-        Ok(IMAGE + offset)
-    }
-
-    /// Offset of a new record of a context.
-    fn record(&mut self) -> Result<u64, TreeError> {
-        let record = record_offset(self.records).filter(|_| self.has(1)).ok_or(TreeError::Full)?;
-        self.records += 1;
-        Ok(record)
-    }
-
-    /// Offset of a new record of a root.
-    fn root_record(&mut self) -> Result<u64, TreeError> {
-        let record = root_record_offset(self.roots).filter(|_| self.has(1)).ok_or(TreeError::Full)?;
-        self.roots += 1;
-        Ok(record)
-    }
 }
 
 /// What a level tells apart, on the way to a context.
@@ -316,13 +264,13 @@ impl Growing<'_, '_> {
     fn chain(&mut self, offset: u64, levels: &[Level]) -> Result<Chain, TreeError> {
         let transfers = self.tree.get(self.root, node::TRANSFERS)?;
         let asks = if self.due.asks { node::ASKS } else { 0 };
-        let before = self.room.clone();
-        let taken: Result<Vec<_>, _> = levels.iter().map(|_| self.room.node(self.tree.words)).collect();
-        let leaf = taken.and_then(|nodes| Ok((nodes, self.room.record()?)));
-        let (taken, record) = leaf.inspect_err(|_| *self.room = before)?;
-        let mut offset = offset;
-        for (i, (level, at)) in levels.iter().zip(&taken).enumerate() {
-            let child = taken.get(i + 1).copied().unwrap_or(0);
+        let count = levels.len() as u64;
+        let taken = self.room.take_context(self.tree.words, count, self.root);
+        let (first, record) = taken.ok_or(TreeError::Full)?;
+        let (mut offset, mut last) = (offset, first);
+        for (level, nth) in levels.iter().zip(1..) {
+            let at = last;
+            let child = if nth < count { at + NODE_SIZE } else { 0 };
             let fields = [
                 (node::WORD, level.word),
                 (node::RECORD, if child == 0 { record } else { 0 }),
@@ -334,29 +282,29 @@ impl Growing<'_, '_> {
                 (node::WINDOW_AT, if child == 0 { self.due.at } else { 0 }),
             ];
             for (field, word) in fields {
-                self.tree.set(*at, field, word)?;
+                self.tree.set(at, field, word)?;
             }
             offset = level.next;
+            last = if child == 0 { at } else { child };
         }
-        match (taken.first(), taken.last()) {
-            (Some(first), Some(last)) => Ok(Chain { first: *first, last: *last }),
-            _ => Err(TreeError::Depth),
-        }
+        Ok(Chain { first, last })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::image;
 
     /// An image of a few nodes, the first of which is a root.
     fn image_with_root() -> (Vec<AtomicU64>, Room, u64) {
         let words: Vec<AtomicU64> = (0..(image::NODES + 64 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
-        let root = IMAGE + image::NODES;
-        for (field, word) in root_words(root, 0, 0, false) {
+        let mut room = Room::default();
+        let (root, record) = room.take_root(&words).unwrap();
+        for (field, word) in root_words(root, record, 0, false) {
             Tree { words: &words }.set(root, field, word).unwrap();
         }
-        (words, Room { nodes: 1, ..Room::default() }, root)
+        (words, room, root)
     }
 
     fn step(word: u64, next: u64) -> Step {
@@ -431,6 +379,6 @@ mod tests {
                 assert_eq!(grow(&words, &mut room, root, &[step, self::step(10, 0)]), Err(TreeError::Depth));
             }
         }
-        assert_eq!(room.nodes, 1);
+        assert_eq!(room.nodes(), 1);
     }
 }

@@ -3,8 +3,10 @@
 use crate::counts::TIMED;
 use proptest::prelude::*;
 use std::sync::atomic::AtomicU64;
-use systoll_hooks::assemble::{Blob, FramePointer, Room, Step, TreeError, Words, assemble, grow, number_site, read};
-use systoll_hooks::layout::{self, IMAGE, NODE_SIZE, NUMBERS, image, node, slot};
+use systoll_hooks::assemble::{
+    Blob, FramePointer, Room, Step, TreeError, Words, assemble, grow, long_calls, number_site, read_slot, slots_drawn,
+};
+use systoll_hooks::layout::{self, GLOBAL, IMAGE, NODE_SIZE, NUMBERS, global, image, node, slot};
 use systoll_hooks::plan::{Plan, Site, Span};
 
 const REGION: u64 = IMAGE + image::ROOTS;
@@ -35,7 +37,7 @@ impl Words for Garbage {
             0 => 0,
             1 => mixed,
             2 => IMAGE + image::NODES + (mixed % 64) * NODE_SIZE,
-            3 => IMAGE + image::NUMBER_ROOTS + (mixed % NUMBERS) * NODE_SIZE,
+            3 => GLOBAL + global::NUMBER_ROOTS + (mixed % NUMBERS) * NODE_SIZE,
             4 => layout::slot_address(mixed % image::SLOT_COUNT),
             5 => slot::RECORDS + (mixed % 100) * layout::record::SIZE,
             6 => u64::MAX - mixed % 100,
@@ -52,17 +54,22 @@ proptest! {
 
     #[test]
     fn reading_garbage_ends(seed in any::<u64>()) {
-        let blob = blob();
-        let reading = read(&Garbage { seed }, &[(REGION, &blob), (u64::MAX - 7, &blob)]);
-        // No record is counted twice, whatever trees say.
-        prop_assert!(reading.rows.len() as u64 <= slot::RECORD_COUNT);
+        let (garbage, room) = (Garbage { seed }, Room::default());
+        prop_assert!(slots_drawn(&garbage).count() as u64 <= image::SLOT_COUNT);
+        for index in [0, 1, image::SLOT_COUNT - 1] {
+            let records = read_slot(&garbage, index, |node| room.record_of(node)).map(|slot| slot.counts);
+            let records: Vec<u64> = records.unwrap_or_default().iter().map(|(record, _)| *record).collect();
+            // None is counted twice.
+            prop_assert!(records.is_sorted_by(|a, b| a < b));
+            prop_assert!(records.last().is_none_or(|last| *last < slot::RECORD_COUNT));
+            let long = long_calls(&garbage, index, |node| room.record_of(node));
+            prop_assert!(long.len() as u64 <= layout::long::LEN);
+        }
     }
 
     #[test]
     fn reading_random_bytes_ends(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
-        let blob = blob();
-        let reading = read(bytes.as_slice(), &[(REGION, &blob)]);
-        prop_assert!(reading.rows.is_empty());
+        prop_assert!((0..image::SLOT_COUNT).all(|index| read_slot(bytes.as_slice(), index, Some).is_none()));
     }
 
     #[test]
@@ -102,7 +109,7 @@ fn trees_grow_and_say_when_they_are_full() {
     let two = grow(&words, &mut room, root, &[step(10, 40), step(21, 0)]).unwrap();
     let three = grow(&words, &mut room, root, &[step(11, 0)]).unwrap();
     assert_eq!(grow(&words, &mut room, root, &[step(10, 40), step(20, 0)]), Ok(one));
-    assert_eq!(room.nodes, 4);
+    assert_eq!(room.nodes(), 4);
     let get = |at: u64, field| words.word(at - IMAGE + field);
     assert_eq!([one, two, three].map(|n| get(n, node::OFFSET)), [40, 40, 16]);
     assert_eq!([one, two, three].map(|n| get(n, node::ROOT)), [root; 3]);

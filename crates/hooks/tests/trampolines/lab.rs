@@ -5,13 +5,14 @@
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
 
+use crate::tree::{Reading, read};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, Decoder, DecoderOptions};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use systoll_hooks::assemble::{Blob, Options, Reading, Refused, Room, Unhooked, assemble, read};
+use systoll_hooks::assemble::{Blob, Options, Refused, Room, Unhooked, assemble};
 use systoll_hooks::layout::{self, GLOBAL, IMAGE, NUMBERS, global, image, slot};
 use systoll_hooks::plan::{CfaOffset, Entry, Plan, Site, Span, VdsoFunction};
 
@@ -255,6 +256,10 @@ impl Lab {
         let words =
             systoll_hooks::assemble::new_image(0, SIGNATURE).into_iter().chain(blob.roots(REGION, NUMBERS).unwrap());
         words.for_each(|(offset, word)| image_words()[offset as usize / 8].store(word, Ordering::Relaxed));
+        let number_roots = systoll_hooks::assemble::number_roots();
+        for (offset, word) in (global::NUMBER_ROOTS..).step_by(8).zip(number_roots.as_chunks::<8>().0) {
+            global_word(offset).store(u64::from_le_bytes(*word), Ordering::Relaxed);
+        }
         for (offset, word) in layout::capture::words(true) {
             global_word(offset).store(word, Ordering::Relaxed);
         }
@@ -313,7 +318,7 @@ impl Lab {
 
     /// All counts.
     pub(crate) fn read(&self) -> Reading {
-        read(image_words(), &[(REGION, &self.blob)])
+        read(image_words(), REGION, &self.blob)
     }
 
     /// Totals of a number over contexts and threads: (entered, returned, failed, bytes).
@@ -328,7 +333,9 @@ impl Lab {
 
 /// Room for contexts beside the roots of a small file.
 pub(crate) fn room() -> Room {
-    Room { roots: NUMBERS + 1000, ..Room::default() }
+    let mut room = Room::default();
+    room.give_roots(REGION, 1000);
+    room
 }
 
 /// The rseq area the C library has registered for this thread (glibc from 2.35 on).

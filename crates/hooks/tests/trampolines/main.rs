@@ -16,6 +16,7 @@ mod ring_pages;
 mod server;
 mod signals;
 mod threads;
+mod tree;
 mod unwinding;
 mod waiting;
 

@@ -19,8 +19,8 @@ use crate::inproc::monitor::sys;
 use crate::table::ImageId;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Nodes, Room};
-use systoll_hooks::layout::image;
+use systoll_hooks::assemble::Room;
+use systoll_hooks::layout::{call_of_entry, image, table_entry};
 use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
@@ -117,8 +117,8 @@ pub(crate) struct Contexts {
     pub(crate) names_compiled: bool,
     /// Frames of the contexts counted at nodes, by their addresses.
     pub(crate) nodes: foldhash::HashMap<NodeAddr, Rc<[RawFrame]>>,
-    /// Roots made for numbers, and their sites.
-    pub(crate) number_roots: foldhash::HashMap<NodeAddr, SiteRef>,
+    /// Roots made for numbers, at sites that do not say which.
+    pub(crate) number_roots: foldhash::HashMap<NodeAddr, NumberRoot>,
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
@@ -133,6 +133,21 @@ pub(crate) struct Contexts {
     pub(crate) at_main: Option<Vec<(u64, Vec<u8>)>>,
 }
 
+/// A root made for one number.
+#[derive(Clone, Copy)]
+pub(crate) struct NumberRoot {
+    pub(crate) at: SiteRef,
+    /// As a table of numbers tells them apart.
+    pub(crate) number: u32,
+}
+
+impl NumberRoot {
+    /// That of the call made with `number` in eax.
+    pub(crate) fn new(at: SiteRef, number: u32) -> Self {
+        Self { at, number: call_of_entry(table_entry(number)).0 }
+    }
+}
+
 /// Its threads, by their slots.
 #[derive(Default)]
 pub(crate) struct Threads {
@@ -143,8 +158,6 @@ pub(crate) struct Threads {
     /// Whether one was waited for in vain to say who it is.
     pub(crate) has_nameless: bool,
     pub(crate) tickets: Tickets,
-    /// Its trees as last read for some of its slots: what there was of them then, and how many files.
-    pub(crate) trees: Option<(Room, usize, Nodes)>,
     /// Threads that are known to be who they say, by slot.
     pub(crate) told: HashMap<u64, i32>,
     /// What slots that were given back came to beside rows.
@@ -249,10 +262,14 @@ impl Program {
         (Rc::clone(&self.outlook), self.questions - 1)
     }
 
-    /// The system call that the site which counts at `root` makes, where it says which.
+    /// The system call that is counted at `root`, where that is one's alone.
     pub(crate) fn number_of(&self, root: NodeAddr) -> Option<u32> {
+        if let Some(made) = self.contexts.number_roots.get(&root) {
+            return Some(made.number);
+        }
         let at = self.site_of(root)?;
-        self.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number
+        let number = self.hooks.files.get(at.file)?.code.blob.sites.get(at.site)?.number;
+        number.map(|number| Sysno::made(number).0)
     }
 
     /// Which call is counted at `node`, in the tree of `root`, and its frames as far as they are known; `None`
@@ -270,8 +287,8 @@ impl Program {
 
     /// The site that counts at `root`.
     pub(crate) fn site_of(&self, root: NodeAddr) -> Option<SiteRef> {
-        if let Some(site) = self.contexts.number_roots.get(&root) {
-            return Some(*site);
+        if let Some(made) = self.contexts.number_roots.get(&root) {
+            return Some(made.at);
         }
         self.hooks.files.iter().enumerate().find_map(|(file, f)| {
             let index = usize::try_from(root.0.checked_sub(f.known.region)? / systoll_hooks::layout::NODE_SIZE).ok()?;

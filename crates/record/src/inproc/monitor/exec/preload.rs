@@ -2,7 +2,7 @@
 
 use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownStep, Pairs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::{NumberRoot, Program};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
@@ -109,7 +109,8 @@ fn grow_known(
         Some(number) => {
             let (table, offset) = (region + u64::from(counted.table?), u64::from(counted.offset?));
             let root = number_site(area.words(), &mut program.hooks.room, table, number, offset).ok()?;
-            program.contexts.number_roots.insert(NodeAddr(root), SiteRef { file, site });
+            let made = NumberRoot::new(SiteRef { file, site }, number);
+            program.contexts.number_roots.insert(NodeAddr(root), made);
             root
         }
     };

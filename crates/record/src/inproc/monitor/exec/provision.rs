@@ -14,7 +14,7 @@ use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, Memory, Runs};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::procfs;
 use std::rc::Rc;
-use systoll_hooks::assemble::own_words;
+use systoll_hooks::assemble::{AssembleError, own_words};
 use systoll_hooks::layout::{WRITE_CODE, image, slot};
 use systoll_model::{ProblemKind, Random};
 use systoll_symbols::ModuleKey;
@@ -49,9 +49,11 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), String
     if program.hooks.regions.contains(&code.region) {
         return Ok(());
     }
-    let roots = code.roots(&program.hooks.room).map_err(|e| e.to_string())?;
+    let (room, sites) = (&mut program.hooks.room, code.blob.sites.len() as u64);
+    room.has(sites).then_some(()).ok_or_else(|| AssembleError::Records(sites).to_string())?;
+    let roots = code.roots(room.roots()).map_err(|e| e.to_string())?;
     memory.write(program.id, &roots).then_some(()).ok_or("the memory shared with it can't be written")?;
-    program.hooks.room.roots += code.blob.sites.len() as u64;
+    room.give_roots(code.region, sites);
     program.hooks.regions.insert(code.region);
     Ok(())
 }
@@ -60,8 +62,9 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), String
 pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
     let id = session.memory.new_image()?;
     let seed = Random::new(session.stats.facts.seed ^ u64::from(id.0)).below(u64::MAX);
-    let own = Runs::new(own_words(id.0).into_iter().chain([(image::SEED, seed)]));
-    let written = [session.provisioning.files.blank(), &own].into_iter().all(|words| session.memory.write(id, words));
+    let mut words = session.provisioning.files.blank().clone();
+    words.set(own_words(id.0).into_iter().chain([(image::SEED, seed)]));
+    let written = session.memory.write(id, &words);
     if !written {
         session.memory.free_image(id);
     }
@@ -99,7 +102,7 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     }
     if let Some(program) = session.programs.get_mut(&id) {
         program.hooks.mapped_at_start = program.hooks.files.len();
-        session.provisioning.files.expect_roots(program.hooks.room.roots);
+        session.provisioning.files.expect_roots(program.hooks.room.roots());
         program.hooks.seen_whole &= session.problems.losses == losses_before;
         program.hooks.starting = Some(Vec::new());
     }

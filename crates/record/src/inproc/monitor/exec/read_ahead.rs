@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use systoll_hooks::assemble::Room;
-use systoll_hooks::assemble::every_image;
+use systoll_hooks::assemble::new_image;
+use systoll_hooks::layout::{NUMBERS, image};
 use systoll_hooks::plan::Plan;
 use systoll_symbols::{PreloadedFile, libraries_of};
 
@@ -88,7 +88,12 @@ impl Ahead {
 
     /// What every image begins with.
     pub(crate) fn blank(&self) -> &Runs {
-        self.blank.get_or_init(|| Runs::new(every_image(RSEQ_SIGNATURE)))
+        self.blank.get_or_init(|| {
+            let mut words = new_image(0, RSEQ_SIGNATURE);
+            words.push((image::SEED, 0));
+            words.sort_unstable();
+            Runs::new(words)
+        })
     }
 
     fn read(&self, what: &Reading) {
@@ -103,7 +108,7 @@ impl Ahead {
         // In the order in which they are needed: the loader comes first, and is the smaller one.
         libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
         let files: Vec<PreloadedFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
-        let mut roots = Room::default();
+        let mut roots = NUMBERS;
         for file in &files {
             if let Some(key) = know(file, what) {
                 self.read_code(file, what, &key, &mut roots);
@@ -167,9 +172,9 @@ impl Ahead {
         }
     }
 
-    /// Plan and code, where they are in the cache, and `roots` behind those of the files before. A file
+    /// Plan and code, where they are in the cache, and its roots behind those of the files before. A file
     /// whose plan is needed needs its code next, so both are waited for as one.
-    fn read_code(&self, file: &PreloadedFile, what: &Reading, key: &Key, roots: &mut Room) {
+    fn read_code(&self, file: &PreloadedFile, what: &Reading, key: &Key, roots: &mut u64) {
         self.plans.put(key, || {
             let plan = what.cache.kept_plan(key)?;
             let region = self.regions.give(&plan);
@@ -186,7 +191,7 @@ impl Ahead {
         what: &Reading,
         key: &Key,
         (plan, region): (&Plan, u64),
-        roots: &mut Room,
+        roots: &mut u64,
     ) -> Option<()> {
         let at = place(plan, SOMEWHERE, first_room(plan), &|_| true)?;
         let delta = at.wrapping_sub(SOMEWHERE) as i64;
@@ -195,9 +200,9 @@ impl Ahead {
             let code = Code::kept(what.maker.kept(&what.cache, &key)?, delta, plan, region, &what.room)?;
             code.jumps.read_ahead(|at, bytes| file.read_code_into(at, bytes));
             // Those of files that a program begins with are known here if it has begun.
-            roots.roots = self.first_roots.get().copied().unwrap_or(roots.roots);
-            let _ = code.roots(roots);
-            roots.roots += code.blob.sites.len() as u64;
+            *roots = self.first_roots.get().copied().unwrap_or(*roots);
+            let _ = code.roots(*roots);
+            *roots += code.blob.sites.len() as u64;
             Some(code)
         });
         Some(())

@@ -3,7 +3,7 @@
 use crate::inproc::monitor::exec::context_reuse::{KnownContexts, Origin, SiteOfFile};
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::{NumberRoot, Program};
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -160,7 +160,7 @@ pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> N
     let number = waiter.registers.ax as u32;
     let made = number_site(area.words(), &mut program.hooks.room, table, number, u64::from(offset.unwrap_or(0)));
     let Ok(root) = made.map(NodeAddr) else { return NodeAddr(table) };
-    program.contexts.number_roots.insert(root, at);
+    program.contexts.number_roots.insert(root, NumberRoot::new(at, number));
     if offset.is_some() {
         on_context(session, waiter, root)
     } else {

@@ -172,7 +172,6 @@ impl Program {
                 (self.contexts.at_main.take(), std::mem::take(&mut self.contexts.main_nodes));
             self.processes.first_has_parted = true;
         }
-        self.threads.trees = None;
         new
     }
 }

@@ -45,12 +45,12 @@ fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
     if session.memory.image(thread.program).is_none_or(|area| area.get(image::QUIET) as u32 != 0) {
         return;
     }
-    let Some(room) = session.programs.get(&thread.program).map(|p| p.hooks.room.clone()) else { return };
+    let Some(room) = session.programs.get(&thread.program).map(|p| &p.hooks.room) else { return };
+    let contexts = record_offset(room.contexts()).unwrap_or(slot::SIZE);
+    let roots = root_record_offset(room.roots()).unwrap_or(contexts);
     if std::fs::read_dir(format!("/proc/{tid}/task")).is_ok_and(|all| all.count() > 1) {
         std::thread::sleep(LEAVES_OUR_CODE);
     }
-    let contexts = record_offset(room.records).unwrap_or(slot::SIZE);
-    let roots = root_record_offset(room.roots).unwrap_or(contexts);
     let unused =
         session.memory.unused(thread.program, contexts..roots).into_iter().map(|r| IMAGE + r.start..IMAGE + r.end);
     let all = unused

@@ -5,19 +5,15 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::results::losses;
-use crate::inproc::monitor::results::rows::{RowBuilder, files_used, nodes_of};
+use crate::inproc::monitor::results::rows::RowBuilder;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::results::written::{self, Take};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::peer;
-use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::inproc::monitor::sys;
 use std::collections::HashSet;
-use systoll_hooks::assemble::{Losses, Nodes, Touched, slots_drawn};
+use systoll_hooks::assemble::{Losses, slots_drawn};
 use systoll_model::ProblemKind;
-
-/// Slots that are all read before a program's trees.
-const FEW: usize = 8;
 
 /// Looks for programs that have ended.
 pub(crate) fn find_ended(session: &mut Session) {
@@ -115,16 +111,9 @@ pub(crate) fn living(session: &Session) -> usize {
 /// Adds what a program has counted, but for slots given back before, to the table. What it
 /// comes to beside rows includes them.
 pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
-    let snapshot = session.memory.snapshot(program.id);
-    let slots: Vec<u64> = slots_drawn(&snapshot).collect();
-    // Most programs have one thread, which has made calls at a twentieth of all places that make any.
-    let (mut counted, mut read) = (Touched::default(), Vec::new());
-    if slots.len() <= FEW {
-        read.extend(slots.iter().map(|index| session.memory.slot(program.id.slot(*index))));
-        slots.iter().zip(&read).for_each(|(index, words)| counted.add(words, *index));
-    }
-    let trees = nodes_of(program, &snapshot, Some(&counted).filter(|_| !read.is_empty()));
-    let (mut tally, _) = fill(session, program, trees, (&slots, read));
+    let header = session.memory.header(program.id);
+    let slots: Vec<u64> = slots_drawn(&header).collect();
+    let mut tally = fill(session, program, &slots, Losses::of_image(&header));
     tally.add(&program.threads.recycled);
     let now = session.clock.at(sys::now());
     for (pid, used) in std::mem::take(&mut tally.used) {
@@ -146,17 +135,10 @@ pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
 
 /// Adds what some slots of a program hold to the table, before they are wiped.
 pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots: &[u64]) {
-    // Threads come and go, the trees stay the same.
-    let now = (program.hooks.room.clone(), program.hooks.files.len());
-    let known = program.threads.trees.take().filter(|(room, files, _)| (room, *files) == (&now.0, now.1));
-    let (nodes, used) = match known {
-        Some((_, _, nodes)) => (nodes, files_used(program)),
-        None => nodes_of(program, &session.memory.snapshot(program.id), None),
-    };
     written::take(session, program, slots, Take::All);
-    let (mut tally, nodes) = fill(session, program, (nodes, used), (slots, Vec::new()));
-    program.threads.trees = Some((now.0, now.1, nodes));
-    // Image-wide losses are read once, when the image is freed.
+    let losses = Losses::of_image(&session.memory.header(program.id));
+    let mut tally = fill(session, program, slots, losses);
+    // Image-wide losses are added once, when the image is freed.
     tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
     program.threads.recycled.add(&tally);
     for index in slots {
@@ -167,22 +149,16 @@ pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots:
     }
 }
 
-/// `read`: what the first slots hold, where they have been read.
-fn fill(
-    session: &mut Session,
-    program: &mut Program,
-    trees: (Nodes, Vec<usize>),
-    (slots, read): (&[u64], Vec<Snapshot>),
-) -> (Tally, Nodes) {
+/// Adds what slots hold to the table. `losses`: what the image's header says.
+fn fill(session: &mut Session, program: &mut Program, slots: &[u64], losses: Losses) -> Tally {
     let (clock, now) = (session.clock.reading(session.stats.around.own_cycles), session.clock.at(sys::now()));
     for index in slots {
         let thread = program.id.slot(*index);
         note_maker(&session.memory, program, &mut session.table, thread, now);
     }
-    let mut rows = RowBuilder::new(&mut session.table, program, trees, (clock, now));
-    let mut read = read.into_iter();
+    let mut rows = RowBuilder::new(&mut session.table, program, losses, (clock, now));
     for index in slots {
-        let words = read.next().unwrap_or_else(|| session.memory.slot(rows.program.id.slot(*index)));
+        let words = session.memory.slot(rows.program.id.slot(*index));
         rows.slot(&words, *index);
     }
     rows.end()

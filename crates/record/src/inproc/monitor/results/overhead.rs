@@ -196,7 +196,8 @@ impl Bench {
         // No launcher answers here.
         words.get((global::DEAD / 8) as usize)?.store(1, Ordering::Relaxed);
         let image_words = words.get((global::SIZE / 8) as usize..)?;
-        let mut room = Room { roots: NUMBERS + 1, ..Room::default() };
+        let mut room = Room::default();
+        room.give_roots(REGION, 1);
         let step = Step { word: code.address() + functions.context, ..Step::default() };
         let context = grow(image_words, &mut room, REGION, &[step]).ok()?;
         let record = image_words.get(((context - IMAGE + node::RECORD) / 8) as usize)?.load(Ordering::Relaxed);

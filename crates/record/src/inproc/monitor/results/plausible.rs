@@ -21,8 +21,8 @@ const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
 const SLACK: u64 = 1 << 24;
 
 impl Clock {
-    /// Of what a thread has counted, by node, what it can have: each figure by itself, and all together.
-    pub(crate) fn possible<'a>(&self, counts: &'a [(usize, SlotCounts)]) -> Vec<&'a (usize, SlotCounts)> {
+    /// Of what a thread has counted, by record, what it can have: each figure by itself, and all together.
+    pub(crate) fn possible<'a>(&self, counts: &'a [(u64, SlotCounts)]) -> Vec<&'a (u64, SlotCounts)> {
         let cycles = self.cycles.saturating_add(SLACK);
         let (mut calls, mut elided) = (cycles / LEAST_CYCLES, cycles / LEAST_CYCLES_IN_PLACE);
         let fits = |left: &mut u64, n: u64| left.checked_sub(n).map(|rest| *left = rest).is_some();
@@ -38,7 +38,7 @@ impl Clock {
                 && c.errors.iter().all(|(_, n)| *n <= returned)
                 && c.histogram.iter().all(|n| *n <= returned)
         };
-        let told = |c: &&(usize, SlotCounts)| {
+        let told = |c: &&(u64, SlotCounts)| {
             is_possible(&c.1) && fits(&mut calls, c.1.entered.max(c.1.returned)) && fits(&mut elided, c.1.elided)
         };
         counts.iter().filter(told).collect()
@@ -73,8 +73,8 @@ mod tests {
         // A second at 3 GHz.
         let clock = Clock { per_ns: 3.0, own_cycles: 0.0, cycles: 3_000_000_000, start_cycles: 0 };
         let told = |all: &[SlotCounts]| {
-            let all: Vec<(usize, SlotCounts)> = all.iter().cloned().enumerate().collect();
-            clock.possible(&all).into_iter().map(|(node, _)| *node).collect::<Vec<_>>()
+            let all: Vec<(u64, SlotCounts)> = (0..).zip(all.iter().cloned()).collect();
+            clock.possible(&all).into_iter().map(|(record, _)| *record).collect::<Vec<_>>()
         };
         let sound = counts(10_000_000, 2_000_000_000);
         assert_eq!(told(&[sound.clone(), counts(u64::MAX, 0), sound.clone()]), [0, 2]);

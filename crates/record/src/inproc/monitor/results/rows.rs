@@ -1,6 +1,6 @@
-//! From an image's memory to rows of the table.
+//! From what a program's threads have counted to rows of the table.
 
-use crate::inproc::monitor::handles::{NodeAddr, SiteRef, SlotRef};
+use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::clock::Clock;
 use crate::inproc::monitor::results::cpu_time::Used;
@@ -9,10 +9,9 @@ use crate::inproc::monitor::results::images::image_of;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::table::{ImageId, RawLong, Table};
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Node, Nodes, SlotCounts, Touched, Words};
-use systoll_hooks::layout::{image, record, slot};
+use systoll_hooks::assemble::{Losses, SlotCounts, Words, long_calls, read_slot};
+use systoll_hooks::layout::{image, number_of_root, record, slot};
 use systoll_hooks::numbers::{
     CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK,
 };
@@ -31,17 +30,16 @@ const MAKES_PROCESSES: [u32; 4] = [CLONE, FORK, VFORK, CLONE3];
 pub(crate) struct RowBuilder<'a> {
     table: &'a mut Table,
     pub(crate) program: &'a mut Program,
-    nodes: Nodes,
-    /// Files with a region of their own, by their place among the nodes' files.
-    used: Vec<usize>,
-    /// Frames of nodes, once a thread has counted there.
-    frames: foldhash::HashMap<usize, Rc<[RawFrame]>>,
-    /// What the first thread had counted when `main` began, if that is known.
-    startup: Option<HashMap<usize, SlotCounts>>,
+    /// What is lost in all of the program's image.
+    losses: Losses,
+    /// What is counted at records, once a thread has counted there.
+    places: foldhash::HashMap<u64, Option<Rc<CountedAt>>>,
+    /// What the first thread had counted when `main` began, by record, if that is known.
+    startup: Option<Vec<(u64, SlotCounts)>>,
     /// How many long calls it had kept by then, likewise.
     startup_long: Option<u64>,
-    /// Rows of nodes at which this slot's thread has counted.
-    rows: foldhash::HashMap<usize, Counted>,
+    /// Rows of the records at which this slot's thread has counted.
+    rows: foldhash::HashMap<u64, Counted>,
     clock: Clock,
     now: u64,
     tally: Tally,
@@ -51,17 +49,17 @@ impl<'a> RowBuilder<'a> {
     pub(crate) fn new(
         table: &'a mut Table,
         program: &'a mut Program,
-        (nodes, used): (Nodes, Vec<usize>),
+        losses: Losses,
         (clock, now): (Clock, u64),
     ) -> Self {
-        let tally = Tally { losses: nodes.losses, ..Tally::default() };
-        let (frames, rows) = Default::default();
-        Self { table, program, nodes, used, frames, startup: None, startup_long: None, rows, clock, now, tally }
+        let tally = Tally { losses, ..Tally::default() };
+        let (places, rows) = Default::default();
+        Self { table, program, losses, places, startup: None, startup_long: None, rows, clock, now, tally }
     }
 
     /// Adds what slot `index` holds.
     pub(crate) fn slot(&mut self, words: &Snapshot, index: u64) {
-        let Some(slot) = self.nodes.slot(words, index) else { return };
+        let Some(slot) = read_slot(words, index, |node| self.program.hooks.room.record_of(node)) else { return };
         self.tally.losses.add(&slot.losses);
         self.tally.in_place.add(&slot.in_place);
         // The word is the program's: no more than there can be.
@@ -73,8 +71,8 @@ impl<'a> RowBuilder<'a> {
             && let Some(at_main) = self.program.contexts.at_main.take()
         {
             let at_main = Snapshot::of(at_main);
-            let then = self.nodes.slot(&at_main, 0);
-            self.startup = then.map(|s| s.counts.into_iter().collect());
+            self.startup =
+                read_slot(&at_main, 0, |node| self.program.hooks.room.record_of(node)).map(|then| then.counts);
             self.startup_long = Some(at_main.word(SlotRef::offset_of(0) + slot::LONG_COUNT));
         }
         let field = |offset| words.word(SlotRef::offset_of(index) + offset);
@@ -87,8 +85,8 @@ impl<'a> RowBuilder<'a> {
         self.tally.losses.damaged += slot.counts.len().saturating_sub(told.len()) as u64;
         self.rows.clear();
         let by = Counter { slot: index, pid, tid: thread.tid, has_rseq };
-        for (node, counts) in told {
-            self.row(*node, counts, by);
+        for (record, counts) in told {
+            self.row(*record, counts, by);
         }
         self.long_calls(words, by);
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
@@ -99,24 +97,28 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Adds one thread's counts at a node.
-    fn row(&mut self, index: usize, counts: &SlotCounts, by: Counter) {
+    /// Adds one thread's counts at a record.
+    fn row(&mut self, record: u64, counts: &SlotCounts, by: Counter) {
         let Counter { slot, pid, tid, has_rseq } = by;
-        let Some(node) = self.nodes.all.get(index) else { return };
-        let place = node.site.and_then(|(file, site)| Some(SiteRef { file: *self.used.get(file)?, site }));
-        let site = place.and_then(|at| self.program.hooks.files.get(at.file)?.code.blob.sites.get(at.site));
-        if site.is_some_and(|s| s.vdso) {
-            self.tally.vdso_calls = self.tally.vdso_calls.saturating_add(counts.entered);
-            return self.vdso(index, place, pid, counts.entered);
-        }
-        let Some(number) = node.number else { return };
-        let results = site.is_none_or(|s| s.results);
-        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, node));
+        let known = self.places.entry(record).or_insert_with(|| CountedAt::of(record, self.program).map(Rc::new));
+        let Some(at) = known.clone() else {
+            self.tally.losses.damaged += 1;
+            return;
+        };
+        let number = match at.what {
+            What::Vdso(function) => {
+                self.tally.vdso_calls = self.tally.vdso_calls.saturating_add(counts.entered);
+                return self.vdso(function, &at.frames, pid, counts.entered);
+            }
+            What::Unknown => return,
+            What::Call(number) => number,
+        };
+        let results = at.results;
         let image = image_of(self.program, self.table, pid, self.now);
-        let (id, _) = self.table.row(image, Sysno(number), frames);
-        self.rows.insert(index, Counted { row: id, image, longest: counts.longest });
+        let (id, _) = self.table.row(image, Sysno(number), &at.frames);
+        self.rows.insert(record, Counted { row: id, image, longest: counts.longest });
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.threads.gone_by_exec.contains(&slot);
-        let seen = Seen { results, matched: self.nodes.losses.unmatched == 0, execed, has_rseq };
+        let seen = Seen { results, matched: self.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
         let untold = if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
         self.tally.untold = self.tally.untold.saturating_add(untold);
@@ -129,11 +131,10 @@ impl<'a> RowBuilder<'a> {
             *blind = blind.saturating_add(add.calls);
         }
         if slot == 0 && pid == self.program.pid {
-            self.note_startup(index, number, &mut add, seen);
+            self.note_startup(record, number, &mut add, seen);
         }
-        let address = self.nodes.all.get(index).map_or(NodeAddr(0), |n| NodeAddr(n.address));
         if counts.entered > 0
-            && let Some(met) = self.program.contexts.unopened.iter().position(|unopened| *unopened == address)
+            && let Some(met) = self.program.contexts.unopened.iter().position(|unopened| *unopened == at.node)
         {
             self.program.contexts.unopened.swap_remove(met);
             self.tally.unopened += 1;
@@ -149,8 +150,8 @@ impl<'a> RowBuilder<'a> {
     /// Adds the long calls that a thread has kept one by one: what there can be of them by its counts.
     fn long_calls(&mut self, words: &Snapshot, by: Counter) {
         let Some(longer_ns) = self.table.longer_ns else { return };
-        for call in self.nodes.long_calls(words, by.slot) {
-            let Some(counted) = self.rows.get(&call.node) else { continue };
+        for call in long_calls(words, by.slot, |node| self.program.hooks.room.record_of(node)) {
+            let Some(counted) = self.rows.get(&call.record) else { continue };
             let ns = self.clock.ns(call.cycles as f64);
             let at = self.clock.at_ns(call.start).filter(|_| call.cycles <= counted.longest);
             let (Some(at_ns), true) = (at, ns >= longer_ns && self.table.is_long(ns)) else { continue };
@@ -162,67 +163,77 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Adds calls at a node of the vDSO.
-    fn vdso(&mut self, index: usize, place: Option<SiteRef>, pid: i32, calls: u64) {
-        let function = place.and_then(|at| {
-            let file = self.program.hooks.files.get(at.file)?;
-            let address = file.code.blob.sites.get(at.site)?.address;
-            Some(file.known.plan.entries.iter().find(|e| e.address == address)?.function.name())
-        });
-        let (Some(function), Some(node)) = (function, self.nodes.all.get(index)) else { return };
-        let frames = self.frames.entry(index).or_insert_with(|| frames_of(self.program, place, node));
+    /// Adds calls of a function of the vDSO.
+    fn vdso(&mut self, function: &'static str, frames: &[RawFrame], pid: i32, calls: u64) {
         let image = image_of(self.program, self.table, pid, self.now);
         if calls > 0 {
             self.table.vdso(image, function, frames, calls);
         }
     }
 
-    /// How much of what the first thread counted at a node was before `main`: all, where the launcher has not
+    /// How much of what the first thread counted at a record was before `main`: all, where the launcher has not
     /// seen that begin.
-    fn note_startup(&self, node: usize, number: u32, add: &mut Counts, seen: Seen) {
+    fn note_startup(&self, record: u64, number: u32, add: &mut Counts, seen: Seen) {
+        let counted = |then: &[(u64, SlotCounts)]| {
+            let at = then.binary_search_by_key(&record, |(record, _)| *record).ok()?;
+            let (_, counts) = then.get(at)?;
+            let then = counts_of(number, counts, Seen { execed: false, ..seen }, self.clock);
+            Some((then.calls, then.waited_ns.unwrap_or(0)))
+        };
         let (calls, waited) = match &self.startup {
             None => (add.calls, add.waited_ns.unwrap_or(0)),
-            Some(then) => then.get(&node).map_or((0, 0), |counts| {
-                let then = counts_of(number, counts, Seen { execed: false, ..seen }, self.clock);
-                (then.calls, then.waited_ns.unwrap_or(0))
-            }),
+            Some(then) => counted(then).unwrap_or((0, 0)),
         };
         add.startup_calls = calls.min(add.calls);
         add.startup_waited_ns = waited.min(add.waited_ns.unwrap_or(0));
     }
 
-    pub(crate) fn end(self) -> (Tally, Nodes) {
-        (self.tally, self.nodes)
+    pub(crate) fn end(self) -> Tally {
+        self.tally
     }
 }
 
-/// The program's files that have a region of their own, by index.
-pub(crate) fn files_used(program: &Program) -> Vec<usize> {
-    let mut regions = HashSet::new();
-    (0..program.hooks.files.len()).filter(|i| regions.insert(program.hooks.files[*i].known.region)).collect()
+/// What is counted at a record.
+struct CountedAt {
+    node: NodeAddr,
+    what: What,
+    /// Whether calls' results are seen there.
+    results: bool,
+    /// As they were when the context was first seen.
+    frames: Rc<[RawFrame]>,
 }
 
-/// A program's trees as they are in `image`, of which only nodes where something is `counted` may be wanted, and the
-/// files they are of.
-pub(crate) fn nodes_of(program: &Program, image: &Snapshot, counted: Option<&Touched>) -> (Nodes, Vec<usize>) {
-    let used = files_used(program);
-    let files: Vec<_> =
-        used.iter().filter_map(|i| program.hooks.files.get(*i)).map(|f| (f.known.region, &f.code.blob)).collect();
-    let nodes = match counted {
-        Some(counted) => Nodes::read_counted(image, &files, counted),
-        None => Nodes::read(image, &files),
-    };
-    (nodes, used)
+/// Which calls are counted.
+#[derive(Clone, Copy)]
+enum What {
+    Call(u32),
+    /// Calls into the vDSO, by function.
+    Vdso(&'static str),
+    /// Nothing says which.
+    Unknown,
 }
 
-/// The frames of a row: as they were when the context was first seen.
-fn frames_of(program: &Program, site: Option<SiteRef>, node: &Node) -> Rc<[RawFrame]> {
-    let Some(site) = site else { return Rc::default() };
-    if let Some(frames) = program.contexts.nodes.get(&NodeAddr(node.address)) {
-        return Rc::clone(frames);
+impl CountedAt {
+    /// As the launcher has laid it; `None` where nobody was given the record.
+    fn of(record: u64, program: &Program) -> Option<Self> {
+        let place = program.hooks.room.place(record)?;
+        let (node, root) = (NodeAddr(place.node), NodeAddr(place.root));
+        let by_number = |number| Self { node, what: What::Call(number), results: true, frames: Rc::default() };
+        let Some(at) = program.site_of(root) else { return number_of_root(root.0).map(by_number) };
+        let file = program.hooks.files.get(at.file)?;
+        let site = file.code.blob.sites.get(at.site)?;
+        let what = if site.vdso {
+            let entry = file.known.plan.entries.iter().find(|e| e.address == site.address);
+            entry.map_or(What::Unknown, |entry| What::Vdso(entry.function.name()))
+        } else {
+            program.number_of(root).map_or(What::Unknown, What::Call)
+        };
+        let frames = match program.contexts.nodes.get(&node) {
+            Some(frames) => Rc::clone(frames),
+            None => program.leaf(at).into_iter().collect(),
+        };
+        Some(Self { node, what, results: site.results, frames })
     }
-    let leaf = program.leaf(site);
-    leaf.into_iter().chain(node.path.iter().map(|a| program.space.frame(*a, true))).collect()
 }
 
 /// The thread that has counted.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
-use systoll_hooks::assemble::{AssembleError, Blob, CODE_SIZE_LEN, Room, Unhooked, code_size, origins_table};
+use systoll_hooks::assemble::{AssembleError, Blob, CODE_SIZE_LEN, Unhooked, code_size, origins_table};
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, code, image, node};
 use systoll_hooks::plan::{Plan, SIGNAL_RETURN_LEN};
 
@@ -114,13 +114,11 @@ impl Code {
         self.len.next_multiple_of(8)
     }
 
-    /// The roots in the file's region of an image that has `room`.
+    /// The roots in the file's region of an image where records are given to so many others.
     ///
     /// # Errors
     /// Those of [`Blob::roots`].
-    pub(crate) fn roots(&self, room: &Room) -> Result<Arc<Runs>, AssembleError> {
-        let (first, sites) = (room.roots, self.blob.sites.len() as u64);
-        room.has(sites).then_some(()).ok_or(AssembleError::Records(sites))?;
+    pub(crate) fn roots(&self, first: u64) -> Result<Arc<Runs>, AssembleError> {
         if let Some(known) = self.roots.borrow().get(&first) {
             return Ok(Arc::clone(known));
         }

@@ -24,10 +24,11 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use systoll_hooks::assemble::number_roots;
 use systoll_hooks::layout::{global, image, slot, slots_used};
 
 /// Where the code begins, in the code file: behind the global area.
-pub(crate) const BLOBS: u64 = 1 << 16;
+pub(crate) const BLOBS: u64 = 1 << 17;
 /// Bytes of code there can be in a run.
 pub(crate) const BLOBS_SIZE: u64 = 1 << 30;
 /// Where the code is mapped in every process, to be mapped again near what it is for.
@@ -35,7 +36,7 @@ pub(crate) const BLOBS_AT: u64 = systoll_hooks::layout::IMAGE + (1 << 35);
 /// The mode that a program gives its image's file if it cannot open it.
 pub(crate) const NOT_MAPPED: u32 = 0o400;
 /// Words of a new image that lie no further apart are written in one go.
-const GAP: u64 = 256;
+const GAP: u64 = 1024;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
 const KEPT: u64 = 1 << 16;
 /// Bytes of an image beside its slots that are looked at, at most: what a program fills beyond is not ours.
@@ -188,6 +189,7 @@ impl Memory {
     pub(crate) fn new() -> Result<Self, Error> {
         let make = || {
             let file = sys::memory_file(BLOBS + BLOBS_SIZE)?;
+            file.write_all_at(&number_roots(), global::NUMBER_ROOTS)?;
             // Mapped first: the seal lets mappings be that can write, and no new ones.
             let area = Arc::new(Area::map(&file, 0, BLOBS + BLOBS_SIZE)?);
             sys::seal(&file, sys::FIXED_SIZE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
@@ -295,9 +297,11 @@ impl Memory {
             || file.metadata().is_ok_and(|m| m.permissions().mode() & 0o7777 == NOT_MAPPED)
     }
 
-    /// An image without its slots as it is now; none of its holes is touched.
-    pub(crate) fn snapshot(&self, id: ProgramId) -> Snapshot {
-        Snapshot::of(self.trees(id))
+    /// An image's header as it is now.
+    pub(crate) fn header(&self, id: ProgramId) -> Snapshot {
+        let mut bytes = vec![0; image::HEEDED as usize];
+        let there = self.read(0, id, &mut bytes);
+        Snapshot::of(there.then_some((0, bytes)).into_iter().collect())
     }
 
     /// What an image holds beside its slots, by offset in it.
@@ -483,7 +487,7 @@ fn gaps(used: impl Iterator<Item = Range<u64>>, end: u64) -> Vec<Range<u64>> {
 }
 
 /// Words of an image as bytes, those close together in one piece; what lies between is zero.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Runs(Vec<(u64, Vec<u8>)>);
 
 impl Runs {
@@ -506,6 +510,17 @@ impl Runs {
             }
         }
         Self(runs)
+    }
+
+    /// Sets words that are among them.
+    pub(crate) fn set(&mut self, words: impl IntoIterator<Item = (u64, u64)>) {
+        for (at, word) in words {
+            let run = self.0.iter_mut().rfind(|(start, _)| *start <= at);
+            let place = run.and_then(|(start, bytes)| bytes.get_mut((at - *start) as usize..)?.first_chunk_mut());
+            if let Some(place) = place {
+                *place = word.to_le_bytes();
+            }
+        }
     }
 }
 

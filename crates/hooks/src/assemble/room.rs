@@ -1,0 +1,220 @@
+//! What of an image is given out, and for what.
+
+use crate::layout::{
+    GLOBAL, IMAGE, NODE_SIZE, NUMBERS, global, image, nodes_end, record, record_offset, root_record_offset, slot,
+};
+use std::sync::atomic::AtomicU64;
+
+/// Where calls are counted: a site's root, or a context below it. Addresses in the watched process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The node.
+    pub node: u64,
+    /// The root of its tree, itself where it is one.
+    pub root: u64,
+}
+
+/// What of an image is given out so far, and for what.
+///
+/// The launcher keeps it to itself. So it knows what is counted at a record without reading the trees, which the program
+/// may have written over.
+///
+/// ```
+/// use systoll_hooks::assemble::{Room, record_at};
+/// use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, root_record_offset};
+///
+/// let mut room = Room::default();
+/// let (region, first) = (IMAGE + image::ROOTS, room.roots());
+/// room.give_roots(region, 3);
+/// let third = root_record_offset(first + 2).and_then(record_at).and_then(|record| room.place(record));
+/// assert_eq!(third.map(|place| place.root), Some(region + 2 * NODE_SIZE));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    nodes: u64,
+    /// Where contexts are counted, by their records. Their nodes rise too, as those are given out in turn.
+    contexts: Vec<Place>,
+    /// By rising record.
+    roots: Vec<Roots>,
+}
+
+/// Roots that lie side by side, and have been given records in that order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Roots {
+    first: u64,
+    count: u64,
+    /// Address of the first.
+    at: u64,
+}
+
+impl Roots {
+    fn end(self) -> u64 {
+        self.first + self.count
+    }
+}
+
+impl Default for Room {
+    /// All of a new image, which has the roots of numbers.
+    fn default() -> Self {
+        let of_numbers = Roots { first: 0, count: NUMBERS, at: GLOBAL + global::NUMBER_ROOTS };
+        Self { nodes: 0, contexts: Vec::new(), roots: vec![of_numbers] }
+    }
+}
+
+impl Room {
+    /// Nodes given out.
+    #[must_use]
+    pub fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// Records given to contexts.
+    #[must_use]
+    pub fn contexts(&self) -> u64 {
+        self.contexts.len() as u64
+    }
+
+    /// Records given to roots.
+    #[must_use]
+    pub fn roots(&self) -> u64 {
+        self.roots.last().map_or(0, |last| last.end())
+    }
+
+    /// Whether there is room for so many more records.
+    #[must_use]
+    pub fn has(&self, records: u64) -> bool {
+        self.contexts().saturating_add(self.roots()).saturating_add(records) <= slot::RECORD_COUNT
+    }
+
+    /// Gives records to `count` roots, the first of which lies at `at` (address in the watched process): those that
+    /// [`super::Blob::roots`] has written, from [`Room::roots`] on.
+    pub fn give_roots(&mut self, at: u64, count: u64) {
+        self.roots.push(Roots { first: self.roots(), count, at });
+    }
+
+    /// What is counted at a record of each slot (see [`record_at`]), if it was given out.
+    #[must_use]
+    pub fn place(&self, record: u64) -> Option<Place> {
+        if let Some(place) = self.contexts.get(usize::try_from(record).ok()?) {
+            return Some(*place);
+        }
+        let root = slot::RECORD_COUNT.checked_sub(record)?.checked_sub(1)?;
+        let roots = self.roots.get(self.roots.partition_point(|roots| roots.end() <= root))?;
+        let node = roots.at.wrapping_add((root - roots.first) * NODE_SIZE);
+        Some(Place { node, root: node })
+    }
+
+    /// The record at which a node counts, if one was given to it.
+    #[must_use]
+    pub fn record_of(&self, node: u64) -> Option<u64> {
+        if let Ok(context) = self.contexts.binary_search_by_key(&node, |place| place.node) {
+            return Some(context as u64);
+        }
+        let root = self.roots.iter().find_map(|roots| {
+            let distance = node.checked_sub(roots.at).filter(|distance| distance.is_multiple_of(NODE_SIZE))?;
+            Some(distance / NODE_SIZE).filter(|nth| *nth < roots.count).map(|nth| roots.first + nth)
+        });
+        root_record_offset(root?).and_then(record_at)
+    }
+
+    /// Addresses of `count` new nodes of an image of so many words, and the offset of a record for the last one, below
+    /// `root`. `None`, and nothing given, where there is no room for all of it.
+    pub(super) fn take_context(&mut self, words: &[AtomicU64], count: u64, root: u64) -> Option<(u64, u64)> {
+        let record = record_offset(self.contexts()).filter(|_| self.has(1))?;
+        let first = self.take_nodes(words, count)?;
+        let node = first + (count.checked_sub(1)?) * NODE_SIZE;
+        self.contexts.push(Place { node, root });
+        Some((first, record))
+    }
+
+    /// The same of a root beside those of files, all by itself.
+    pub(super) fn take_root(&mut self, words: &[AtomicU64]) -> Option<(u64, u64)> {
+        let record = root_record_offset(self.roots()).filter(|_| self.has(1))?;
+        let node = self.take_nodes(words, 1)?;
+        self.give_roots(node, 1);
+        Some((node, record))
+    }
+
+    /// The same of a root that tells no contexts apart, where all calls of a number are counted.
+    pub(super) fn take_whole_root(&mut self, words: &[AtomicU64]) -> Option<(u64, u64)> {
+        let (node, record) = self.take_context(words, 1, 0)?;
+        if let Some(place) = self.contexts.last_mut() {
+            place.root = node;
+        }
+        Some((node, record))
+    }
+
+    fn take_nodes(&mut self, words: &[AtomicU64], count: u64) -> Option<u64> {
+        let offset = image::NODES + self.nodes * NODE_SIZE;
+        (offset + count * NODE_SIZE <= nodes_end(words.len())).then_some(())?;
+        self.nodes += count;
+        Some(IMAGE + offset)
+    }
+}
+
+/// Which of a slot's records lies at `offset` in it; `None` where none begins.
+#[must_use]
+pub const fn record_at(offset: u64) -> Option<u64> {
+    match offset.checked_sub(slot::RECORDS) {
+        Some(distance) if distance.is_multiple_of(record::SIZE) && distance / record::SIZE < slot::RECORD_COUNT => {
+            Some(distance / record::SIZE)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(offset: Option<(u64, u64)>) -> u64 {
+        record_at(offset.unwrap().1).unwrap()
+    }
+
+    #[test]
+    fn what_was_given_out_is_known_by_record_and_by_node() {
+        let words: Vec<AtomicU64> = (0..(image::NODES + 8 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
+        let (mut room, nodes, region) = (Room::default(), IMAGE + image::NODES, IMAGE + image::ROOTS);
+        room.give_roots(region, 5);
+        let context = record(room.take_context(&words, 3, region + NODE_SIZE));
+        let whole = record(room.take_whole_root(&words));
+        let root = record(room.take_root(&words));
+        let last = record(room.take_context(&words, 1, nodes + 4 * NODE_SIZE));
+        let of_file = record_at(root_record_offset(NUMBERS + 4).unwrap()).unwrap();
+        let of_number = record_at(root_record_offset(7).unwrap()).unwrap();
+        let number_root = GLOBAL + global::NUMBER_ROOTS + 7 * NODE_SIZE;
+        let all = [
+            (context, nodes + 2 * NODE_SIZE, region + NODE_SIZE),
+            (whole, nodes + 3 * NODE_SIZE, nodes + 3 * NODE_SIZE),
+            (root, nodes + 4 * NODE_SIZE, nodes + 4 * NODE_SIZE),
+            (last, nodes + 5 * NODE_SIZE, nodes + 4 * NODE_SIZE),
+            (of_file, region + 4 * NODE_SIZE, region + 4 * NODE_SIZE),
+            (of_number, number_root, number_root),
+        ];
+        for (record, node, root) in all {
+            assert_eq!(room.place(record), Some(Place { node, root }));
+            assert_eq!(room.record_of(node), Some(record));
+        }
+        for node in [0, nodes, region + 5 * NODE_SIZE, region + 8, nodes + 6 * NODE_SIZE, u64::MAX] {
+            assert_eq!(room.record_of(node), None, "{node:#x}");
+        }
+        let next_root = slot::RECORD_COUNT - 1 - room.roots();
+        for record in [3, next_root, slot::RECORD_COUNT, u64::MAX] {
+            assert_eq!(room.place(record), None, "{record}");
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_room_nothing_is_given() {
+        let words: Vec<AtomicU64> = (0..(image::NODES + 2 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
+        let mut room = Room::default();
+        let before = room.clone();
+        assert_eq!(room.take_context(&words, 3, 0), None);
+        assert_eq!(room, before);
+        room.give_roots(IMAGE + image::ROOTS, slot::RECORD_COUNT - NUMBERS - 1);
+        assert!(room.has(1) && !room.has(2) && room.take_root(&words).is_some() && !room.has(1));
+        let before = room.clone();
+        assert_eq!([room.take_root(&words), room.take_context(&words, 1, 0), room.take_whole_root(&words)], [None; 3]);
+        assert_eq!(room, before);
+    }
+}

@@ -1,0 +1,338 @@
+//! Reading counts back: what each thread has counted, by record.
+//!
+//! The memory belongs to the watched program, which may have written anything there: nothing read
+//! is used as a place before it is checked, and no loop ends only by what is read. What is counted at a record
+//! [`super::Room`] knows: the trees are not read.
+
+use crate::layout::{image, record, slot, slot_address, slots_used, timing};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Words of an image, by their offset in bytes. Where nothing is mapped there is zero.
+///
+/// An image is mostly holes. Reading holes of a mapped memfd fills them with memory, so a caller that
+/// has many threads to read rather implements this by reading the file's data ranges.
+pub trait Words {
+    /// The word at `offset`, a multiple of 8.
+    fn word(&self, offset: u64) -> u64;
+
+    /// Ranges of `within`, ascending, outside which every word is zero.
+    fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
+        vec![within]
+    }
+
+    /// The bytes from `offset` on, where it has them in one piece: all words of a node or a record are found by one look
+    /// then.
+    fn together(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Some words that lie next to each other.
+struct Part<'w, W: ?Sized> {
+    words: &'w W,
+    offset: u64,
+    together: Option<&'w [u8]>,
+}
+
+impl<'w, W: Words + ?Sized> Part<'w, W> {
+    fn new(words: &'w W, offset: u64, len: u64) -> Self {
+        Self { words, offset, together: words.together(offset, len as usize) }
+    }
+
+    /// The word at `field`, counted from the beginning.
+    fn word(&self, field: u64) -> u64 {
+        let here = self.together.and_then(|bytes| bytes.get(field as usize..)?.first_chunk());
+        here.map_or_else(|| self.words.word(self.offset.wrapping_add(field)), |word| u64::from_le_bytes(*word))
+    }
+}
+
+impl Words for [u8] {
+    fn word(&self, offset: u64) -> u64 {
+        let bytes = usize::try_from(offset).ok().and_then(|o| self.get(o..)?.first_chunk::<8>());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+impl Words for [AtomicU64] {
+    fn word(&self, offset: u64) -> u64 {
+        let cell = usize::try_from(offset / 8).ok().and_then(|i| self.get(i));
+        cell.map_or(0, |cell| cell.load(Ordering::Acquire))
+    }
+}
+
+/// What one thread counted at a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotCounts {
+    /// Calls entered.
+    pub entered: u64,
+    /// Calls whose return was seen.
+    pub returned: u64,
+    /// Whether a call was under way, as far as the thread's own notes tell. Others that were not
+    /// seen to return were left by a jump out of a signal handler: the kernel had ended them before
+    /// the handler began.
+    pub under_way: bool,
+    /// Of these, failed ones.
+    pub failed: u64,
+    /// Cycles inside calls.
+    pub cycles: u64,
+    /// Cycles inside calls during which the thread was scheduled out or met a signal.
+    pub waited: u64,
+    /// Cycles of the longest call.
+    pub longest: u64,
+    /// Cycles of the shortest call; `None`: none was timed.
+    pub shortest: Option<u64>,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Calls answered in place, besides `entered`.
+    pub elided: u64,
+    /// What is known of the calls that were timed for their blocks, and by them.
+    pub sampled: Sampled,
+    /// Calls by power of two of cycles, one timed for its block counted for all of it; fewer than `returned`
+    /// where some could not be timed.
+    pub histogram: [u64; record::BUCKETS as usize],
+    /// Failed calls by errno; fewer than `failed` where the table was full.
+    pub errors: Vec<(u16, u64)>,
+}
+
+/// Calls of a node that were timed for their blocks, see [`crate::layout::timing`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// How many.
+    pub calls: u64,
+    /// How many of all cycles are theirs.
+    pub cycles: u64,
+    /// Sum of squares of their cycles, see [`crate::layout::timing::SQUARED_MOST`].
+    pub squares: u64,
+    /// Like `waited` of [`SlotCounts`], of theirs, which are not among that.
+    pub waited: u64,
+    /// Whether one of a block is timed now, though perhaps of none yet.
+    pub settled: bool,
+}
+
+/// A thread's slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Index of the slot.
+    pub slot: u64,
+    /// Index of its maker's slot.
+    pub parent: Option<u64>,
+    /// Thread id, zero if never known.
+    pub tid: u32,
+    /// Process id, zero if never known.
+    pub pid: u32,
+    /// Thread id as its maker saw it, zero if never known.
+    pub made_as: u32,
+    /// Whether it was about to end.
+    pub leaving: bool,
+}
+
+/// Why counts may be short, or less told apart than they could be. All zero: they are exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Threads that shared a slot, where additions may have been lost.
+    pub homeless: u64,
+    /// Questions without an answer: contexts after that are counted at roots.
+    pub unanswered: u64,
+    /// Questions that were not contexts and were not asked: new code or a new program unwatched.
+    pub unheard: u64,
+    /// Returns that could not be matched with their calls: counted, at the root, untimed.
+    pub unmatched: u64,
+    /// Signals' handlers that returned elsewhere than where their returns are counted.
+    pub astray: u64,
+    /// Contexts not asked for, counted at roots.
+    pub unasked: u64,
+    /// Failed calls whose errno is not known.
+    pub errors: u64,
+    /// Slots whose words make no sense, and records that nobody was given: they are left out.
+    pub damaged: u64,
+}
+
+impl Losses {
+    /// What an image's header says; what its slots lack comes on top.
+    #[must_use]
+    pub fn of_image<W: Words + ?Sized>(words: &W) -> Self {
+        Self {
+            homeless: words.word(image::HOMELESS),
+            unanswered: words.word(image::UNANSWERED),
+            unheard: words.word(image::UNHEARD),
+            unmatched: words.word(image::UNMATCHED),
+            astray: words.word(image::ASTRAY),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what else is lost.
+    pub fn add(&mut self, more: &Self) {
+        let Self { homeless, unanswered, unheard, unmatched, astray, unasked, errors, damaged } = *more;
+        add(&mut self.homeless, homeless);
+        add(&mut self.unanswered, unanswered);
+        add(&mut self.unheard, unheard);
+        add(&mut self.unmatched, unmatched);
+        add(&mut self.astray, astray);
+        add(&mut self.unasked, unasked);
+        add(&mut self.errors, errors);
+        add(&mut self.damaged, damaged);
+    }
+}
+
+/// Calls made that were to be answered in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MadeInPlace {
+    /// Those that had to be, for each of [`slot::ANSWERS`], then `rt_sigprocmask`.
+    pub needed: [u64; slot::ANSWER_COUNT as usize + 1],
+    /// `rt_sigprocmask` calls that changed nothing, by [`slot::WHY`].
+    pub missed: [u64; slot::WHYS as usize],
+}
+
+impl MadeInPlace {
+    /// Adds others.
+    pub fn add(&mut self, more: &Self) {
+        let sums = self.needed.iter_mut().chain(&mut self.missed);
+        sums.zip(more.needed.iter().chain(&more.missed)).for_each(|(sum, n)| add(sum, *n));
+    }
+}
+
+/// A failed call's key in a slot's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Failure {
+    /// Offset of the record.
+    pub record: u64,
+    /// Why.
+    pub errno: u16,
+}
+
+/// Slots that may have been used: as many as were drawn and there were, and the last, if any thread
+/// shared it.
+pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + use<W> {
+    let drawn = slots_used(words.word(image::NEXT_SLOT), words.word(image::GIVEN));
+    let shared = words.word(image::HOMELESS) > 0 && drawn < image::SLOT_COUNT;
+    (0..drawn).chain(shared.then_some(image::SLOT_COUNT - 1))
+}
+
+/// What a slot holds.
+#[derive(Clone, Debug)]
+pub struct SlotReading {
+    /// Its thread; none where it is the last slot and makes no claim.
+    pub thread: Option<Thread>,
+    /// Counts by record (see [`super::record_at`]), ascending; only where there are any.
+    pub counts: Vec<(u64, SlotCounts)>,
+    /// What its counts lack.
+    pub losses: Losses,
+    /// Calls made that were to be answered in place.
+    pub in_place: MadeInPlace,
+}
+
+/// Whether anything is counted in a record.
+fn has_counts<W: Words + ?Sized>(record: &Part<'_, W>) -> bool {
+    [record::ENTERED, record::RETURNED, record::ELIDED].iter().any(|field| record.word(*field) != 0)
+}
+
+/// Reads slot `index`; `None` if no thread has it. The thread may be running: what is read then is what it had counted
+/// at some moment during it. `record_of` is the record of a node, see [`super::Room::record_of`].
+#[must_use]
+pub fn read_slot<W: Words + ?Sized>(
+    words: &W,
+    index: u64,
+    record_of: impl Fn(u64) -> Option<u64>,
+) -> Option<SlotReading> {
+    let start = image::SLOTS + index * slot::SIZE;
+    let field = |offset| words.word(start + offset);
+    let own = field(slot::SELF);
+    if own != slot_address(index) {
+        let losses = Losses { damaged: u64::from(own != 0), ..Losses::default() };
+        let in_place = MadeInPlace::default();
+        return (own != 0).then_some(SlotReading { thread: None, counts: Vec::new(), losses, in_place });
+    }
+    let parent = field(slot::PARENT).checked_sub(slot_address(0));
+    let thread = Thread {
+        slot: index,
+        parent: parent.map(|p| p / slot::SIZE).filter(|p| *p < image::SLOT_COUNT),
+        tid: field(slot::TID) as u32,
+        pid: field(slot::PID) as u32,
+        made_as: field(slot::MADE_AS) as u32,
+        leaving: field(slot::LEAVING) != 0,
+    };
+    let losses = Losses { unasked: field(slot::UNASKED), errors: field(slot::ERRORS_LOST), ..Losses::default() };
+    // The call that the thread has not come back from. Who is about to end is in none but that: what else stands
+    // in the slot was left behind.
+    let inside = field(slot::RSP) != 0 && field(slot::LEAVING) == 0;
+    let under_way = inside.then(|| record_of(field(slot::NODE))).flatten();
+    let held = Held { start, under_way, errors: errors(words, start) };
+    let records = start + slot::RECORDS;
+    let (mut touched, mut next) = (Vec::new(), 0);
+    for range in words.data(records..records + slot::RECORD_COUNT * record::SIZE) {
+        let (first, end) = ((range.start - records) / record::SIZE, (range.end - records).div_ceil(record::SIZE));
+        touched.extend((first.max(next)..end).filter(|index| has_counts(&record(words, start, *index))));
+        next = next.max(end);
+    }
+    let counts = touched.into_iter().map(|index| (index, slot_counts(words, &held, index))).collect();
+    let in_place = MadeInPlace {
+        needed: std::array::from_fn(|i| field(slot::NEEDED + 8 * i as u64)),
+        missed: std::array::from_fn(|i| field(slot::MISSED + 8 * i as u64)),
+    };
+    Some(SlotReading { thread: Some(thread), counts, losses, in_place })
+}
+
+/// What of a slot is beside its records.
+struct Held {
+    /// Offset of the slot.
+    start: u64,
+    /// Which record's call is under way.
+    under_way: Option<u64>,
+    errors: BTreeMap<Failure, u64>,
+}
+
+fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
+    let start = slot + slot::ERRORS;
+    let mut errors = BTreeMap::new();
+    for range in words.data(start..start + slot::ERROR_GROUPS * slot::ERROR_GROUP) {
+        for at in (range.start.next_multiple_of(16)..range.end).step_by(16) {
+            let (key, count) = (words.word(at), words.word(at + 8));
+            if key != 0 {
+                add(errors.entry(Failure { record: key >> 12, errno: (key & 0xfff) as u16 }).or_default(), count);
+            }
+        }
+    }
+    errors
+}
+
+/// A record of the slot at `start`.
+fn record<W: Words + ?Sized>(words: &W, start: u64, index: u64) -> Part<'_, W> {
+    Part::new(words, start + slot::RECORDS + index * record::SIZE, record::SIZE)
+}
+
+/// What a slot has in a record.
+fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, index: u64) -> SlotCounts {
+    let at = slot::RECORDS + index * record::SIZE;
+    let record = record(words, slot.start, index);
+    let field = |offset| record.word(offset);
+    let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
+    let of_record = Failure { record: at, errno: 0 }..Failure { record: at + 1, errno: 0 };
+    SlotCounts {
+        entered,
+        returned,
+        under_way: slot.under_way == Some(index),
+        elided,
+        failed: field(record::FAILED),
+        cycles: field(record::CYCLES),
+        waited: field(record::WAITED),
+        longest: field(record::LONGEST),
+        shortest: Some(!field(record::SHORTEST)).filter(|cycles| *cycles != u64::MAX),
+        bytes: field(record::BYTES),
+        sampled: Sampled {
+            calls: field(record::SAMPLED),
+            cycles: field(record::SAMPLED_CYCLES),
+            squares: field(record::SAMPLED_SQUARES),
+            waited: field(record::SAMPLED_WAITED),
+            settled: field(record::CALM) >= timing::SETTLED,
+        },
+        histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
+        errors: slot.errors.range(of_record).map(|(key, count)| (key.errno, *count)).collect(),
+    }
+}
+
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
