@@ -68,8 +68,9 @@ pub fn image(data: &[u8]) {
     assert!(slots_drawn(&words).count() as u64 <= image::SLOT_COUNT);
     let room = Room::default();
     for index in 0..2 {
-        let counts = read_slot(&words, index, |node| room.record_of(node)).map(|slot| slot.counts).unwrap_or_default();
-        assert!(counts.is_sorted_by_key(|(record, _)| *record) && counts.len() < slot::RECORD_COUNT as usize);
+        let slot = read_slot(&words, index, |node| room.record_of(node));
+        let records: Vec<u64> = slot.iter().flat_map(|slot| slot.counts(&words)).map(|(record, _)| record).collect();
+        assert!(records.is_sorted() && records.len() < slot::RECORD_COUNT as usize);
         let long = long_calls(&words, index, |node| room.record_of(node));
         assert!(long.len() as u64 <= systoll_hooks::layout::long::LEN);
     }

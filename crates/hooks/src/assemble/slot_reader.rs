@@ -216,12 +216,62 @@ pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + 
 pub struct SlotReading {
     /// Its thread; none where it is the last slot and makes no claim.
     pub thread: Option<Thread>,
-    /// Counts by record (see [`super::record_at`]), ascending; only where there are any.
-    pub counts: Vec<(u64, SlotCounts)>,
     /// What its counts lack.
     pub losses: Losses,
     /// Calls made that were to be answered in place.
     pub in_place: MadeInPlace,
+    /// Offset of the slot.
+    start: u64,
+    /// Records at which anything is counted, ascending.
+    touched: Vec<u64>,
+    /// Which record's call is under way.
+    under_way: Option<u64>,
+    errors: BTreeMap<Failure, u64>,
+}
+
+impl SlotReading {
+    /// One of a slot that tells nothing.
+    fn none(losses: Losses) -> Self {
+        let (touched, errors) = Default::default();
+        Self { thread: None, losses, in_place: MadeInPlace::default(), start: 0, touched, under_way: None, errors }
+    }
+
+    /// Counts by record (see [`super::record_at`]), ascending; only where there are any. `words` are those that the
+    /// slot was read from.
+    pub fn counts<W: Words + ?Sized>(&self, words: &W) -> impl ExactSizeIterator<Item = (u64, SlotCounts)> {
+        self.touched.iter().map(|index| (*index, self.counts_at(words, *index)))
+    }
+
+    fn counts_at<W: Words + ?Sized>(&self, words: &W, index: u64) -> SlotCounts {
+        let at = slot::RECORDS + index * record::SIZE;
+        let record = record(words, self.start, index);
+        let field = |offset| record.word(offset);
+        let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
+        let failed = field(record::FAILED);
+        let of_record = Failure { record: at, errno: 0 }..Failure { record: at + 1, errno: 0 };
+        let errors = if failed == 0 { None } else { Some(self.errors.range(of_record)) };
+        SlotCounts {
+            entered,
+            returned,
+            under_way: self.under_way == Some(index),
+            elided,
+            failed,
+            cycles: field(record::CYCLES),
+            waited: field(record::WAITED),
+            longest: field(record::LONGEST),
+            shortest: Some(!field(record::SHORTEST)).filter(|cycles| *cycles != u64::MAX),
+            bytes: field(record::BYTES),
+            sampled: Sampled {
+                calls: field(record::SAMPLED),
+                cycles: field(record::SAMPLED_CYCLES),
+                squares: field(record::SAMPLED_SQUARES),
+                waited: field(record::SAMPLED_WAITED),
+                settled: field(record::CALM) >= timing::SETTLED,
+            },
+            histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
+            errors: errors.into_iter().flatten().map(|(key, count)| (key.errno, *count)).collect(),
+        }
+    }
 }
 
 /// Whether anything is counted in a record.
@@ -241,9 +291,7 @@ pub fn read_slot<W: Words + ?Sized>(
     let field = |offset| words.word(start + offset);
     let own = field(slot::SELF);
     if own != slot_address(index) {
-        let losses = Losses { damaged: u64::from(own != 0), ..Losses::default() };
-        let in_place = MadeInPlace::default();
-        return (own != 0).then_some(SlotReading { thread: None, counts: Vec::new(), losses, in_place });
+        return (own != 0).then(|| SlotReading::none(Losses { damaged: 1, ..Losses::default() }));
     }
     let parent = field(slot::PARENT).checked_sub(slot_address(0));
     let thread = Thread {
@@ -259,7 +307,6 @@ pub fn read_slot<W: Words + ?Sized>(
     // in the slot was left behind.
     let inside = field(slot::RSP) != 0 && field(slot::LEAVING) == 0;
     let under_way = inside.then(|| record_of(field(slot::NODE))).flatten();
-    let held = Held { start, under_way, errors: errors(words, start) };
     let records = start + slot::RECORDS;
     let (mut touched, mut next) = (Vec::new(), 0);
     for range in words.data(records..records + slot::RECORD_COUNT * record::SIZE) {
@@ -267,21 +314,12 @@ pub fn read_slot<W: Words + ?Sized>(
         touched.extend((first.max(next)..end).filter(|index| has_counts(&record(words, start, *index))));
         next = next.max(end);
     }
-    let counts = touched.into_iter().map(|index| (index, slot_counts(words, &held, index))).collect();
     let in_place = MadeInPlace {
         needed: std::array::from_fn(|i| field(slot::NEEDED + 8 * i as u64)),
         missed: std::array::from_fn(|i| field(slot::MISSED + 8 * i as u64)),
     };
-    Some(SlotReading { thread: Some(thread), counts, losses, in_place })
-}
-
-/// What of a slot is beside its records.
-struct Held {
-    /// Offset of the slot.
-    start: u64,
-    /// Which record's call is under way.
-    under_way: Option<u64>,
-    errors: BTreeMap<Failure, u64>,
+    let errors = errors(words, start);
+    Some(SlotReading { thread: Some(thread), losses, in_place, start, touched, under_way, errors })
 }
 
 fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
@@ -301,36 +339,6 @@ fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
 /// A record of the slot at `start`.
 fn record<W: Words + ?Sized>(words: &W, start: u64, index: u64) -> Part<'_, W> {
     Part::new(words, start + slot::RECORDS + index * record::SIZE, record::SIZE)
-}
-
-/// What a slot has in a record.
-fn slot_counts<W: Words + ?Sized>(words: &W, slot: &Held, index: u64) -> SlotCounts {
-    let at = slot::RECORDS + index * record::SIZE;
-    let record = record(words, slot.start, index);
-    let field = |offset| record.word(offset);
-    let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
-    let of_record = Failure { record: at, errno: 0 }..Failure { record: at + 1, errno: 0 };
-    SlotCounts {
-        entered,
-        returned,
-        under_way: slot.under_way == Some(index),
-        elided,
-        failed: field(record::FAILED),
-        cycles: field(record::CYCLES),
-        waited: field(record::WAITED),
-        longest: field(record::LONGEST),
-        shortest: Some(!field(record::SHORTEST)).filter(|cycles| *cycles != u64::MAX),
-        bytes: field(record::BYTES),
-        sampled: Sampled {
-            calls: field(record::SAMPLED),
-            cycles: field(record::SAMPLED_CYCLES),
-            squares: field(record::SAMPLED_SQUARES),
-            waited: field(record::SAMPLED_WAITED),
-            settled: field(record::CALM) >= timing::SETTLED,
-        },
-        histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
-        errors: slot.errors.range(of_record).map(|(key, count)| (key.errno, *count)).collect(),
-    }
 }
 
 fn add(sum: &mut u64, more: u64) {

@@ -53,7 +53,7 @@ pub(crate) fn read(words: &[AtomicU64], region: u64, blob: &Blob) -> Reading {
         out.losses.add(&slot.losses);
         out.in_place.add(&slot.in_place);
         out.threads.extend(slot.thread);
-        for (record, counts) in slot.counts {
+        for (record, counts) in slot.counts(words) {
             counted[records[&record]].push((index, counts));
         }
     }

@@ -330,10 +330,11 @@ fn let_everything_go(session: &mut Session) {
 }
 
 /// How long after a look for ended programs the next one comes, ns, where there are so many. What has not been collected
-/// when the command ends is waited for then; and to ask whether one has ended takes a microsecond or two.
+/// is looked at again and again for news, and waited for when the command ends; to ask whether one has ended takes a
+/// microsecond or two.
 fn between_looks_for_ended(programs: usize) -> u64 {
     const EACH_NS: u64 = 100_000;
-    (programs as u64).saturating_mul(EACH_NS).clamp(10_000_000, HOUSEKEEPING_NS)
+    (programs as u64).saturating_mul(EACH_NS).clamp(3_000_000, HOUSEKEEPING_NS)
 }
 
 fn housekeeping(session: &mut Session, control: &mut dyn Control) {

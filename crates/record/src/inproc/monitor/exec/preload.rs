@@ -81,6 +81,10 @@ fn nodes_of_known(
         }
     }
     new.sort_by_key(|(file, outermost, _)| (*file, *outermost));
+    let most = new.iter().map(|(.., all)| all.len()).sum();
+    program.contexts.nodes.reserve(most);
+    program.contexts.known.reserve(most);
+    nodes.reserve(most);
     for (file, _, all) in new {
         let node = |known: &Rc<KnownContext>| {
             program.hooks.room.has(OWN_RECORDS).then_some(())?;

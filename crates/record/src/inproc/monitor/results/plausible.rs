@@ -20,28 +20,38 @@ const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
 /// read its thread may count on, so that one figure of it is so much older than another.
 const SLACK: u64 = 1 << 24;
 
+/// What a thread may still have counted, beside what was told of it.
+pub(crate) struct Possible {
+    /// There have been since the run began.
+    cycles: u64,
+    calls: u64,
+    elided: u64,
+}
+
 impl Clock {
-    /// Of what a thread has counted, by record, what it can have: each figure by itself, and all together.
-    pub(crate) fn possible<'a>(&self, counts: &'a [(u64, SlotCounts)]) -> Vec<&'a (u64, SlotCounts)> {
+    /// What one thread can have counted so far.
+    pub(crate) fn possible(&self) -> Possible {
         let cycles = self.cycles.saturating_add(SLACK);
-        let (mut calls, mut elided) = (cycles / LEAST_CYCLES, cycles / LEAST_CYCLES_IN_PLACE);
+        Possible { cycles, calls: cycles / LEAST_CYCLES, elided: cycles / LEAST_CYCLES_IN_PLACE }
+    }
+}
+
+impl Possible {
+    /// Whether the thread can have counted this at a record: each figure by itself, and all with those before.
+    pub(crate) fn has(&mut self, c: &SlotCounts) -> bool {
+        let cycles = self.cycles;
+        let returned = c.returned.saturating_add(SLACK);
+        let is_possible = c.cycles.max(c.waited) <= cycles.saturating_mul(DEEPEST)
+            && c.longest.max(c.shortest.unwrap_or(0)) <= cycles
+            && c.sampled.cycles <= c.cycles
+            && c.sampled.calls <= returned
+            && c.sampled.waited <= cycles.saturating_mul(DEEPEST)
+            && c.bytes <= returned.saturating_mul(MOST_BYTES)
+            && c.failed <= returned
+            && c.errors.iter().all(|(_, n)| *n <= returned)
+            && c.histogram.iter().all(|n| *n <= returned);
         let fits = |left: &mut u64, n: u64| left.checked_sub(n).map(|rest| *left = rest).is_some();
-        let is_possible = |c: &SlotCounts| {
-            let returned = c.returned.saturating_add(SLACK);
-            c.cycles.max(c.waited) <= cycles.saturating_mul(DEEPEST)
-                && c.longest.max(c.shortest.unwrap_or(0)) <= cycles
-                && c.sampled.cycles <= c.cycles
-                && c.sampled.calls <= returned
-                && c.sampled.waited <= cycles.saturating_mul(DEEPEST)
-                && c.bytes <= returned.saturating_mul(MOST_BYTES)
-                && c.failed <= returned
-                && c.errors.iter().all(|(_, n)| *n <= returned)
-                && c.histogram.iter().all(|n| *n <= returned)
-        };
-        let told = |c: &&(u64, SlotCounts)| {
-            is_possible(&c.1) && fits(&mut calls, c.1.entered.max(c.1.returned)) && fits(&mut elided, c.1.elided)
-        };
-        counts.iter().filter(told).collect()
+        is_possible && fits(&mut self.calls, c.entered.max(c.returned)) && fits(&mut self.elided, c.elided)
     }
 }
 
@@ -73,8 +83,8 @@ mod tests {
         // A second at 3 GHz.
         let clock = Clock { per_ns: 3.0, own_cycles: 0.0, cycles: 3_000_000_000, start_cycles: 0 };
         let told = |all: &[SlotCounts]| {
-            let all: Vec<(u64, SlotCounts)> = (0..).zip(all.iter().cloned()).collect();
-            clock.possible(&all).into_iter().map(|(record, _)| *record).collect::<Vec<_>>()
+            let mut possible = clock.possible();
+            all.iter().enumerate().filter(|(_, counts)| possible.has(counts)).map(|(nth, _)| nth).collect::<Vec<_>>()
         };
         let sound = counts(10_000_000, 2_000_000_000);
         assert_eq!(told(&[sound.clone(), counts(u64::MAX, 0), sound.clone()]), [0, 2]);

@@ -38,7 +38,7 @@ pub(crate) struct RowBuilder<'a> {
     startup: Option<Vec<(u64, SlotCounts)>>,
     /// How many long calls it had kept by then, likewise.
     startup_long: Option<u64>,
-    /// Rows of the records at which this slot's thread has counted.
+    /// Rows of the records at which this slot's thread has counted, where long calls are told one by one.
     rows: foldhash::HashMap<u64, Counted>,
     clock: Clock,
     now: u64,
@@ -71,8 +71,8 @@ impl<'a> RowBuilder<'a> {
             && let Some(at_main) = self.program.contexts.at_main.take()
         {
             let at_main = Snapshot::of(at_main);
-            self.startup =
-                read_slot(&at_main, 0, |node| self.program.hooks.room.record_of(node)).map(|then| then.counts);
+            self.startup = read_slot(&at_main, 0, |node| self.program.hooks.room.record_of(node))
+                .map(|then| then.counts(&at_main).collect());
             self.startup_long = Some(at_main.word(SlotRef::offset_of(0) + slot::LONG_COUNT));
         }
         let field = |offset| words.word(SlotRef::offset_of(index) + offset);
@@ -81,12 +81,15 @@ impl<'a> RowBuilder<'a> {
             let used = Used::read(field, self.program.processes.execed.contains(&pid));
             self.tally.used.entry(pid).or_default().add(&used);
         }
-        let told = self.clock.possible(&slot.counts);
-        self.tally.losses.damaged += slot.counts.len().saturating_sub(told.len()) as u64;
         self.rows.clear();
         let by = Counter { slot: index, pid, tid: thread.tid, has_rseq };
-        for (record, counts) in told {
-            self.row(*record, counts, by);
+        let mut possible = self.clock.possible();
+        for (record, counts) in slot.counts(words) {
+            if possible.has(&counts) {
+                self.row(record, &counts, by);
+            } else {
+                self.tally.losses.damaged += 1;
+            }
         }
         self.long_calls(words, by);
         if index + 1 < image::SLOT_COUNT && (index == 0 || pid != 0) {
@@ -116,7 +119,9 @@ impl<'a> RowBuilder<'a> {
         let results = at.results;
         let image = image_of(self.program, self.table, pid, self.now);
         let (id, _) = self.table.row(image, Sysno(number), &at.frames);
-        self.rows.insert(record, Counted { row: id, image, longest: counts.longest });
+        if self.table.tells_longer() {
+            self.rows.insert(record, Counted { row: id, image, longest: counts.longest });
+        }
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.threads.gone_by_exec.contains(&slot);
         let seen = Seen { results, matched: self.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
