@@ -6,7 +6,7 @@
  * It may crash, and begins again then until its time is over. */
 #include "hostile.h"
 
-static const uint64_t edges[] = {0, 1, 2, 3, 9, 0x7f, 0xff, 4095, 0x7fffffff, 0xffffffff, 1ul << 32, 1ul << 47, 1ul << 63, ~0ul, ~1ul, IMAGE, IMAGE + NODES, IMAGE + SLOTS, IMAGE + SLOTS + SLOT_SIZE, IMAGE + NUMBER_ROOTS, IMAGE + ROOTS, IMAGE - 0x1000, 0x1000};
+static const uint64_t edges[] = {0, 1, 2, 3, 9, 0x7f, 0xff, 4095, 0x7fffffff, 0xffffffff, 1ul << 32, 1ul << 47, 1ul << 63, ~0ul, ~1ul, IMAGE, IMAGE + NODES, IMAGE + SLOTS, IMAGE + SLOTS + SLOT_SIZE, IMAGE + ROOTS, IMAGE - 0x1000, 0x1000};
 
 static uint64_t word(void) {
   switch (chance() % 6) {
@@ -55,7 +55,7 @@ static void handshake(void) {
 }
 
 static void trees(void) {
-  uint64_t where = chance() % 3 ? NODES + chance() % 1000 * NODE_SIZE : chance() % 2 ? ROOTS + chance() % 4000 * NODE_SIZE : NUMBER_ROOTS + chance() % 470 * NODE_SIZE;
+  uint64_t where = chance() % 3 ? NODES + chance() % 1000 * NODE_SIZE : ROOTS + chance() % 4000 * NODE_SIZE;
   uint64_t to = IMAGE + NODES + chance() % 1000 * NODE_SIZE;
   switch (chance() % 5) {
     case 0: *at(where + CHILD) = chance() % 2 ? to : IMAGE + where; break;

@@ -40,7 +40,6 @@
 #define CODE_COUNT 0x1000
 #define NODES 0x4000
 #define TICKETS 0x4000000ul
-#define NUMBER_ROOTS 0x4010000ul
 #define ROOTS 0x4100000ul
 #define SLOTS 0x10000000ul
 #define SLOT_SIZE (1ul << 22)
@@ -63,7 +62,7 @@
 #define PID 0x438
 #define ERRORS 0x2000
 #define RECORDS 0x8000
-#define RECORD_SIZE 0x240
+#define RECORD_SIZE 0x2c0
 /* Of a node. */
 #define NODE_SIZE 64
 #define RECORD 0x08

@@ -322,6 +322,15 @@ def counts_written_over_are_not_told(box):
     assert seen.doc["exact"] is False and any("make no sense" in p for p in seen.doc["problems"]), seen.doc["problems"]
 
 
+@test(backends=("inproc",))
+def trees_written_over_change_no_name(box):
+    """What a counter counts is known from when it was laid, not read where the program may write."""
+    doc, r = box.report([box.build("misnamed.c", "-O1")])
+    assert r.returncode == 0 and int(r.stdout) > 3, (r.stdout, text(r.stderr)[-300:])
+    counted = {row["user"]["function"]: row["calls"] for row in doc["rows"] if row["syscall"] == "getppid"}
+    assert counted == {"often": 1000, "seldom": 10}, counted
+
+
 @test(backends=("inproc",), long=True)
 def thousand_hostile_runs(box):
     """A thousand runs by chance; the figures are printed."""
