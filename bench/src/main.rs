@@ -30,8 +30,17 @@ struct Bench {
     rounds: usize,
 }
 
+const USAGE: &str = "usage: systoll-bench [ROUNDS]";
+
 fn main() -> Result<()> {
-    let rounds = std::env::args().nth(1).map_or(Ok(ROUNDS), |n| n.parse()).context("usage: systoll-bench [ROUNDS]")?;
+    let argument = std::env::args().nth(1);
+    if argument.as_deref().is_some_and(|word| matches!(word, "-h" | "--help")) {
+        println!(
+            "{USAGE}\n\nMeasures what watching costs on this box, beside strace, perf and bpftrace, in {ROUNDS} rounds unless said."
+        );
+        return Ok(());
+    }
+    let rounds = argument.map_or(Ok(ROUNDS), |n| n.parse()).context(USAGE)?;
     ensure!(rounds > 0, "no rounds, no figures");
     let bench = prepare(rounds)?;
     header(rounds);
