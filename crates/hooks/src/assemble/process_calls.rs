@@ -215,6 +215,11 @@ fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> E
     e.ask(Question::Confine, go)
 }
 
+/// Whether [`ask_before`] asks before each call of a number.
+pub(super) fn asks_always(number: u32) -> bool {
+    matches!(number, EXECVE | EXECVEAT) || changes_identity(number)
+}
+
 /// At a site whose number is known: asks what must be asked before the call. `plain`: where a call
 /// made here goes on that nothing is done behind.
 pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLabel) -> Emitted {

@@ -16,6 +16,7 @@ use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learn
 use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::sampled::Timing;
 use super::signal_exits::signal_ends;
+use super::start::{arm, start_time};
 use super::tree_walk::{Start, walk};
 use super::{Options, call_kinds, early_signal, elide_ids, elide_masks, process_calls, rseq_areas};
 use crate::layout;
@@ -285,6 +286,13 @@ impl Writer<'_> {
             _ => {}
         }
         process_calls::ask_before(e, number, self.place.root, plain)?;
+        if process_calls::asks_always(number) && self.entry.timing == Timing::All {
+            // What it takes to ask is not the call's.
+            if self.entry.arms {
+                arm(e, self.options.elide)?;
+            }
+            start_time(e)?;
+        }
         if sleeps {
             early_signal::end(e, number, plain)?;
         }

@@ -268,6 +268,39 @@ fn have_written(bytes: &[(u64, &'static u8)]) {
 }
 
 #[test]
+fn what_it_takes_to_ask_is_not_the_calls_time() {
+    apart("handshake::what_it_takes_to_ask_is_not_the_calls_time", || {
+        const SETRESUID: u32 = 117;
+        const DELAY: Duration = Duration::from_millis(50);
+        let mut file = File::new();
+        file.wrapper("setresuid", SETRESUID);
+        let lab = Lab::new(file, TIMED);
+        lab.enter(0);
+        set_limits(Duration::from_secs(20));
+        half(GLOBAL + global::AWAKE).store(1, SeqCst);
+        std::thread::spawn(|| {
+            loop {
+                let state = half(slot_address(0) + slot::STATE);
+                while state.load(SeqCst) != state::WAITING {
+                    std::hint::spin_loop();
+                }
+                std::thread::sleep(DELAY);
+                state.store(state::ANSWERED, SeqCst);
+                futex(slot_address(0) + slot::STATE, libc::FUTEX_WAKE, 1);
+            }
+        });
+        let (begun, from) = (std::time::Instant::now(), crate::lab::tsc());
+        (0..3).for_each(|_| assert_eq!(lab.call("setresuid", &[u64::MAX, u64::MAX, u64::MAX]), 0));
+        let passed = crate::lab::tsc() - from;
+        assert!(begun.elapsed() >= 3 * DELAY, "each was asked about");
+        let rows = lab.read().rows;
+        let cycles: u64 = rows.iter().flat_map(|r| &r.threads).map(|(_, c)| c.cycles).sum();
+        assert!(cycles < passed / 2, "{cycles} of {passed} cycles");
+        assert_eq!(lab.total(SETRESUID).1, 3);
+    });
+}
+
+#[test]
 fn who_is_let_go_comes_back_where_a_call_fails() {
     apart("handshake::who_is_let_go_comes_back_where_a_call_fails", || {
         use std::io::Read;

@@ -368,6 +368,12 @@ pub(crate) fn half(address: u64) -> &'static AtomicU32 {
     unsafe { &*(address as *const AtomicU32) }
 }
 
+/// The time stamp counter.
+pub(crate) fn tsc() -> u64 {
+    // SAFETY: every x86-64 processor has it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
 /// How long a thread waits where nobody answers.
 pub(crate) const SHORT: Duration = Duration::from_millis(20);
 
