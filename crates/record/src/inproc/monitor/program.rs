@@ -17,9 +17,10 @@ use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
 use crate::table::ImageId;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use systoll_hooks::assemble::Room;
+use systoll_hooks::assemble::{Room, number_site};
 use systoll_hooks::layout::{call_of_entry, image, table_entry};
 use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
@@ -133,19 +134,22 @@ pub(crate) struct Contexts {
     pub(crate) at_main: Option<Vec<(u64, Vec<u8>)>>,
 }
 
+impl Contexts {
+    /// Says which context is counted at a node, unless that is known: a tree that the program has written over may lead
+    /// another one there. Whether it is new.
+    pub(crate) fn name(&mut self, node: NodeAddr, frames: Rc<[RawFrame]>) -> bool {
+        let Entry::Vacant(new) = self.nodes.entry(node) else { return false };
+        new.insert(frames);
+        true
+    }
+}
+
 /// A root made for one number.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NumberRoot {
     pub(crate) at: SiteRef,
     /// As a table of numbers tells them apart.
     pub(crate) number: u32,
-}
-
-impl NumberRoot {
-    /// That of the call made with `number` in eax.
-    pub(crate) fn new(at: SiteRef, number: u32) -> Self {
-        Self { at, number: call_of_entry(table_entry(number)).0 }
-    }
 }
 
 /// Its threads, by their slots.
@@ -262,6 +266,22 @@ impl Program {
         (Rc::clone(&self.outlook), self.questions - 1)
     }
 
+    /// The root of a call made with `number` in eax at a site that does not say which, made if it is new. `None` where there
+    /// is no room, and where the program has written another into the site's table.
+    pub(crate) fn number_root(&mut self, area: &Area, at: SiteRef, number: u32) -> Option<NodeAddr> {
+        let file = self.hooks.files.get(at.file)?;
+        let site = file.code.blob.sites.get(at.site)?;
+        let (table, offset) = (file.known.region + u64::from(site.table?), u64::from(site.offset.unwrap_or(0)));
+        let given = |room: &Room| (room.contexts(), room.roots());
+        let before = given(&self.hooks.room);
+        let root = number_site(area.words(), &mut self.hooks.room, table, number, offset).map(NodeAddr).ok()?;
+        let made = NumberRoot { at, number: call_of_entry(table_entry(number)).0 };
+        if given(&self.hooks.room) != before {
+            self.contexts.number_roots.insert(root, made);
+        }
+        (self.contexts.number_roots.get(&root) == Some(&made)).then_some(root)
+    }
+
     /// The system call that is counted at `root`, where that is one's alone.
     pub(crate) fn number_of(&self, root: NodeAddr) -> Option<u32> {
         if let Some(made) = self.contexts.number_roots.get(&root) {
@@ -310,5 +330,19 @@ impl Program {
         let file = self.hooks.files.get(file)?;
         let address = file.code.blob.sites.get(site)?.address;
         Some(RawFrame { module: Some(file.key), address, is_return: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_its_first_name() {
+        let frame = |address| RawFrame { module: None, address, is_return: true };
+        let mut contexts = Contexts::default();
+        assert!(contexts.name(NodeAddr(64), Rc::new([frame(1)])));
+        assert!(!contexts.name(NodeAddr(64), Rc::new([frame(2)])));
+        assert_eq!(*contexts.nodes[&NodeAddr(64)], [frame(1)]);
     }
 }

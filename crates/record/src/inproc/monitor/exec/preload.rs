@@ -2,12 +2,12 @@
 
 use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownStep, Pairs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
-use crate::inproc::monitor::program::{NumberRoot, Program};
+use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::rc::Rc;
-use systoll_hooks::assemble::{Due, Step, grow_due, number_site};
+use systoll_hooks::assemble::{Due, Step, grow_due};
 use systoll_hooks::layout::{NODE_SIZE, slot};
 use systoll_symbols::ModuleKey;
 
@@ -111,11 +111,9 @@ fn grow_known(
     let root = match context.number {
         None => region + site as u64 * NODE_SIZE,
         Some(number) => {
-            let (table, offset) = (region + u64::from(counted.table?), u64::from(counted.offset?));
-            let root = number_site(area.words(), &mut program.hooks.room, table, number, offset).ok()?;
-            let made = NumberRoot::new(SiteRef { file, site }, number);
-            program.contexts.number_roots.insert(NodeAddr(root), made);
-            root
+            // Without it all of the number's calls are counted at its root.
+            counted.offset?;
+            program.number_root(area, SiteRef { file, site }, number)?.0
         }
     };
     let step = |step: &KnownStep| {
@@ -124,6 +122,5 @@ fn grow_known(
     };
     let steps: Vec<Step> = context.steps.iter().map(step).collect::<Option<_>>()?;
     let node = grow_due(area.words(), &mut program.hooks.room, root, &steps, due).map(NodeAddr).ok()?;
-    let new = program.contexts.nodes.insert(node, Rc::clone(&context.frames)).is_none();
-    new.then_some(node)
+    program.contexts.name(node, Rc::clone(&context.frames)).then_some(node)
 }

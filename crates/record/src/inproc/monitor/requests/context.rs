@@ -3,7 +3,7 @@
 use crate::inproc::monitor::exec::context_reuse::{KnownContexts, Origin, SiteOfFile};
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
-use crate::inproc::monitor::program::{NumberRoot, Program};
+use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -13,7 +13,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::rc::Rc;
-use systoll_hooks::assemble::{self, Base, Step, TreeError, grow, number_site};
+use systoll_hooks::assemble::{self, Base, Step, TreeError, grow};
 use systoll_hooks::layout::slot;
 use systoll_hooks::layout::windows::{ASKED_ONCE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record};
@@ -155,13 +155,10 @@ pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> N
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
     let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };
     let Some(area) = session.memory.image(waiter.slot.program) else { return NodeAddr(table) };
-    let offset = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site)).and_then(|s| s.offset);
     // Numbers are 32 bits wide, as the kernel and the trampolines see them.
-    let number = waiter.registers.ax as u32;
-    let made = number_site(area.words(), &mut program.hooks.room, table, number, u64::from(offset.unwrap_or(0)));
-    let Ok(root) = made.map(NodeAddr) else { return NodeAddr(table) };
-    program.contexts.number_roots.insert(root, NumberRoot::new(at, number));
-    if offset.is_some() {
+    let Some(root) = program.number_root(area, at, waiter.registers.ax as u32) else { return NodeAddr(table) };
+    let site = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site));
+    if site.is_some_and(|s| s.offset.is_some()) {
         on_context(session, waiter, root)
     } else {
         on_first(session, waiter, root);
@@ -228,12 +225,12 @@ fn context(
             {
                 program.contexts.known.insert(node, seed);
             }
-            program.contexts.nodes.insert(node, raw);
+            program.contexts.name(node, raw);
             (node, main)
         }
         Err(TreeError::Varies { node, callers }) => {
             let node = NodeAddr(node);
-            program.contexts.nodes.insert(node, context.iter().take(callers + 1).map(|f| f.frame).collect());
+            program.contexts.name(node, context.iter().take(callers + 1).map(|f| f.frame).collect());
             (node, main)
         }
         Err(why) => {
