@@ -337,6 +337,8 @@ pub mod windows;
 
 pub mod record;
 
+pub use slot::{record_at, record_offset, root_record_offset};
+
 /// States of a hand-shake. Bit 0 is set from the first store to the last, so that a signal
 /// handler's calls keep out.
 pub mod state {
@@ -503,23 +505,6 @@ pub const fn slot_index(address: u64) -> Option<u64> {
 #[must_use]
 pub fn slots_used(drawn: u64, given: u64) -> u64 {
     drawn.min(given).saturating_add(1).min(image::SLOT_COUNT)
-}
-
-/// Offset in a slot of the record of context `index`, `None` where a slot has no room for it. Contexts
-/// are what is counted at most: they lie close together, so that a thread touches few pages.
-#[must_use]
-pub const fn record_offset(index: u64) -> Option<u64> {
-    if index < slot::RECORD_COUNT { Some(slot::RECORDS + index * record::SIZE) } else { None }
-}
-
-/// Offset in a slot of the record of root `index`, `None` where a slot has no room for it. Next to
-/// nothing is counted at roots; they have the slot's other end.
-#[must_use]
-pub const fn root_record_offset(index: u64) -> Option<u64> {
-    match slot::RECORD_COUNT.checked_sub(index + 1) {
-        Some(at) => record_offset(at),
-        None => None,
-    }
 }
 
 /// The call that the root at `address` counts, where that is one of [`global::NUMBER_ROOTS`].

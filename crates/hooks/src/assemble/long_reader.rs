@@ -6,7 +6,7 @@ use crate::layout::{image, long, slot, slot_address};
 /// A long call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongCall {
-    /// The record it was counted at, see [`super::record_at`].
+    /// The record it was counted at, see [`crate::layout::record_at`].
     pub record: u64,
     /// Cycles inside the call.
     pub cycles: u64,

@@ -215,9 +215,13 @@ fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> E
     e.ask(Question::Confine, go)
 }
 
-/// Whether [`ask_before`] asks before each call of a number.
-pub(super) fn asks_always(number: u32) -> bool {
-    matches!(number, EXECVE | EXECVEAT) || changes_identity(number)
+/// What is asked before each call of a number.
+pub(super) fn always_asked(number: u32) -> Option<Question> {
+    match number {
+        EXECVE | EXECVEAT => Some(Question::Exec),
+        n if changes_identity(n) => Some(Question::Identity),
+        _ => None,
+    }
 }
 
 /// At a site whose number is known: asks what must be asked before the call. `plain`: where a call
@@ -239,14 +243,6 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
                 last_watched(e, root, plain)
             });
         }
-        EXECVE | EXECVEAT => {
-            asm!(e; mov(r11, root););
-            e.ask(Question::Exec, go)?;
-        }
-        n if changes_identity(n) => {
-            asm!(e; mov(r11, root););
-            e.ask(Question::Identity, go)?;
-        }
         SECCOMP => {
             asm!(e; jmp(question););
             e.cold(move |e| {
@@ -261,7 +257,12 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
                 confine(e, root, (go, plain))
             });
         }
-        _ => {}
+        n => {
+            if let Some(always) = always_asked(n) {
+                asm!(e; mov(r11, root););
+                e.ask(always, go)?;
+            }
+        }
     }
     e.here(go)?;
     Ok(())

@@ -1,7 +1,7 @@
 //! What of an image is given out, and for what.
 
 use crate::layout::{
-    GLOBAL, IMAGE, NODE_SIZE, NUMBERS, global, image, nodes_end, record, record_offset, root_record_offset, slot,
+    GLOBAL, IMAGE, NODE_SIZE, NUMBERS, global, image, nodes_end, record_at, record_offset, root_record_offset, slot,
 };
 use std::sync::atomic::AtomicU64;
 
@@ -20,8 +20,8 @@ pub struct Place {
 /// may have written over.
 ///
 /// ```
-/// use systoll_hooks::assemble::{Room, record_at};
-/// use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, root_record_offset};
+/// use systoll_hooks::assemble::Room;
+/// use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, record_at, root_record_offset};
 ///
 /// let mut room = Room::default();
 /// let (region, first) = (IMAGE + image::ROOTS, room.roots());
@@ -92,7 +92,7 @@ impl Room {
         self.roots.push(Roots { first: self.roots(), count, at });
     }
 
-    /// What is counted at a record of each slot (see [`record_at`]), if it was given out.
+    /// What is counted at a record of each slot (see [`crate::layout::record_at`]), if it was given out.
     #[must_use]
     pub fn place(&self, record: u64) -> Option<Place> {
         if let Some(place) = self.contexts.get(usize::try_from(record).ok()?) {
@@ -120,10 +120,8 @@ impl Room {
     /// Addresses of `count` new nodes of an image of so many words, and the offset of a record for the last one, below
     /// `root`. `None`, and nothing given, where there is no room for all of it.
     pub(super) fn take_context(&mut self, words: &[AtomicU64], count: u64, root: u64) -> Option<(u64, u64)> {
-        let record = record_offset(self.contexts()).filter(|_| self.has(1))?;
-        let first = self.take_nodes(words, count)?;
-        let node = first + (count.checked_sub(1)?) * NODE_SIZE;
-        self.contexts.push(Place { node, root });
+        let (first, record) = self.take_record(words, count)?;
+        self.contexts.push(Place { node: first + count.saturating_sub(1) * NODE_SIZE, root });
         Some((first, record))
     }
 
@@ -137,11 +135,15 @@ impl Room {
 
     /// The same of a root that tells no contexts apart, where all calls of a number are counted.
     pub(super) fn take_whole_root(&mut self, words: &[AtomicU64]) -> Option<(u64, u64)> {
-        let (node, record) = self.take_context(words, 1, 0)?;
-        if let Some(place) = self.contexts.last_mut() {
-            place.root = node;
-        }
+        let (node, record) = self.take_record(words, 1)?;
+        self.contexts.push(Place { node, root: node });
         Some((node, record))
+    }
+
+    /// `count` nodes, and the offset of the record that is the next context's.
+    fn take_record(&mut self, words: &[AtomicU64], count: u64) -> Option<(u64, u64)> {
+        let record = record_offset(self.contexts()).filter(|_| self.has(1))?;
+        Some((self.take_nodes(words, count)?, record))
     }
 
     fn take_nodes(&mut self, words: &[AtomicU64], count: u64) -> Option<u64> {
@@ -149,17 +151,6 @@ impl Room {
         (offset + count * NODE_SIZE <= nodes_end(words.len())).then_some(())?;
         self.nodes += count;
         Some(IMAGE + offset)
-    }
-}
-
-/// Which of a slot's records lies at `offset` in it; `None` where none begins.
-#[must_use]
-pub const fn record_at(offset: u64) -> Option<u64> {
-    match offset.checked_sub(slot::RECORDS) {
-        Some(distance) if distance.is_multiple_of(record::SIZE) && distance / record::SIZE < slot::RECORD_COUNT => {
-            Some(distance / record::SIZE)
-        }
-        _ => None,
     }
 }
 

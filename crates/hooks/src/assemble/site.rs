@@ -286,7 +286,7 @@ impl Writer<'_> {
             _ => {}
         }
         process_calls::ask_before(e, number, self.place.root, plain)?;
-        if process_calls::asks_always(number) && self.entry.timing == Timing::All {
+        if process_calls::always_asked(number).is_some() && self.entry.timing == Timing::All {
             // What it takes to ask is not the call's.
             if self.entry.arms {
                 arm(e, self.options.elide)?;

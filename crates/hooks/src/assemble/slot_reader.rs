@@ -145,7 +145,7 @@ pub struct Losses {
     pub unasked: u64,
     /// Failed calls whose errno is not known.
     pub errors: u64,
-    /// Slots whose words make no sense, and records that nobody was given: they are left out.
+    /// Slots whose words make no sense, and records that the launcher has given to nobody. Readers leave them out.
     pub damaged: u64,
 }
 
@@ -236,15 +236,15 @@ impl SlotReading {
         Self { thread: None, losses, in_place: MadeInPlace::default(), start: 0, touched, under_way: None, errors }
     }
 
-    /// Counts by record (see [`super::record_at`]), ascending; only where there are any. `words` are those that the
+    /// Counts by record (see [`crate::layout::record_at`]), ascending; only where there are any. `words` are those that the
     /// slot was read from.
     pub fn counts<W: Words + ?Sized>(&self, words: &W) -> impl ExactSizeIterator<Item = (u64, SlotCounts)> {
         self.touched.iter().map(|index| (*index, self.counts_at(words, *index)))
     }
 
     fn counts_at<W: Words + ?Sized>(&self, words: &W, index: u64) -> SlotCounts {
-        let at = slot::RECORDS + index * record::SIZE;
         let record = record(words, self.start, index);
+        let at = record.offset - self.start;
         let field = |offset| record.word(offset);
         let (entered, returned, elided) = (field(record::ENTERED), field(record::RETURNED), field(record::ELIDED));
         let failed = field(record::FAILED);

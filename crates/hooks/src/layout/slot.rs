@@ -246,3 +246,33 @@ pub const LONG_CALLS: u64 = RINGS - super::long::LEN * super::long::ENTRY;
 /// Buffers for windows that the thread writes, [`super::ring::COUNT`] of [`super::ring::BUFFER`] bytes:
 /// at the end, so that where none are written nothing is touched.
 pub const RINGS: u64 = SIZE - super::ring::COUNT * super::ring::BUFFER;
+
+/// Offset in a slot of the record of context `index`, `None` where a slot has no room for it. Contexts
+/// are what is counted at most: they lie close together, so that a thread touches few pages.
+#[must_use]
+pub const fn record_offset(index: u64) -> Option<u64> {
+    if index < RECORD_COUNT { Some(RECORDS + index * super::record::SIZE) } else { None }
+}
+
+/// Offset in a slot of the record of root `index`, `None` where a slot has no room for it. Next to
+/// nothing is counted at roots; they have the slot's other end.
+#[must_use]
+pub const fn root_record_offset(index: u64) -> Option<u64> {
+    match RECORD_COUNT.checked_sub(index + 1) {
+        Some(at) => record_offset(at),
+        None => None,
+    }
+}
+
+/// Which of a slot's records lies at `offset` in it; `None` where none begins.
+#[must_use]
+pub const fn record_at(offset: u64) -> Option<u64> {
+    match offset.checked_sub(RECORDS) {
+        Some(distance)
+            if distance.is_multiple_of(super::record::SIZE) && distance / super::record::SIZE < RECORD_COUNT =>
+        {
+            Some(distance / super::record::SIZE)
+        }
+        _ => None,
+    }
+}

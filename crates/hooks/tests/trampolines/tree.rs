@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use systoll_hooks::assemble::{Blob, Losses, MadeInPlace, SlotCounts, Thread, Words, read_slot, record_at};
+use systoll_hooks::assemble::{Blob, Losses, MadeInPlace, SlotCounts, Thread, Words, read_slot};
 use systoll_hooks::layout::{
-    GLOBAL, IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, global, image, node, root_record_offset,
+    GLOBAL, IMAGE, NODE_SIZE, NUMBERS, TABLE_LEN, call_of_entry, global, image, node, record_at, root_record_offset,
 };
 
 /// All counts of an image.

@@ -219,7 +219,7 @@ enum What {
 }
 
 impl CountedAt {
-    /// As the launcher has laid it; `None` where nobody was given the record.
+    /// As the launcher has laid it; `None` where it has given the record to nobody.
     fn of(record: u64, program: &Program) -> Option<Self> {
         let place = program.hooks.room.place(record)?;
         let (node, root) = (NodeAddr(place.node), NodeAddr(place.root));
