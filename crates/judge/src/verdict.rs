@@ -8,6 +8,7 @@ use crate::group::Group;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phrasing;
+use crate::semantics::{closes, opens};
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
 use crate::survey::{Interval, LedgerScatter, RowView, Shown, interval};
@@ -416,6 +417,21 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
 /// one was called clearly less.
 const AS_DEAR: f64 = 0.5;
 
+/// Puts what opens before the close that would be first: who opens decides that there is something to close, and a
+/// close costs now more, now less.
+fn open_before_close(rows: &mut [RowId], recording: &Recording) {
+    let row = |id: &RowId| recording.row(*id);
+    let Some(first) = rows.first().map(row).filter(|first| closes(first.syscall)) else { return };
+    let most = first.counts.calls;
+    let opens_as_often = |id: &RowId| {
+        let row = row(id);
+        opens(row.syscall) && row.counts.calls as f64 >= AS_DEAR * most as f64 && row.user.is_some() == first.user.is_some()
+    };
+    if let Some(at) = rows.iter().position(opens_as_often) {
+        rows.get_mut(..=at).unwrap_or_default().rotate_right(1);
+    }
+}
+
 /// The costliest first; of rows that cost about as much as the first, those with a name, with no less than half of the most calls, then by name.
 fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
     let price = |id: &RowId| {
@@ -441,6 +457,9 @@ fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<
             (place.is_none(), fewer, row.syscall, place, row.api.clone(), *id)
         };
         rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
+    }
+    if !by_wait {
+        open_before_close(&mut rows, recording);
     }
     rows
 }

@@ -23,6 +23,25 @@ fn write(fd: u64) -> Call {
 // repeat
 
 #[test]
+fn who_opens_comes_before_who_closes_whichever_costs_more() {
+    let by = |name: &'static str, call: Call| Call { api: name, ..call };
+    let round = |close_ns: u64| {
+        vec![
+            by("fopen", openat("/tmp/log", 0o2001, 3)),
+            by("fputs", write(3)),
+            by("fclose", close(3).fd("/tmp/log").toll(close_ns)),
+        ]
+    };
+    for close_ns in [200, 900, 1_100, 5_000] {
+        let trace = rounds(10_000, |_| round(close_ns));
+        let f = only(judged(&trace, BUSY));
+        assert_eq!(f.cause.as_deref(), Some("reopen-per-write"), "{close_ns}");
+        let rec = recording(&trace, BUSY);
+        assert_eq!(rec.row(f.rows[0]).api.as_deref(), Some("fopen"), "{close_ns}");
+    }
+}
+
+#[test]
 fn a_million_times_who_is_my_parent() {
     let f = only(judged(&rounds(100_000, |_| vec![call("getppid", "getppid", &[], 17)]), BUSY));
     assert_eq!((f.kind, f.cause.as_deref(), f.calls), (Kind::Repeat, Some("identity-per-op"), 100_000));
