@@ -3,9 +3,11 @@
 
 use super::call_kinds::changes_identity;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
+use super::entry::Entry;
 use super::handshake::identify;
 use super::no_program;
 use super::rseq_areas;
+use super::start::start_again;
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
     ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
@@ -189,7 +191,8 @@ fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
 /// Asks before a `seccomp`, or a `prctl` that confines. A thread that gives its clock up with it
 /// (the kernel's disable_TSC: strict mode, PR_TSC_SIGSEGV) would die of ours at its next call: it is
 /// let be before.
-fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
+fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
+    let root = asking.root;
     let (prctl, tsc, clockless, keeps) = (e.label(), e.label(), e.label(), e.label());
     let (filter, strict) = (e.label(), e.label());
     super::elide_ids::seal(e)?;
@@ -211,22 +214,37 @@ fn confine(e: &mut Emitter, root: u64, (go, plain): (CodeLabel, CodeLabel)) -> E
     e.here(clockless)?;
     last_watched(e, root, plain)?;
     e.here(keeps)?;
-    asm!(e; mov(r11, root););
-    e.ask(Question::Confine, go)
+    asking.ask(e, Question::Confine)?;
+    asm!(e; jmp(go););
+    Ok(())
 }
 
-/// What is asked before each call of a number.
-pub(super) fn always_asked(number: u32) -> Option<Question> {
-    match number {
-        EXECVE | EXECVEAT => Some(Question::Exec),
-        n if changes_identity(n) => Some(Question::Identity),
-        _ => None,
+/// Who asks before calls of a site.
+#[derive(Clone, Copy)]
+pub(super) struct Asking {
+    /// The site's root.
+    pub(super) root: u64,
+    /// What is written before its calls.
+    pub(super) entry: Entry,
+    /// Whether calls are answered in place.
+    pub(super) elide: bool,
+}
+
+impl Asking {
+    /// Asks; what that takes is not the call's time. Lost: rcx, r11, flags.
+    fn ask(self, e: &mut Emitter, question: Question) -> Emitted {
+        let answered = e.label();
+        asm!(e; mov(r11, self.root););
+        e.ask(question, answered)?;
+        e.here(answered)?;
+        start_again(e, self.elide, self.entry)
     }
 }
 
 /// At a site whose number is known: asks what must be asked before the call. `plain`: where a call
 /// made here goes on that nothing is done behind.
-pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLabel) -> Emitted {
+pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: CodeLabel) -> Emitted {
+    let root = asking.root;
     let (question, go) = (e.label(), e.label());
     match number {
         ARCH_PRCTL => {
@@ -247,22 +265,19 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
             asm!(e; jmp(question););
             e.cold(move |e| {
                 e.here(question)?;
-                confine(e, root, (go, plain))
+                confine(e, asking, (go, plain))
             });
         }
         PRCTL => {
             asm!(e; cmp(edi, PR_SET_SECCOMP); je(question); cmp(edi, PR_SET_TSC); je(question););
             e.cold(move |e| {
                 e.here(question)?;
-                confine(e, root, (go, plain))
+                confine(e, asking, (go, plain))
             });
         }
-        n => {
-            if let Some(always) = always_asked(n) {
-                asm!(e; mov(r11, root););
-                e.ask(always, go)?;
-            }
-        }
+        EXECVE | EXECVEAT => asking.ask(e, Question::Exec)?,
+        n if changes_identity(n) => asking.ask(e, Question::Identity)?,
+        _ => {}
     }
     e.here(go)?;
     Ok(())
@@ -270,7 +285,8 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, root: u64, plain: CodeLab
 
 /// At a site whose number is in eax: does what its number asks for. Calls that need more than
 /// being counted are made here; they go on by `ways`.
-pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
+pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted {
+    let root = asking.root;
     let (heeded, go) = (e.label(), e.label());
     asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(go); mov(ecx, eax); mov(r11, IMAGE + image::HEEDED););
     asm!(e; cmp(byte_ptr(r11 + rcx), 0); jne(heeded););
@@ -288,8 +304,8 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
         asm!(e; cmp(eax, MLOCKALL as i32); je(lock); cmp(eax, RSEQ as i32); je(rseq););
         // All others change what the process may do.
-        asm!(e; mov(r11, root););
-        e.ask(Question::Identity, go)?;
+        asking.ask(e, Question::Identity)?;
+        asm!(e; jmp(go););
         e.here(arch)?;
         asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
         last_watched(e, root, ways.child)?;
@@ -304,7 +320,7 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         e.here(prctl)?;
         asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_TSC); jne(go););
         e.here(confined)?;
-        confine(e, root, (go, ways.child))?;
+        confine(e, asking, (go, ways.child))?;
         e.here(map)?;
         asm!(e; syscall(););
         super::on_return::mapped(e, root)?;
@@ -329,19 +345,16 @@ pub(super) fn by_number(e: &mut Emitter, root: u64, ways: Ways) -> Emitted {
         leaving(e, None)?;
         asm!(e; jmp(go););
         e.here(exec)?;
-        exec_here(e, root, ways.parent)
+        exec_here(e, asking, ways.parent)
     });
     Ok(())
 }
 
 /// Makes an `execve` here, with its questions.
-pub(super) fn exec_here(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emitted {
-    let go = e.label();
-    asm!(e; mov(r11, root););
-    e.ask(Question::Exec, go)?;
-    e.here(go)?;
+fn exec_here(e: &mut Emitter, asking: Asking, returned: CodeLabel) -> Emitted {
+    asking.ask(e, Question::Exec)?;
     asm!(e; syscall(););
-    exec_failed(e, root, returned)
+    exec_failed(e, asking.root, returned)
 }
 
 /// Tells the launcher that there is no new program after all, and goes to `returned`.

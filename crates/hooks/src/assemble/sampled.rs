@@ -18,6 +18,9 @@ use crate::layout::timing::{BLOCK, BLOCK_BITS, IF_WAITED_BIT, MULTIPLIER, SAMPLE
 use crate::layout::{node, record, slot, timing};
 use iced_x86::code_asm::*;
 
+/// The marks, in the upper half of the start.
+const MARKS: u32 = 1u32 << (SAMPLE_BIT - 32) | 1u32 << (IF_WAITED_BIT - 32);
+
 /// Which of a site's calls are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timing {
@@ -92,6 +95,12 @@ fn mark(e: &mut Emitter, bit: u32) -> Emitted {
     Ok(())
 }
 
+/// Leaves only the marks of the upper half of the start. Lost: flags.
+pub(super) fn keep_marks(e: &mut Emitter) -> Emitted {
+    asm!(e; and(gs32(slot::START + 4), MARKS as i32););
+    Ok(())
+}
+
 /// Goes to `timed` if the call that returns is timed, and to `was` if it is because its thread was scheduled
 /// out. Lost: rcx, flags.
 pub(super) fn if_timed(e: &mut Emitter, may_wait: bool, timed: CodeLabel, was: CodeLabel) -> Emitted {
@@ -107,8 +116,7 @@ pub(super) fn if_timed(e: &mut Emitter, may_wait: bool, timed: CodeLabel, was: C
 
 /// The call counts for itself.
 pub(super) fn counts_for_itself(e: &mut Emitter) -> Emitted {
-    let both = 1u32 << (SAMPLE_BIT - 32) | 1u32 << (IF_WAITED_BIT - 32);
-    asm!(e; and(gs32(slot::START + 4), !both as i32););
+    asm!(e; and(gs32(slot::START + 4), !MARKS as i32););
     Ok(())
 }
 

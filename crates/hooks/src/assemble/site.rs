@@ -16,7 +16,6 @@ use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learn
 use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
 use super::sampled::Timing;
 use super::signal_exits::signal_ends;
-use super::start::{arm, start_time};
 use super::tree_walk::{Start, walk};
 use super::{Options, call_kinds, early_signal, elide_ids, elide_masks, process_calls, rseq_areas};
 use crate::layout;
@@ -227,6 +226,10 @@ impl Writer<'_> {
         self.options.elide && self.shape.site.number.is_none() && self.shape.adjacent && self.learns()
     }
 
+    fn asking(&self) -> process_calls::Asking {
+        process_calls::Asking { root: self.place.root, entry: self.entry, elide: self.options.elide }
+    }
+
     /// Counting, and what the number asks for before the call.
     fn before(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         let Some(number) = self.shape.site.number else {
@@ -245,7 +248,7 @@ impl Writer<'_> {
                 early_signal::end_at_cancellation_point(e, plain)?;
             }
             let ways = process_calls::Ways { parent: behind, child: plain, noted: self.entry.results };
-            return process_calls::by_number(e, self.place.root, ways);
+            return process_calls::by_number(e, self.asking(), ways);
         };
         if !self.shape.site.keeps_flags {
             return self.before_number(e, number, plain);
@@ -285,14 +288,7 @@ impl Writer<'_> {
             EXIT | EXIT_GROUP => process_calls::leaving(e, Some(number))?,
             _ => {}
         }
-        process_calls::ask_before(e, number, self.place.root, plain)?;
-        if process_calls::always_asked(number).is_some() && self.entry.timing == Timing::All {
-            // What it takes to ask is not the call's.
-            if self.entry.arms {
-                arm(e, self.options.elide)?;
-            }
-            start_time(e)?;
-        }
+        process_calls::ask_before(e, number, self.asking(), plain)?;
         if sleeps {
             early_signal::end(e, number, plain)?;
         }

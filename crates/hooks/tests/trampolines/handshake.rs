@@ -267,36 +267,64 @@ fn have_written(bytes: &[(u64, &'static u8)]) {
     futex(at + slot::STATE, libc::FUTEX_WAKE, 1);
 }
 
+/// Makes calls that are asked about first, at sites that know their number and at one that does not, where each
+/// answer takes long.
+fn asked_about_for_long(options: Options) {
+    const SETRESUID: u32 = 117;
+    const PRCTL: u32 = 157;
+    const SECCOMP: u32 = 317;
+    const DELAY: Duration = Duration::from_millis(50);
+    let mut file = File::new();
+    file.wrapper("setresuid", SETRESUID);
+    file.wrapper("prctl", PRCTL);
+    file.wrapper("seccomp", SECCOMP);
+    file.any("any");
+    let lab = Lab::new(file, options);
+    lab.enter(0);
+    set_limits(Duration::from_secs(20));
+    half(GLOBAL + global::AWAKE).store(1, SeqCst);
+    std::thread::spawn(|| {
+        loop {
+            let state = half(slot_address(0) + slot::STATE);
+            while state.load(SeqCst) != state::WAITING {
+                std::hint::spin_loop();
+            }
+            std::thread::sleep(DELAY);
+            state.store(state::ANSWERED, SeqCst);
+            futex(slot_address(0) + slot::STATE, libc::FUTEX_WAKE, 1);
+        }
+    });
+    let none = u64::MAX;
+    // There is no filter at address 1.
+    let (by_prctl, by_seccomp) = ([libc::PR_SET_SECCOMP as u64, 2, 1, 0, 0], [1, 0, 1]);
+    let by_number = |number: u32, arguments: &[u64]| [&[u64::from(number)], arguments].concat();
+    let (changes, fails) = ([none; 3], -i64::from(libc::EFAULT));
+    let (begun, from) = (Instant::now(), crate::lab::tsc());
+    assert_eq!(lab.call("setresuid", &changes), 0);
+    assert_eq!(lab.call("any", &by_number(SETRESUID, &changes)), 0);
+    assert_eq!(lab.call("prctl", &by_prctl), fails);
+    assert_eq!(lab.call("any", &by_number(PRCTL, &by_prctl)), fails);
+    assert_eq!(lab.call("seccomp", &by_seccomp), fails);
+    assert_eq!(lab.call("any", &by_number(SECCOMP, &by_seccomp)), fails);
+    let passed = crate::lab::tsc() - from;
+    assert!(begun.elapsed() >= 6 * DELAY, "each was asked about: {:?}", begun.elapsed());
+    for number in [SETRESUID, PRCTL, SECCOMP] {
+        assert_eq!(lab.total(number).1, 2, "{number}");
+    }
+    let rows = lab.read().rows;
+    let cycles: u64 = rows.iter().flat_map(|r| &r.threads).map(|(_, c)| c.cycles).sum();
+    assert!((1..passed / 12).contains(&cycles), "{cycles} of {passed} cycles");
+}
+
 #[test]
 fn what_it_takes_to_ask_is_not_the_calls_time() {
-    apart("handshake::what_it_takes_to_ask_is_not_the_calls_time", || {
-        const SETRESUID: u32 = 117;
-        const DELAY: Duration = Duration::from_millis(50);
-        let mut file = File::new();
-        file.wrapper("setresuid", SETRESUID);
-        let lab = Lab::new(file, TIMED);
-        lab.enter(0);
-        set_limits(Duration::from_secs(20));
-        half(GLOBAL + global::AWAKE).store(1, SeqCst);
-        std::thread::spawn(|| {
-            loop {
-                let state = half(slot_address(0) + slot::STATE);
-                while state.load(SeqCst) != state::WAITING {
-                    std::hint::spin_loop();
-                }
-                std::thread::sleep(DELAY);
-                state.store(state::ANSWERED, SeqCst);
-                futex(slot_address(0) + slot::STATE, libc::FUTEX_WAKE, 1);
-            }
-        });
-        let (begun, from) = (std::time::Instant::now(), crate::lab::tsc());
-        (0..3).for_each(|_| assert_eq!(lab.call("setresuid", &[u64::MAX, u64::MAX, u64::MAX]), 0));
-        let passed = crate::lab::tsc() - from;
-        assert!(begun.elapsed() >= 3 * DELAY, "each was asked about");
-        let rows = lab.read().rows;
-        let cycles: u64 = rows.iter().flat_map(|r| &r.threads).map(|(_, c)| c.cycles).sum();
-        assert!(cycles < passed / 2, "{cycles} of {passed} cycles");
-        assert_eq!(lab.total(SETRESUID).1, 3);
+    apart("handshake::what_it_takes_to_ask_is_not_the_calls_time", || asked_about_for_long(TIMED));
+}
+
+#[test]
+fn nor_where_calls_are_drawn_for_the_clock() {
+    apart("handshake::nor_where_calls_are_drawn_for_the_clock", || {
+        asked_about_for_long(Options { sampled: true, ..TIMED });
     });
 }
 
