@@ -425,7 +425,9 @@ fn open_before_close(rows: &mut [RowId], recording: &Recording) {
     let most = first.counts.calls;
     let opens_as_often = |id: &RowId| {
         let row = row(id);
-        opens(row.syscall) && row.counts.calls as f64 >= AS_DEAR * most as f64 && row.user.is_some() == first.user.is_some()
+        opens(row.syscall)
+            && row.counts.calls as f64 >= AS_DEAR * most as f64
+            && row.user.is_some() == first.user.is_some()
     };
     if let Some(at) = rows.iter().position(opens_as_often) {
         rows.get_mut(..=at).unwrap_or_default().rotate_right(1);
