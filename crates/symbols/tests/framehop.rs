@@ -183,7 +183,8 @@ fn compare(exe: &Path) -> Seen {
         // A stack pointer that was wrong already shows at a frame further up only.
         let rule = || ours.iter().take(agreed).rev().find_map(|placed| framehop.reason(placed.frame));
         let next = theirs.get(agreed).filter(|ip| !space.maps_executable(**ip));
-        match next.map(|_| Reason::NoCode).or_else(rule) {
+        // By a wrong stack pointer framehop reads whatever lies there, code's address or not: the rule tells more.
+        match rule().or_else(|| next.map(|_| Reason::NoCode)) {
             Some(reason) => *seen.reasons.entry(reason).or_default() += 1,
             None => seen.unexplained.push(format!("after {agreed} frames\nours     {ips:x?}\nframehop {theirs:x?}")),
         }

@@ -22,6 +22,7 @@
 //! gs: no stack, no thread-local storage, no lock. Invariant: between any two instructions of it
 //! a signal handler may make hooked calls of its own, or never return.
 
+mod asking;
 mod blob;
 mod call_kinds;
 mod early_signal;

@@ -1,13 +1,12 @@
 //! Calls that change who is running: clone and its relations, `execve`, and what must be asked
 //! before a call is made.
 
+use super::asking::Asking;
 use super::call_kinds::changes_identity;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::entry::Entry;
 use super::handshake::identify;
 use super::no_program;
 use super::rseq_areas;
-use super::start::start_again;
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
     ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
@@ -217,28 +216,6 @@ fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel))
     asking.ask(e, Question::Confine)?;
     asm!(e; jmp(go););
     Ok(())
-}
-
-/// Who asks before calls of a site.
-#[derive(Clone, Copy)]
-pub(super) struct Asking {
-    /// The site's root.
-    pub(super) root: u64,
-    /// What is written before its calls.
-    pub(super) entry: Entry,
-    /// Whether calls are answered in place.
-    pub(super) elide: bool,
-}
-
-impl Asking {
-    /// Asks; what that takes is not the call's time. Lost: rcx, r11, flags.
-    fn ask(self, e: &mut Emitter, question: Question) -> Emitted {
-        let answered = e.label();
-        asm!(e; mov(r11, self.root););
-        e.ask(question, answered)?;
-        e.here(answered)?;
-        start_again(e, self.elide, self.entry)
-    }
 }
 
 /// At a site whose number is known: asks what must be asked before the call. `plain`: where a call

@@ -8,6 +8,7 @@
 //!
 //! A site that is wrapped whole makes its call between the first two, and jumps back once.
 
+use super::asking::Asking;
 use super::blob::{Base, Counted, Refused, Unhooked};
 use super::emitter::{Emitted, Emitter, Origin, asm};
 use super::entry::{Entry, before};
@@ -226,8 +227,8 @@ impl Writer<'_> {
         self.options.elide && self.shape.site.number.is_none() && self.shape.adjacent && self.learns()
     }
 
-    fn asking(&self) -> process_calls::Asking {
-        process_calls::Asking { root: self.place.root, entry: self.entry, elide: self.options.elide }
+    fn asking(&self) -> Asking {
+        Asking { root: self.place.root, entry: self.entry, elide: self.options.elide }
     }
 
     /// Counting, and what the number asks for before the call.

@@ -2,8 +2,6 @@
 //! thread out.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
-use super::entry::Entry;
-use super::sampled::{Timing, keep_marks};
 use crate::layout::{IMAGE, image, slot};
 use iced_x86::code_asm::*;
 
@@ -27,28 +25,5 @@ pub(super) fn arm(e: &mut Emitter, elide: bool) -> Emitted {
 pub(super) fn start_time(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rcx, rax); mov(r11, rdx); rdtsc(););
     asm!(e; mov(gs32(slot::START), eax); mov(gs32(slot::START + 4), edx); mov(rax, rcx); mov(rdx, r11););
-    Ok(())
-}
-
-/// Reads the clock again, if it was read for this call: what it takes to ask before the call is no part of it.
-/// In between, the start stays one that readers can take for what it says. Lost: rcx, r11, flags.
-pub(super) fn start_again(e: &mut Emitter, elide: bool, entry: Entry) -> Emitted {
-    let untimed = e.label();
-    match entry.timing {
-        Timing::None => return Ok(()),
-        Timing::All => {}
-        Timing::Sampled { .. } => asm!(e; cmp(gs(slot::START), 0); je(untimed);),
-    }
-    if entry.arms {
-        arm(e, elide)?;
-    }
-    if entry.timing == Timing::All {
-        start_time(e)?;
-    } else {
-        asm!(e; mov(rcx, rax); mov(r11, rdx); rdtsc(););
-        keep_marks(e)?;
-        asm!(e; or(gs32(slot::START + 4), edx); mov(gs32(slot::START), eax); mov(rax, rcx); mov(rdx, r11););
-    }
-    e.here(untimed)?;
     Ok(())
 }
