@@ -48,7 +48,7 @@ def row(opts, case, d, run):
         return why, None, None
     causes = [f.get("cause") or f.get("kind") for f in doc["findings"]]
     if case["kind"] != "disease":
-        sure = [f for f in doc["findings"] if not (case.get("soft") and f.get("confidence") == "low")]
+        sure = score.false_of(case, doc)
         return f"{len(sure)} findings {causes}", not sure, None
     hits = [f for f in doc["findings"] + doc.get("also", []) if score.about(f, case)]
     named = case.get("generic", False) and bool(hits) or any(f.get("cause") == case.get("cause") for f in hits)
