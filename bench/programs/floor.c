@@ -9,23 +9,16 @@
               read at its end
          3  + it maps the C library's text privately and writes PAGES pages of it, as who hooks system calls must, once
               its protection lets it; then that is taken back
-         4  instead of writing pages: it maps a copy of the library over the text, and reads a byte of PAGES pages. The
-              copy has the library's own path, so /proc/PID/maps names it as before, and nobody can write it: it lies in
-              a mount namespace of its own, in a file system that was made read-only, whose only process is gone. Status
-              3 where namespaces are not to be had.
    What runs in the program (inside()) makes system calls only. It lies in a file that was open over the exec. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <link.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -41,7 +34,6 @@
 #define CODE_FD 900
 #define SHARED_FD 901
 #define LIBRARY_FD 902
-#define COPY_FD 903
 
 static void must(int fine, const char *what) {
     if (!fine) {
@@ -64,14 +56,7 @@ static void inside(long level, long pages, long size, long stride) {
     for (long i = 0; i < TOUCHED; i++) {
         shared[i * 65536] = 1;
     }
-    if (level == 4) {
-        volatile char *text = (char *)call(SYS_mmap, 0, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, LIBRARY_FD, 0);
-        call(SYS_mmap, (long)text, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, COPY_FD, 0);
-        for (long i = 0; i < pages; i++) {
-            (void)text[i * stride];
-        }
-    }
-    if (level == 3) {
+    if (level > 2) {
         volatile char *text = (char *)call(SYS_mmap, 0, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, LIBRARY_FD, 0);
         call(SYS_mprotect, (long)text, size, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
         for (long i = 0; i < pages; i++) {
@@ -96,64 +81,6 @@ static int library(struct dl_phdr_info *info, size_t size, void *path) {
         strcpy(path, info->dlpi_name);
     }
     return 0;
-}
-
-static int write_to(const char *path, const char *text) {
-    int fd = open(path, O_WRONLY);
-    int fine = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    close(fd);
-    return fine;
-}
-
-/* In a process of its own: puts a copy of LIBRARY_FD at `path` of a new root, and leaves only when told to. */
-static void make_copy(const char *path, int uid, int gid, int ready, int leave) {
-    char users[32], groups[32], to[4200], done;
-    snprintf(users, sizeof users, "0 %d 1", uid);
-    snprintf(groups, sizeof groups, "0 %d 1", gid);
-    int fine = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_to("/proc/self/setgroups", "deny") &&
-        write_to("/proc/self/uid_map", users) && write_to("/proc/self/gid_map", groups) &&
-        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount("copy", "/tmp", "tmpfs", 0, "mode=755") == 0;
-    snprintf(to, sizeof to, "/tmp%s", path);
-    for (char *slash = strchr(to + 5, '/'); fine && slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        fine = mkdir(to, 0755) == 0;
-        *slash = '/';
-    }
-    int out = fine ? open(to, O_WRONLY | O_CREAT, 0755) : -1;
-    off_t from = 0, size = lseek(LIBRARY_FD, 0, SEEK_END);
-    while (out >= 0 && from < size) {
-        char piece[65536];
-        ssize_t got = pread(LIBRARY_FD, piece, sizeof piece, from);
-        fine = fine && got > 0 && write(out, piece, got) == got;
-        from += got > 0 ? got : size;
-    }
-    close(out);
-    fine = fine && out >= 0 && mount("copy", "/tmp", "tmpfs", MS_REMOUNT | MS_RDONLY, NULL) == 0 && chroot("/tmp") == 0;
-    must(write(ready, fine ? "y" : "n", 1) == 1 && read(leave, &done, 1) >= 0, "telling");
-    _exit(0);
-}
-
-/* Opens a copy of the library as COPY_FD; whether that could be. */
-static int copied(const char *path) {
-    int ready[2], leave[2], uid = getuid(), gid = getgid();
-    must(pipe(ready) == 0 && pipe(leave) == 0, "pipes");
-    pid_t pid = fork();
-    must(pid >= 0, "fork");
-    if (pid == 0) {
-        close(leave[1]);
-        make_copy(path, uid, gid, ready[1], leave[0]);
-    }
-    char told = 'n', at[4200];
-    must(read(ready[0], &told, 1) == 1, "hearing");
-    snprintf(at, sizeof at, "/proc/%d/root%s", pid, path);
-    int fd = told == 'y' ? open(at, O_RDONLY) : -1;
-    close(leave[1]);
-    waitpid(pid, NULL, 0);
-    int fine = fd >= 0 && dup2(fd, COPY_FD) == COPY_FD;
-    snprintf(at, sizeof at, "/proc/self/fd/%d", fd);
-    must(!fine || open(at, O_RDWR) < 0, "nobody can write the copy");
-    close(fd);
-    return fine;
 }
 
 static void stopped(pid_t pid) {
@@ -200,17 +127,12 @@ static double now(void) {
 int main(int argc, char **argv) {
     must(argc == 5, "floor LEVEL COUNT PAGES PROGRAM");
     long level = atol(argv[1]), count = atol(argv[2]), pages = atol(argv[3]);
-    must(level >= 0 && level <= 4 && count > 0 && pages > 0, "floor LEVEL COUNT PAGES PROGRAM");
+    must(level >= 0 && level <= 3 && count > 0 && pages > 0, "floor LEVEL COUNT PAGES PROGRAM");
     char path[4096] = "";
-    char real[4096] = "";
     dl_iterate_phdr(library, path);
-    must(realpath(path, real) != NULL, "the C library");
     int file = open(path, O_RDONLY);
     must(file >= 0 && dup2(file, LIBRARY_FD) == LIBRARY_FD, "the C library");
     close(file);
-    if (level == 4 && !copied(real)) {
-        return 3;
-    }
     long size = lseek(LIBRARY_FD, 0, SEEK_END) & ~4095L;
     memory_file("code", CODE_FD);
     must(write(CODE_FD, __start_in_program, __stop_in_program - __start_in_program) > 0, "code");
