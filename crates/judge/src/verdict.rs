@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
 use crate::phrasing;
-use crate::semantics::{closes, opens};
+use crate::semantics::{Effect, Semantics};
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
 use crate::survey::{Interval, LedgerScatter, RowView, Shown, interval};
@@ -324,7 +324,10 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let own_cpu = recording.own_cpu_ns().map(|own| own as f64);
     // More than all of it can't be; it is then not known.
     let part = |ns: f64, of: f64| Some(ns / of).filter(|part| *part <= 1.0);
-    let rows = costliest_first(&group.rows, recording, group.by_wait);
+    let mut rows = costliest_first(&group.rows, recording, group.by_wait);
+    if !group.by_wait {
+        open_before_close(&mut rows, recording, shown.semantics);
+    }
     let lead = rows.first().map(|id| recording.row(*id));
     let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
     let api = lead.and_then(|r| r.api.clone());
@@ -419,14 +422,15 @@ const AS_DEAR: f64 = 0.5;
 
 /// Puts what opens before the close that would be first: who opens decides that there is something to close, and a
 /// close costs now more, now less.
-fn open_before_close(rows: &mut [RowId], recording: &Recording) {
+fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Semantics) {
     let row = |id: &RowId| recording.row(*id);
-    let Some(first) = rows.first().map(row).filter(|first| closes(first.syscall)) else { return };
-    let most = first.counts.calls;
+    let closes = |row: &&Row| semantics.of(row.syscall).always_does(|effect| matches!(effect, Effect::Closes(_)));
+    let opens = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
+    let Some(first) = rows.first().map(row).filter(closes) else { return };
     let opens_as_often = |id: &RowId| {
         let row = row(id);
-        opens(row.syscall)
-            && row.counts.calls as f64 >= AS_DEAR * most as f64
+        semantics.of(row.syscall).always_does(opens)
+            && row.counts.calls as f64 >= AS_DEAR * first.counts.calls as f64
             && row.user.is_some() == first.user.is_some()
     };
     if let Some(at) = rows.iter().position(opens_as_often) {
@@ -459,9 +463,6 @@ fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<
             (place.is_none(), fewer, row.syscall, place, row.api.clone(), *id)
         };
         rows.get_mut(..as_dear).unwrap_or_default().sort_by_cached_key(named);
-    }
-    if !by_wait {
-        open_before_close(&mut rows, recording);
     }
     rows
 }

@@ -2,7 +2,6 @@
 
 use super::state::{ADVICE, SCHEDULING, SOCKET_OPTION, State, WATCH};
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
-use systoll_model::Sysno;
 use systoll_model::constants::*;
 
 /// A change.
@@ -143,21 +142,6 @@ const fn sets_other_option(level: &'static [When]) -> EffectLine {
 
 /// The path's file may be new or emptied.
 const CREATES: u32 = O_CREAT | O_TRUNC;
-
-/// Whether the call makes a descriptor, whatever its arguments.
-pub(crate) fn opens(syscall: Sysno) -> bool {
-    any_line(syscall, |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares))
-}
-
-/// Whether the call closes a descriptor.
-pub(crate) fn closes(syscall: Sysno) -> bool {
-    any_line(syscall, |effect| matches!(effect, Effect::Closes(_)))
-}
-
-fn any_line(syscall: Sysno, wanted: impl Fn(Effect) -> bool) -> bool {
-    let of_call = |line: &&EffectLine| line.when.is_empty() && Some(line.call) == syscall.name();
-    EFFECT_LINES.iter().filter(of_call).any(|line| wanted(line.effect))
-}
 
 /// The table.
 #[rustfmt::skip]

@@ -26,7 +26,7 @@ mod waits;
 
 pub(crate) use alternatives::Cheaper;
 pub(crate) use call_pairs::{Pair, Sequel, Spare, Tie};
-pub(crate) use effects::{Effect, Effects, closes, opens};
+pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
     COUNTERS, DATAGRAMS, DEVICES, Look, MADE_UP, NETWORK_STREAMS, Nothing, ON_THIS_BOX, PIPES, RANDOM_FILES, TERMINALS,

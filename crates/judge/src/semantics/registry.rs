@@ -457,6 +457,11 @@ impl Lines {
         self.effects.iter().any(|line| test(line.effect))
     }
 
+    /// Whether it has such an effect whatever its arguments.
+    pub(crate) fn always_does(&self, test: impl Fn(Effect) -> bool) -> bool {
+        self.effects.iter().any(|line| line.when.is_empty() && test(line.effect))
+    }
+
     /// Whether it may set such state.
     pub(crate) fn sets(&self, state: &'static State) -> bool {
         self.states.iter().any(|line| line.about.id() == state.id() && matches!(line.act, Act::Set { .. }))
