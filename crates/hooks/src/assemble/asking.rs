@@ -30,7 +30,7 @@ impl Asking {
 }
 
 /// Reads the clock again, if it was read for this call: what it takes to ask before the call is no part of it.
-/// In between, the start stays one that readers can take for what it says. Lost: rcx, r11, flags.
+/// While the thread asks, the first reading stands, so that the launcher can go by it. Lost: rcx, r11, flags.
 fn start_again(e: &mut Emitter, elide: bool, entry: Entry) -> Emitted {
     let untimed = e.label();
     match entry.timing {
