@@ -17,11 +17,22 @@ pub enum ImportError {
         /// The tool, which unpacks it too.
         tool: &'static str,
     },
+    /// It is a packed message that is no trace: a profile, as `systoll run --save` writes it.
+    #[error("it is a profile or a recording, and no trace")]
+    Profile,
     /// It is a table of a database.
     #[error("it is a {kind}, which is not read: of systing's, systing-util convert IN -o OUT.pb makes a trace that is")]
     Table {
         /// What it is.
         kind: &'static str,
+    },
+    /// Another tool wrote it, whose traces are not read.
+    #[error("{tool} wrote it, and its traces are not read; {instead}")]
+    Foreign {
+        /// The tool.
+        tool: &'static str,
+        /// What to do instead.
+        instead: &'static str,
     },
     /// No line is one of a trace.
     #[error(

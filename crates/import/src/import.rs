@@ -1,14 +1,17 @@
 //! Reads files of a trace, one after the other.
 
+use crate::container;
 use crate::error::ImportError;
+use crate::foreign;
 use crate::format::{Format, Reader};
 use crate::input::Lines;
 use crate::notes::shown;
 use crate::perfetto;
 use crate::recording::recording;
 use crate::trace::Trace;
+use crate::undress::{Head, choose};
 use std::io::{self, BufRead, Read};
-use systoll_model::Recording;
+use systoll_model::{ProblemKind, Recording};
 
 /// Lines that are kept until one tells whose they are, and bytes of them.
 const UNDECIDED: (usize, usize) = (2_000, 4 << 20);
@@ -32,10 +35,10 @@ impl Import {
     ///
     /// # Errors
     /// That the file can't be read, is empty, or is no trace.
-    pub fn read(&mut self, name: &str, mut reader: impl BufRead) -> Result<(), ImportError> {
-        if let Some(kept) = kept_as(reader.fill_buf()?) {
-            return Err(kept);
-        }
+    pub fn read(&mut self, name: &str, reader: impl BufRead) -> Result<(), ImportError> {
+        let mut reader = reader;
+        let is_gzip = reader.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+        let mut reader = container::text(reader)?;
         let head = perfetto::head(&mut reader)?;
         if head.is_empty() {
             return self.read_lines(name, reader);
@@ -45,40 +48,45 @@ impl Import {
             self.formats.push(Format::Perfetto);
             return Ok(perfetto::read(&mut self.trace, all)?);
         }
+        if is_gzip {
+            return Err(ImportError::Profile);
+        }
         self.read_lines(name, all)
     }
 
     fn read_lines(&mut self, name: &str, reader: impl BufRead) -> Result<(), ImportError> {
         let mut lines = Lines::new(reader);
-        let mut undecided: Vec<Vec<u8>> = Vec::new();
-        let (mut bytes, mut whole) = (0, true);
-        let mut known: Option<Reader> = None;
+        let mut head = Head::default();
+        let mut whole = true;
         while let Some(line) = lines.next()? {
             whole = line.whole;
-            if let Some(reader) = &mut known {
-                reader.line(&mut self.trace, line.text);
-                continue;
+            if head.push(line.text) {
+                break;
             }
-            let format = Format::of_line(line.text);
-            let Some((format, mut reader)) = format.and_then(|f| Some((f, Reader::new(f, tid_of(name))?))) else {
-                bytes += line.text.len();
-                undecided.push(line.text.to_vec());
-                if undecided.len() >= UNDECIDED.0 || bytes >= UNDECIDED.1 {
-                    break;
-                }
-                continue;
-            };
-            self.formats.push(format);
-            undecided.drain(..).for_each(|line| reader.line(&mut self.trace, &line));
-            reader.line(&mut self.trace, line.text);
-            known = Some(reader);
         }
-        match known {
-            Some(reader) => reader.finish(&mut self.trace, whole),
-            None => {
-                let first = undecided.iter().find(|line| !line.trim_ascii().is_empty()).ok_or(ImportError::Empty)?;
-                return Err(ImportError::NoTrace { first: shown(first) });
+        let mut undress = choose(head.lines());
+        let undressed = undress.fresh().all(head.lines());
+        if let Some(refused) = foreign::refused(head.lines()).or_else(|| foreign::refused(&undressed)) {
+            return Err(refused);
+        }
+        let mut file =
+            File { trace: &mut self.trace, formats: &mut self.formats, tid: tid_of(name), reading: Reading::default() };
+        head.lines().iter().for_each(|line| undress.line(line, &mut |line| file.line(line)));
+        while let Some(line) = lines.next()? {
+            whole = line.whole;
+            if undress.is_idle() {
+                file.line(line.text);
+            } else {
+                undress.line(line.text, &mut |line| file.line(line));
             }
+            if file.is_none() {
+                break;
+            }
+        }
+        undress.finish(&mut |line| file.line(line));
+        file.finish(whole)?;
+        if let Some(told) = undress.told() {
+            self.trace.notes.add(ProblemKind::Note, format!("taken off before the trace was read: {told}"));
         }
         Ok(())
     }
@@ -101,16 +109,61 @@ impl Import {
     }
 }
 
-/// What a file is that begins so, where it is of a kind that traces are kept in and that has to be opened first.
-fn kept_as(head: &[u8]) -> Option<ImportError> {
-    // The magic numbers are those of RFC 1952, RFC 8878, DuckDB's storage and Parquet's format.
-    let packed = |tool| ImportError::Packed { tool };
-    match head {
-        [0x1f, 0x8b, ..] => Some(packed("gzip")),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(packed("zstd")),
-        [b'P', b'A', b'R', b'1', ..] => Some(ImportError::Table { kind: "Parquet file" }),
-        [_, _, _, _, _, _, _, _, b'D', b'U', b'C', b'K', ..] => Some(ImportError::Table { kind: "DuckDB database" }),
-        _ => None,
+/// A file that is being read.
+struct File<'a> {
+    trace: &'a mut Trace,
+    formats: &'a mut Vec<Format>,
+    tid: u32,
+    reading: Reading,
+}
+
+/// How far it is known what wrote a file.
+enum Reading {
+    /// No line has told: they are kept.
+    Undecided(Head),
+    /// A line has.
+    Known(Reader),
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self::Undecided(Head::default())
+    }
+}
+
+impl File<'_> {
+    fn line(&mut self, line: &[u8]) {
+        let kept = match &mut self.reading {
+            Reading::Known(reader) => return reader.line(self.trace, line),
+            Reading::Undecided(kept) => kept,
+        };
+        let format = Format::of_line(line);
+        let Some((format, mut reader)) = format.and_then(|f| Some((f, Reader::new(f, self.tid)?))) else {
+            kept.push(line);
+            return;
+        };
+        self.formats.push(format);
+        kept.lines().iter().for_each(|line| reader.line(self.trace, line));
+        reader.line(self.trace, line);
+        self.reading = Reading::Known(reader);
+    }
+
+    /// Returns whether so much was read and nothing found that nothing will be.
+    fn is_none(&self) -> bool {
+        matches!(&self.reading, Reading::Undecided(kept) if kept.is_beyond(UNDECIDED))
+    }
+
+    fn finish(self, whole: bool) -> Result<(), ImportError> {
+        match self.reading {
+            Reading::Known(reader) => {
+                reader.finish(self.trace, whole);
+                Ok(())
+            }
+            Reading::Undecided(kept) => {
+                let first = kept.lines().iter().find(|line| !line.trim_ascii().is_empty()).ok_or(ImportError::Empty)?;
+                Err(ImportError::NoTrace { first: shown(first) })
+            }
+        }
     }
 }
 

@@ -23,11 +23,13 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod container;
 mod decode;
 mod descriptors;
 mod error;
 mod family;
 mod follow;
+mod foreign;
 mod format;
 mod frames;
 mod gaps;
@@ -46,6 +48,7 @@ mod recording;
 mod strace;
 mod table;
 mod trace;
+mod undress;
 mod windows;
 
 pub use error::ImportError;

@@ -152,8 +152,8 @@ impl Failure {
     fn advice(&self) -> Option<String> {
         match self {
             Self::Record(e) => e.advice(),
-            Self::Trace(_, ImportError::Read(_)) => None,
-            Self::Trace(path, ImportError::Packed { tool: "gzip" }) => {
+            Self::Trace(_, ImportError::Read(_) | ImportError::Foreign { .. }) => None,
+            Self::Trace(path, ImportError::Profile) => {
                 Some(format!("if systoll kept it, it is a recording: systoll report {}", typed(path)))
             }
             Self::Trace(..) => {

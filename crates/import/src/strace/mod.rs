@@ -341,7 +341,7 @@ fn fill(to: &mut Vec<u8>, from: &[u8]) {
 }
 
 /// The place of the bracket behind a call's name.
-fn name_end(body: &[u8]) -> Option<usize> {
+pub(crate) fn name_end(body: &[u8]) -> Option<usize> {
     let end = body.iter().position(|b| !(b.is_ascii_alphanumeric() || b"_@?.:~".contains(b)))?;
     (end > 0 && body.get(end) == Some(&b'(')).then_some(end)
 }
@@ -364,6 +364,14 @@ fn is_known(name: &[u8], dialect: Dialect) -> bool {
         Dialect::Strace => named(name).is_some(),
         Dialect::Ltrace => system_call(name).and_then(named_by_ltrace).is_some(),
     }
+}
+
+/// Returns whether a call's line begins so, be it whole or cut.
+pub(crate) fn begins_call(line: &[u8]) -> bool {
+    let body = led(line).body;
+    let name = name_end(body).and_then(|end| body.get(..end));
+    name.is_some_and(|name| is_known(name, Dialect::Strace) || is_known(name, Dialect::Ltrace))
+        || body.starts_with(b"<... ")
 }
 
 /// Whether a line is one of strace's or ltrace's, and of which.

@@ -1,6 +1,7 @@
 //! What a call returned: what stands behind its arguments.
 
 use super::leader::elapsed;
+use crate::lex::arguments;
 use crate::literal::plain;
 use crate::trace::failed;
 
@@ -18,6 +19,9 @@ pub(crate) struct Outcome<'a> {
 /// Reads ` = -1 ENOENT (No such file or directory) <0.000016>`; `None` where it is nothing of the kind.
 pub(crate) fn outcome(rest: &[u8]) -> Option<Outcome<'_>> {
     let (elapsed_ns, rest) = elapsed(rest);
+    let rest = rest.trim_ascii_start();
+    // `sigreturn() (mask []) = 0`, as strace wrote it before 4.9.
+    let rest = rest.strip_prefix(b"(mask ").and_then(|mask| arguments(mask).rest).unwrap_or(rest);
     let told = rest.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let mut words = told.split(|b| *b == b' ');
     let value = words.next().unwrap_or_default();
@@ -56,6 +60,7 @@ mod tests {
         assert_eq!(said(" = 4951<sh>"), Some((Some(4951), None)));
         assert_eq!(said(" = -1 (errno 530)"), Some((Some(-530), None)));
         assert_eq!(said(" = 1 ([{fd=3, revents=POLLIN}])"), Some((Some(1), None)));
+        assert_eq!(said(" (mask [CHLD]) = -1 EINTR (Interrupted)"), Some((Some(-4), None)));
         assert_eq!((said("= nonsense"), said("hello")), (None, None));
     }
 }

@@ -42,6 +42,10 @@ const MOST: usize = 2_048;
 impl Summary {
     /// Takes in a line; whether it is one of a table.
     pub(crate) fn line(&mut self, line: &[u8]) -> bool {
+        if let Some(line) = of_bpftrace(line) {
+            self.add(line);
+            return true;
+        }
         if !self.reading && !self.columns.contains(&Column::Milliseconds) && !may_be_header(line) {
             return false;
         }
@@ -68,14 +72,20 @@ impl Summary {
             self.reading = false;
         } else if self.columns.contains(&Column::Function) && !line.name.starts_with("SYS_") {
             // A library's function.
-        } else if self.lines.len() < MOST || self.lines.contains_key(&line.name) {
-            let sum =
-                self.lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
-            sum.calls = sum.calls.saturating_add(line.calls);
-            sum.errors = sum.errors.saturating_add(line.errors);
-            sum.ns = sum.ns.saturating_add(line.ns);
+        } else {
+            self.add(line);
         }
         true
+    }
+
+    fn add(&mut self, line: Line) {
+        if self.lines.len() >= MOST && !self.lines.contains_key(&line.name) {
+            return;
+        }
+        let sum = self.lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
+        sum.calls = sum.calls.saturating_add(line.calls);
+        sum.errors = sum.errors.saturating_add(line.errors);
+        sum.ns = sum.ns.saturating_add(line.ns);
     }
 
     fn row(&self, text: &str) -> Option<Line> {
@@ -94,7 +104,7 @@ impl Summary {
                 Column::Errors => line.errors = word.parse().ok()?,
                 Column::Seconds => line.ns = nanoseconds(word, 1e9)?,
                 Column::Milliseconds => line.ns = nanoseconds(word, 1e6)?,
-                Column::Other => _ = word.trim_end_matches('%').parse::<f64>().ok()?,
+                Column::Other => _ = number(word.trim_end_matches('%'))?,
             }
         }
         (!line.name.is_empty()).then_some(line)
@@ -131,8 +141,25 @@ impl Line {
     }
 }
 
+/// Reads an entry of a map that bpftrace printed, counted by the tracepoint of a call's entry:
+/// `@[tracepoint:syscalls:sys_enter_futex]: 26706`.
+fn of_bpftrace(line: &[u8]) -> Option<Line> {
+    let text = std::str::from_utf8(line.strip_prefix(b"@")?).ok()?;
+    let (key, count) = text.trim_end().rsplit_once("]: ")?;
+    let (_, key) = key.split_once('[')?;
+    let (_, name) = key.rsplit_once("sys_enter_")?;
+    named(name.as_bytes())?;
+    Some(Line { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
+}
+
+/// Reads a number; where all calls together took no time, shares of it are `-nan`.
+fn number(word: &str) -> Option<f64> {
+    // Some locales have a decimal comma.
+    word.replace(',', ".").parse().ok()
+}
+
 fn nanoseconds(word: &str, each: f64) -> Option<u64> {
-    Some((word.parse::<f64>().ok().filter(|time| time.is_finite())?.max(0.0) * each) as u64)
+    Some((number(word).filter(|time| time.is_finite())?.max(0.0) * each) as u64)
 }
 
 /// The columns of a table that begins: `% time     seconds  usecs/call     calls    errors syscall`.
@@ -141,7 +168,7 @@ fn nanoseconds(word: &str, each: f64) -> Option<u64> {
 fn may_be_header(line: &[u8]) -> bool {
     let begins = match line.trim_ascii_start().first() {
         None => false,
-        Some(byte) if byte.is_ascii() => b"%acefmlstuw".contains(byte),
+        Some(byte) if byte.is_ascii() => b"%acefmlstuwSC".contains(byte),
         Some(_) => true,
     };
     begins && memchr::memchr(b'(', line).is_none()
@@ -157,6 +184,9 @@ fn header(text: &str) -> Option<Vec<Column>> {
             "errors" => Some(Column::Errors),
             "syscall" => Some(Column::Name),
             "function" => Some(Column::Function),
+            // bcc's syscount.
+            "SYSCALL" => Some(Column::Name),
+            "COUNT" => Some(Column::Calls),
             "total" => Some(Column::Milliseconds),
             "min" | "avg" | "max" | "stddev" => Some(Column::Other),
             "%time" | "usecs/call" | "shortest" | "longest" => Some(Column::Other),
@@ -234,6 +264,17 @@ done";
 ";
         let told: Vec<_> = read(ltrace).0.into_iter().map(|(name, calls, ..)| (name, calls)).collect();
         assert_eq!(told, [(Some("rseq"), 1), (Some("mmap"), 8), (Some("pread64"), 2)]);
+    }
+
+    #[test]
+    fn maps_of_bpftrace() {
+        let mut summary = Summary::default();
+        assert!(
+            summary.line(b"@[tracepoint:syscalls:sys_enter_futex]: 26706") && summary.line(b"@n[7, sys_enter_read]: 2")
+        );
+        assert!(!summary.line(b"@[kprobe:vfs_read]: 7") && !summary.line(b"@start: 7"));
+        let lines: Vec<(&str, u64)> = summary.lines().map(|l| (&*l.name, l.calls)).collect();
+        assert_eq!(lines, [("futex", 26_706), ("read", 2)]);
     }
 
     #[test]
