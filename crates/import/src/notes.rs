@@ -3,6 +3,7 @@
 use crate::call::{Call, Written};
 use crate::decode::Decoded;
 use crate::hash::Map;
+use crate::strace::Edges;
 use systoll_model::{Problem, ProblemKind, Sysno};
 
 /// Bytes of a line that are shown.
@@ -32,6 +33,8 @@ pub(crate) struct Notes {
     others: Vec<Problem>,
     /// Whether something was read that says it is a whole trace, with its lines.
     pub(crate) only_summed_up: bool,
+    /// What strace's text shows of the program's beginning and end.
+    pub(crate) edges: Edges,
     /// Calls that had not returned when the trace ended.
     pub(crate) unfinished: u64,
     /// Calls that returned and whose beginning is not there.
@@ -108,6 +111,9 @@ impl Notes {
         let mut add = |kind, text: String| all.push(Problem::new(kind, text));
         if self.lost > 0 {
             add(ProblemKind::Lost, format!("the tracer says that it lost {} events", self.lost));
+        }
+        if let Some(why) = self.edges.excerpt() {
+            add(ProblemKind::CutShort, format!("the trace is an excerpt: {why}; counts are those of the lines shown"));
         }
         if self.cut {
             add(ProblemKind::CutShort, "the trace ends in the middle of a line: what came after is not known".into());

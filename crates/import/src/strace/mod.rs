@@ -1,5 +1,6 @@
 //! strace's text, and ltrace's, which is written alike.
 
+mod edges;
 pub(crate) mod leader;
 mod names;
 pub(crate) mod outcome;
@@ -12,6 +13,7 @@ use crate::frames::Told;
 use crate::lex::arguments;
 use crate::pending::{Entered, Pending};
 use crate::trace::Trace;
+pub(crate) use edges::Edges;
 use leader::{Led, Stamp, led};
 pub(crate) use names::named;
 use names::named_by_ltrace;
@@ -52,6 +54,7 @@ pub(crate) struct Strace {
     returned: u64,
     /// The line in which something else was written.
     torn: Option<Torn>,
+    edges: Edges,
 }
 
 /// A call's line in which the program or the tracer wrote something else.
@@ -77,6 +80,7 @@ impl Strace {
             summary: Summary::default(),
             returned: 0,
             torn: None,
+            edges: Edges::default(),
         }
     }
 
@@ -94,6 +98,7 @@ impl Strace {
         if body.is_empty() {
             return;
         }
+        self.edges.line(body);
         match body.first() {
             Some(b'<') if body.starts_with(b"<...") => self.resumed(trace, led, body),
             Some(b'+') if body.starts_with(b"+++ ") => self.ended(trace, led, body),
@@ -302,6 +307,9 @@ impl Strace {
     /// The file ends.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         self.settle(trace);
+        if self.returned > 0 {
+            trace.notes.edges.join(self.edges);
+        }
         let left = self.pending.drain();
         trace.notes.cut |= !whole || left.iter().any(|(_, entered)| entered.broken);
         trace.notes.unfinished += left.iter().filter(|(_, entered)| !entered.broken).count() as u64;
