@@ -40,6 +40,10 @@ pub const VERSION: u64 = 12;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
+/// Bytes of code there can be in a run.
+pub const BLOBS_SIZE: u64 = 1 << 30;
+/// Where the code is mapped in every process, to be mapped again near what it is for.
+pub const BLOBS_AT: u64 = IMAGE + (1 << 35);
 /// Where the global area is mapped, right below the image.
 pub const GLOBAL: u64 = IMAGE - global::SIZE;
 
@@ -211,8 +215,8 @@ pub mod image {
     pub const CODES: u64 = CODE_COUNT + CODE_ENTRY;
     /// Bytes of an entry.
     pub const CODE_ENTRY: u64 = 32;
-    /// Entries there is room for.
-    pub const CODES_LEN: u64 = 255;
+    /// Entries that are used at most; the one behind them stays empty, so that a reader need not count.
+    pub const CODES_LEN: u64 = 254;
     /// Call frame information for code of ours, [`FRAMES_LEN`] pieces of [`FRAME`] bytes: what it
     /// stands for is at an address, in rcx, in the slot. The order is the one of [`super::code`].
     pub const FRAMES: u64 = 0x3000;
@@ -397,9 +401,10 @@ pub enum Question {
     Mapped = 0x21,
     /// An `execve` or `execveat` is about to be made. May take long.
     Exec = 0x22,
-    /// The last call that is hooked in the process: it sets the gs base, by which the thread reaches
-    /// its slot (`arch_prctl` with ARCH_SET_GS), gives its clock up, or has all that is mapped filled
-    /// with memory, ours too (`mlockall` with MCL_CURRENT). May take long.
+    /// A call after which the process may not be watched any more: it sets the gs base, by which the thread reaches
+    /// its slot (`arch_prctl` with ARCH_SET_GS), gives its clock up, has system calls dispatched to the program, ours
+    /// too, has all that is mapped filled with memory (`mlockall`), maps over memory of ours or takes it away, or
+    /// bounds memory that ours counts against (`setrlimit`). May take long.
     Last = 0x23,
     /// A call is about to be made that changes what its process may do (`setuid`, `capset`,
     /// `unshare` …): before it, the process gets an image of its own.
@@ -545,7 +550,7 @@ const _: () = {
     assert!(image::FIRST_SLOTS.is_multiple_of(2) && image::FIRST_SLOTS < image::SLOT_COUNT - 2);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);
     assert!(image::TICKETS + 4 * image::TICKETS_LEN <= image::ROOTS);
-    assert!(image::CODES + image::CODES_LEN * image::CODE_ENTRY <= image::FRAMES);
+    assert!(image::CODES + (image::CODES_LEN + 1) * image::CODE_ENTRY <= image::FRAMES);
     assert!(image::FRAMES + image::FRAMES_LEN * image::FRAME <= image::SIGNAL_FRAME);
     assert!(image::SIGNAL_TABLE + 8 <= image::NODES);
     assert!(slot::SIGRETURNS_BEFORE < slot::FRAME_COUNT && slot::FRAMES_LEN.is_power_of_two());

@@ -6,6 +6,7 @@ use super::call_kinds::changes_identity;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::handshake::identify;
 use super::no_program;
+use super::own_memory;
 use super::rseq_areas;
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
@@ -18,9 +19,11 @@ const CLONE_VM: i32 = 0x100;
 const CLONE_VFORK: i32 = 0x4000;
 const ARCH_SET_GS: i32 = 0x1001;
 const MCL_CURRENT: i32 = 1;
+const MCL_FUTURE: i32 = 2;
 const PR_SET_SECCOMP: i32 = 22;
 const PR_SET_TSC: i32 = 26;
 const PR_TSC_SIGSEGV: i32 = 2;
+const PR_SET_SYSCALL_USER_DISPATCH: i32 = 59;
 const SECCOMP_MODE_STRICT: i32 = 1;
 const SECCOMP_MODE_FILTER: i32 = 2;
 const SECCOMP_SET_MODE_FILTER: i32 = 1;
@@ -176,7 +179,7 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     Ok(())
 }
 
-/// The call takes the slot away, or the clock, or fills the memory we share: made here, and nothing is done
+/// The call takes the slot away, or the clock, or has calls of ours dispatched, or fills the memory we share: made here, and nothing is done
 /// behind it, where the thread goes on as a new one does.
 fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
     let asked = e.label();
@@ -188,12 +191,12 @@ fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
 }
 
 /// Asks before a `seccomp`, or a `prctl` that confines. A thread that gives its clock up with it
-/// (the kernel's disable_TSC: strict mode, PR_TSC_SIGSEGV) would die of ours at its next call: it is
-/// let be before.
+/// (the kernel's disable_TSC: strict mode, PR_TSC_SIGSEGV) would die of ours at its next call, and one that has
+/// its system calls dispatched to itself would be sent ours: it is let be before.
 fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
     let root = asking.root;
-    let (prctl, tsc, clockless, keeps) = (e.label(), e.label(), e.label(), e.label());
-    let (filter, strict) = (e.label(), e.label());
+    let (prctl, tsc, last, keeps) = (e.label(), e.label(), e.label(), e.label());
+    let (filter, strict, dispatch) = (e.label(), e.label(), e.label());
     super::elide_ids::seal(e)?;
     asm!(e; cmp(eax, PRCTL as i32); je(prctl););
     // So libseccomp asks what the kernel can do: by a strict mode with flags or an argument, by filters that are
@@ -201,16 +204,19 @@ fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel))
     asm!(e; cmp(edi, SECCOMP_SET_MODE_FILTER); je(filter); jb(strict););
     asm!(e; cmp(edi, SECCOMP_GET_NOTIF_SIZES); ja(keeps); jmp(go););
     e.here(strict)?;
-    asm!(e; mov(r11d, esi); or(r11, rdx); je(clockless); jmp(go););
+    asm!(e; mov(r11d, esi); or(r11, rdx); je(last); jmp(go););
     e.here(prctl)?;
-    asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(clockless););
+    asm!(e; cmp(edi, PR_SET_SYSCALL_USER_DISPATCH); je(dispatch););
+    asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(last););
     asm!(e; cmp(esi, SECCOMP_MODE_FILTER); jne(keeps););
     e.here(filter)?;
     // The kernel reads it there (EFAULT): no program has memory at address 0 unless vm.mmap_min_addr was lowered.
     asm!(e; test(rdx, rdx); je(go); jmp(keeps););
+    e.here(dispatch)?;
+    asm!(e; test(rsi, rsi); jne(last); jmp(go););
     e.here(tsc)?;
     asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(keeps););
-    e.here(clockless)?;
+    e.here(last)?;
     last_watched(e, root, plain)?;
     e.here(keeps)?;
     asking.ask(e, Question::Confine)?;
@@ -232,7 +238,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: Co
             });
         }
         MLOCKALL => {
-            asm!(e; test(edi, MCL_CURRENT); jne(question););
+            asm!(e; test(edi, MCL_CURRENT | MCL_FUTURE); jne(question););
             e.cold(move |e| {
                 e.here(question)?;
                 last_watched(e, root, plain)
@@ -247,12 +253,14 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: Co
         }
         PRCTL => {
             asm!(e; cmp(edi, PR_SET_SECCOMP); je(question); cmp(edi, PR_SET_TSC); je(question););
+            asm!(e; cmp(edi, PR_SET_SYSCALL_USER_DISPATCH); je(question););
             e.cold(move |e| {
                 e.here(question)?;
                 confine(e, asking, (go, plain))
             });
         }
         EXECVE | EXECVEAT => asking.ask(e, Question::Exec)?,
+        n if own_memory::may_touch(n) => own_memory::ask_before(e, n, asking)?,
         n if changes_identity(n) => asking.ask(e, Question::Identity)?,
         _ => {}
     }
@@ -272,6 +280,7 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
         let (family, exit, exec, clone3, confined, prctl, map) =
             (e.label(), e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
         let (arch, lock, protect, rseq) = (e.label(), e.label(), e.label(), e.label());
+        let others = own_memory::OTHERS.map(|number| (number, e.label()));
         e.here(heeded)?;
         asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
         asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3););
@@ -280,14 +289,22 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
         asm!(e; cmp(eax, MMAP as i32); je(map); cmp(eax, ARCH_PRCTL as i32); je(arch););
         asm!(e; cmp(eax, MPROTECT as i32); je(protect); cmp(eax, PKEY_MPROTECT as i32); je(protect););
         asm!(e; cmp(eax, MLOCKALL as i32); je(lock); cmp(eax, RSEQ as i32); je(rseq););
+        for (number, label) in others {
+            asm!(e; cmp(eax, number as i32); je(label););
+        }
         // All others change what the process may do.
         asking.ask(e, Question::Identity)?;
         asm!(e; jmp(go););
         e.here(arch)?;
         asm!(e; cmp(edi, ARCH_SET_GS); jne(go););
         last_watched(e, root, ways.child)?;
+        for (number, label) in others {
+            e.here(label)?;
+            own_memory::ask_before(e, number, asking)?;
+            asm!(e; jmp(go););
+        }
         e.here(lock)?;
-        asm!(e; test(edi, MCL_CURRENT); je(go););
+        asm!(e; test(edi, MCL_CURRENT | MCL_FUTURE); je(go););
         last_watched(e, root, ways.child)?;
         e.here(rseq)?;
         rseq_areas::give_way(e)?;
@@ -295,14 +312,17 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
         super::on_return::rseq_learnt(e)?;
         asm!(e; jmp(ways.parent););
         e.here(prctl)?;
-        asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_TSC); jne(go););
+        asm!(e; cmp(edi, PR_SET_SECCOMP); je(confined); cmp(edi, PR_SET_SYSCALL_USER_DISPATCH); je(confined););
+        asm!(e; cmp(edi, PR_SET_TSC); jne(go););
         e.here(confined)?;
         confine(e, asking, (go, ways.child))?;
         e.here(map)?;
+        own_memory::ask_before(e, MMAP, asking)?;
         asm!(e; syscall(););
         super::on_return::mapped(e, root)?;
         asm!(e; jmp(ways.parent););
         e.here(protect)?;
+        own_memory::ask_before(e, MPROTECT, asking)?;
         asm!(e; syscall(););
         super::on_return::made_executable(e, root)?;
         asm!(e; jmp(ways.parent););

@@ -19,6 +19,7 @@ use crate::inproc::monitor::sys;
 use crate::table::ImageId;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Room, number_site};
 use systoll_hooks::layout::{call_of_entry, image, table_entry};
@@ -38,6 +39,12 @@ pub(crate) struct Patched {
 }
 
 impl Patched {
+    /// Where its code lies in the process, with what is only read behind it.
+    pub(crate) fn code_range(&self) -> Range<u64> {
+        let start = self.bias.wrapping_add_signed(self.code.blob.delta);
+        start..start.saturating_add(self.code.size())
+    }
+
     /// Whether its jumps are there, or some of them.
     pub(crate) fn is_in(&self, mem: &Mem) -> bool {
         mem.has_any(&self.code.jumps, self.bias)

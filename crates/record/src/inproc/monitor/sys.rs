@@ -384,6 +384,15 @@ pub(crate) fn take_short_turns() {
     }
 }
 
+/// Bytes of a segment of System V's shared memory.
+pub(crate) fn segment_size(id: i32) -> Option<u64> {
+    // SAFETY: a zeroed shmid_ds is valid to be written to, and read once it has been.
+    unsafe {
+        let mut about: libc::shmid_ds = std::mem::zeroed();
+        (libc::shmctl(id, libc::IPC_STAT, &mut about) == 0).then_some(about.shm_segsz as u64)
+    }
+}
+
 /// Whether a process or thread of this number exists, zombies included.
 pub(crate) fn exists(pid: i32) -> bool {
     // SAFETY: signal 0 only asks.

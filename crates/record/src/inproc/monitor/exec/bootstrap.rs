@@ -6,8 +6,8 @@
 //! file's mode, which takes no descriptor. That tells a program that ran unwatched from one that was
 //! killed before it began.
 
-use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, BLOBS_SIZE};
-use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image};
+use crate::inproc::monitor::shared::memory::BLOBS;
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, Question, global, image};
 
 /// The saved rax of a new program's question, which is no address of a mapping.
 pub(crate) const STARTING: u64 = 1;

@@ -3,7 +3,7 @@
 
 use crate::inproc::monitor::shared::peer::take_descriptor;
 use crate::inproc::monitor::shared::remote::Mem;
-use crate::tracee::{self, Stop, Waited};
+use crate::tracee;
 use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -52,29 +52,9 @@ impl<'a> AtExec<'a> {
 
     /// Has the process make a call; its result.
     fn call(&self, number: i64, args: [u64; 6]) -> Result<u64, String> {
-        /// The end of the `execve` is a step as well.
-        const STEPS: usize = 4;
-        let words = |e: Errno| e.desc().to_owned();
-        let [rdi, rsi, rdx, r10, r8, r9] = args;
-        let (rax, orig_rax) = (number as u64, u64::MAX);
-        let regs = libc::user_regs_struct { rip: self.at, rax, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..self.regs };
-        for _ in 0..STEPS {
-            // Each time: an `execve` that ends writes its result into rax.
-            tracee::set_registers(self.pid, &regs).map_err(words)?;
-            tracee::step(self.pid).map_err(words)?;
-            match tracee::wait_for_stop(self.pid, true) {
-                Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) | Waited::NoChildren => {
-                    return Err("it has ended".into());
-                }
-                Waited::Stop(_) | Waited::NothingYet | Waited::Interrupted => {}
-            }
-            let now = tracee::registers(self.pid).map_err(words)?;
-            if now.rip != self.at {
-                let failed = (now.rax as i64) < 0;
-                return if failed { Err(words(Errno::from_raw(-(now.rax as i64) as i32))) } else { Ok(now.rax) };
-            }
-        }
-        Err("it makes no calls for us".into())
+        let made = tracee::make_call(self.pid, self.at, &self.regs, (number, args))?;
+        let error = Some(-(made as i64)).filter(|error| *error > 0).map(|error| Errno::from_raw(error as i32));
+        error.map_or(Ok(made), |error| Err(error.desc().to_owned()))
     }
 }
 

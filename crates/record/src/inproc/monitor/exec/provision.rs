@@ -10,12 +10,12 @@ use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
-use crate::inproc::monitor::shared::memory::{BLOBS, BLOBS_AT, Memory, Runs};
+use crate::inproc::monitor::shared::memory::{BLOBS, Memory, Runs};
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::procfs;
 use std::rc::Rc;
 use systoll_hooks::assemble::{AssembleError, own_words};
-use systoll_hooks::layout::{WRITE_CODE, image, slot};
+use systoll_hooks::layout::{BLOBS_AT, WRITE_CODE, image, slot};
 use systoll_model::{ProblemKind, Random};
 use systoll_symbols::ModuleKey;
 

@@ -83,6 +83,17 @@ fn registering(session: &Session, thread: SlotRef, flags: u64) -> Option<[u64; 7
     Some([RSEQ.into(), areas::area_address(thread.index), areas::AREA, flags, signature, 0, 0])
 }
 
+/// Whether threads of a program may have areas of ours.
+pub(crate) fn are_given(session: &Session, id: ProgramId) -> bool {
+    session.memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0)
+}
+
+/// The call by which the thread of a slot takes its area back: number and arguments.
+pub(crate) fn taking_back(session: &Session, thread: SlotRef) -> Option<(i64, [u64; 6])> {
+    let [number, args @ ..] = registering(session, thread, UNREGISTER)?;
+    Some((number as i64, args))
+}
+
 /// Has a waiting thread whose calls are hooked no more take back an area of ours: its program could
 /// register none of its own.
 pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
@@ -98,10 +109,9 @@ pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
 
 /// Where areas lie that no thread of a program can have, in whole pages; nothing where it has none.
 pub(crate) fn unused_areas(session: &Session, id: ProgramId) -> Option<Range<u64>> {
-    let given = session.memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0);
     let start = areas::area_address(session.memory.slots_drawn(id)).next_multiple_of(4096);
     let unused = start..areas::AT + areas::SIZE;
-    (given && !unused.is_empty()).then_some(unused)
+    (are_given(session, id) && !unused.is_empty()).then_some(unused)
 }
 
 #[cfg(test)]

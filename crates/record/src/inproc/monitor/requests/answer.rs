@@ -11,8 +11,9 @@ use crate::inproc::monitor::requests::context;
 use crate::inproc::monitor::requests::doomed;
 use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
+use crate::inproc::monitor::requests::last;
 use crate::inproc::monitor::requests::late_code;
-use crate::inproc::monitor::requests::leave_alone;
+use crate::inproc::monitor::requests::leave;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::same_ids;
 use crate::inproc::monitor::requests::slots;
@@ -55,8 +56,10 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
             Some(Question::Exec) => exec_asked::on_asked(session, &waiter),
             Some(Question::ExecFailed) => exec_asked::on_failed(session, &waiter),
             Some(Question::Last) => {
-                waiter.slot.program = identity::part_ways(session, &waiter);
-                leave_alone::on_last(session, &waiter);
+                if let Some(last) = last::of(session, &waiter) {
+                    waiter.slot.program = identity::part_ways(session, &waiter);
+                    goes_on = leave::on_last(session, &waiter, last);
+                }
             }
             Some(Question::Identity) if same_ids::keeps_ids(session, &waiter, node) => {}
             Some(Question::Identity) => waiter.slot.program = identity::part_ways(session, &waiter),

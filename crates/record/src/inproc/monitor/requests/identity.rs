@@ -224,6 +224,11 @@ fn settled_others(session: &mut Session, id: ProgramId, pid: i32) -> Others {
     Others::Unknown
 }
 
+/// Whether another process may have all memory in common with process `pid` of an image.
+pub(crate) fn may_share_memory(session: &Session, id: ProgramId, pid: i32) -> bool {
+    matches!(others(session, id, pid), Others::SameMemory | Others::Unknown | Others::NotYet)
+}
+
 fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     let Some(program) = session.programs.get(&id) else { return Others::None };
     let homeless = session.memory.image(id).map_or(0, |area| area.get(image::HOMELESS));

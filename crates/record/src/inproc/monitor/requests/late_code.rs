@@ -19,10 +19,10 @@ use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::sites::Arrival;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::maps::{self, Layout, Mapped, Maps};
-use crate::inproc::monitor::shared::memory::{Area, BLOBS, BLOBS_AT, BLOBS_SIZE};
+use crate::inproc::monitor::shared::memory::{Area, BLOBS};
 use crate::sys::read_memory;
 use std::ops::Range;
-use systoll_hooks::layout::image;
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, image};
 use systoll_hooks::numbers::{MMAP, MREMAP};
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
@@ -226,9 +226,8 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
     program.space.update_by(&mut session.symbols, tid, &maps.text);
     let files: Vec<MappedFile> = program.space.files().collect();
     let ours = |m: &Mapped| {
-        let code = |f: &Patched| f.bias.wrapping_add_signed(f.code.blob.delta);
         m.range.start >= BLOBS_AT && m.range.start < BLOBS_AT + BLOBS_SIZE
-            || program.hooks.files.iter().any(|f| (code(f)..code(f) + f.code.size()).contains(&m.range.start))
+            || program.hooks.files.iter().any(|f| f.code_range().contains(&m.range.start))
     };
     let in_place = |m: &&Mapped| m.executable && (m.writable || m.shared) && !is_file(&files, m) && !ours(m);
     let (mut calls, mut budget) = (0, MOST_BYTES);

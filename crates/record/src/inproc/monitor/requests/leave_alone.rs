@@ -3,13 +3,11 @@
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Session;
-use crate::inproc::monitor::shared::memory::{BLOBS_AT, BLOBS_SIZE};
 use crate::inproc::monitor::shared::remote::Mem;
 use std::time::Duration;
-use systoll_hooks::layout::{IMAGE, image, record_offset, root_record_offset, slot};
-use systoll_hooks::numbers::{ARCH_PRCTL, MLOCKALL, MUNMAP};
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, IMAGE, image, record_offset, root_record_offset, slot};
+use systoll_hooks::numbers::MUNMAP;
 use systoll_model::ProblemKind;
 
 /// Threads that were in our code when its jumps were taken out have left it by then, but for those the
@@ -29,19 +27,10 @@ pub(crate) fn leave_alone(session: &mut Session, id: ProgramId, tid: i32, why: &
     session.problems.note(ProblemKind::Unwatched, format!("{exe} {why}: what it did from then on is not watched"));
 }
 
-/// A thread is about to make a call after which its process can't be watched any more.
-pub(crate) fn on_last(session: &mut Session, waiter: &Waiter) {
-    leave_alone(session, waiter.slot.program, waiter.tid, gives_up(waiter));
-    rseq_areas::take_area_back(session, waiter.slot);
-    if waiter.registers.ax as u32 == MLOCKALL {
-        take_back(session, waiter.slot, waiter.tid);
-    }
-}
-
 /// Has the waiting thread of a process that was left alone unmap what we share with it, but for
 /// what threads that are in our code at this moment may touch: to have all of it filled with memory
 /// would take gigabytes.
-fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
+pub(crate) fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
     if session.memory.image(thread.program).is_none_or(|area| area.get(image::QUIET) as u32 != 0) {
         return;
     }
@@ -61,14 +50,5 @@ fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
         if request::request(session, thread, call) != Some(0) {
             return;
         }
-    }
-}
-
-/// What a thread does that can't be watched any more.
-fn gives_up(waiter: &Waiter) -> &'static str {
-    match waiter.registers.ax as u32 {
-        ARCH_PRCTL => "sets its gs base",
-        MLOCKALL => "locks all its memory",
-        _ => "gives its time stamp counter up",
     }
 }

@@ -137,6 +137,22 @@ impl Code {
         Ok(roots)
     }
 
+    /// Where a thread that is so many bytes behind the code's start would be without us, as its distance from there;
+    /// `None` where that depends on the thread. `room`: the shared memory that it lies in.
+    pub(crate) fn stands_for(&self, room: &CodeRoom, bytes: u64) -> Option<i64> {
+        let entry = |n: u64| room.global().get(self.offset + self.table_at() + 8 * n);
+        let (mut first, mut end) = (0, self.origins);
+        while first < end {
+            let middle = first.midpoint(end);
+            match u64::from(entry(middle) as u32) <= bytes {
+                true => first = middle + 1,
+                false => end = middle,
+            }
+        }
+        let value = (entry(first.checked_sub(1).filter(|_| bytes < self.len)?) >> 32) as i32;
+        (![code::IN_RCX, code::IN_SLOT, code::IN_SIGNAL].contains(&value)).then_some(i64::from(value))
+    }
+
     /// Has unwinders of the process whose image `area` is find what the code stands for, where it
     /// is mapped `at`. Beyond what there is room for they find nothing.
     pub(crate) fn announce(&self, area: &Area, at: u64) {

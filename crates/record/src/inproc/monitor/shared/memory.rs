@@ -25,14 +25,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use systoll_hooks::assemble::number_roots;
-use systoll_hooks::layout::{global, image, slot, slots_used};
+use systoll_hooks::layout::{BLOBS_SIZE, global, image, slot, slots_used};
 
 /// Where the code begins, in the code file: behind the global area.
 pub(crate) const BLOBS: u64 = 1 << 17;
-/// Bytes of code there can be in a run.
-pub(crate) const BLOBS_SIZE: u64 = 1 << 30;
-/// Where the code is mapped in every process, to be mapped again near what it is for.
-pub(crate) const BLOBS_AT: u64 = systoll_hooks::layout::IMAGE + (1 << 35);
 /// The mode that a program gives its image's file if it cannot open it.
 pub(crate) const NOT_MAPPED: u32 = 0o400;
 /// Words of a new image that lie no further apart are written in one go.

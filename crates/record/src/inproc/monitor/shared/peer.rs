@@ -88,8 +88,9 @@ pub(crate) fn same_file(own: &File, pid: i32, fd: i32) -> bool {
 /// Threads of a process that are stopped; they go on when this is dropped.
 pub(crate) struct Stopped(Vec<Held>);
 
-struct Held {
-    tid: i32,
+/// A thread that is stopped; it goes on when this is dropped.
+pub(crate) struct Held {
+    pub(crate) tid: i32,
     /// The signal it was stopped with, to be delivered when it goes on.
     signal: i32,
 }
@@ -132,21 +133,23 @@ impl Stopped {
     }
 }
 
-impl Drop for Stopped {
+impl Drop for Held {
     fn drop(&mut self) {
-        for held in &self.0 {
-            let _ = tracee::detach(held.tid, held.signal);
-        }
+        let _ = tracee::detach(self.tid, self.signal);
     }
 }
 
-fn threads(pid: i32) -> Option<Vec<i32>> {
+/// Threads of a process; `None` if it is gone.
+pub(crate) fn threads(pid: i32) -> Option<Vec<i32>> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     Some(entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
 /// Stops a thread; nothing is held of one that has ended.
-fn stop(tid: i32) -> Result<Option<Held>, ()> {
+///
+/// # Errors
+/// Where it can't be attached to, or does not stop.
+pub(crate) fn stop(tid: i32) -> Result<Option<Held>, ()> {
     if tracee::seize(tid, tracee::EXECS).is_err() {
         return if sys::exists(tid) { Err(()) } else { Ok(None) };
     }

@@ -1,0 +1,308 @@
+//! Takes all that is ours out of a process whose jumps are gone: no thread of it is left in our code, none comes back
+//! there, and the kernel writes to no area of ours.
+//!
+//! The thread that asks waits in our code, with all registers of its program's in its slot. It is stopped there and
+//! set going again where it would be without us: right before its call, which it then makes at the call's own place.
+//! Other threads leave our code by themselves within a moment, but for one that waits in a call which is made there:
+//! that one is moved behind the same call of its program's own code, where the jump has been.
+
+use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::exec::rseq_areas;
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
+use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::identity;
+use crate::inproc::monitor::requests::last::Last;
+use crate::inproc::monitor::requests::leave_alone;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::CodeRoom;
+use crate::inproc::monitor::shared::peer::{self, Held};
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::inproc::monitor::sys;
+use crate::tracee;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, image, slot, slot_index, state};
+
+/// How often a process is looked through for threads in our code.
+const ROUNDS: usize = 100;
+/// After so many rounds a thread in our code is taken to wait there: what our code does by itself takes microseconds.
+const WAITS_AFTER: usize = 20;
+const PAUSE: Duration = Duration::from_millis(1);
+
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// Flags as `lahf` puts them into ah, and those that `seto` puts into al.
+const OF_LAHF: u64 = 0xd5;
+const OVERFLOW: u64 = 1 << 11;
+
+/// What becomes of memory of ours that the process has mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ours {
+    /// It is unmapped.
+    Unmapped,
+    /// It stays for the call that is about to be made, which is about it.
+    Stays,
+}
+
+/// Where a waiting thread would be without us.
+struct Place {
+    /// The instruction that comes next.
+    resume: u64,
+    /// The `syscall` of its call.
+    call: u64,
+    /// The call's number, where the code that counts keeps flags in rax.
+    keeps_flags: Option<u32>,
+}
+
+/// Our code in a process, and what it stands for.
+struct OurCode {
+    files: Rc<[Patched]>,
+    room: CodeRoom,
+}
+
+impl OurCode {
+    fn has(&self, address: u64) -> bool {
+        (BLOBS_AT..BLOBS_AT + BLOBS_SIZE).contains(&address)
+            || self.files.iter().any(|file| file.code_range().contains(&address))
+    }
+
+    /// Where a thread at an address of ours would be without us; `None` where that depends on the thread.
+    fn stands_for(&self, address: u64) -> Option<u64> {
+        let file = self.files.iter().find(|file| file.code_range().contains(&address))?;
+        let start = file.code_range().start;
+        Some(start.wrapping_add_signed(file.code.stands_for(&self.room, address - start)?))
+    }
+
+    /// Where a thread would be that waits, at `address` of our code, in a call of its program's.
+    fn waits_behind(&self, mem: &Mem, address: u64) -> Option<u64> {
+        let is_call = |behind: u64| {
+            let mut bytes = [0; 2];
+            mem.read(behind.wrapping_sub(2), &mut bytes).is_ok() && bytes == SYSCALL
+        };
+        self.stands_for(address).filter(|behind| is_call(address) && is_call(*behind))
+    }
+}
+
+/// A thread is about to make a call after which its process can't be watched any more. Whether it has been let go to
+/// make it.
+pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: Last) -> bool {
+    leave_alone::leave_alone(session, waiter.slot.program, waiter.tid, last.why());
+    if leave(session, waiter, ours_after(last)) {
+        return true;
+    }
+    rseq_areas::take_area_back(session, waiter.slot);
+    if last == Last::Locks {
+        leave_alone::take_back(session, waiter.slot, waiter.tid);
+    }
+    false
+}
+
+/// What becomes of our memory before a process makes its last call.
+fn ours_after(last: Last) -> Ours {
+    if last == Last::Touches { Ours::Stays } else { Ours::Unmapped }
+}
+
+/// Takes all that is ours out of the process of a thread that waits to make its last call, and lets the thread make it.
+/// Its jumps are gone already. False where that can't be done: the thread still waits then.
+fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
+    let thread = waiter.slot;
+    let pid = session.memory.head(thread).pid as i32;
+    if pid <= 0 || thread.is_last() || identity::may_share_memory(session, thread.program, pid) {
+        return false;
+    }
+    let Some((place, code)) = place(session, waiter) else { return false };
+    let Ok(mem) = provision::memory_of(session, thread) else { return false };
+    let mut bytes = [0; 2];
+    if mem.read(place.call, &mut bytes).is_err() || bytes != SYSCALL {
+        return false;
+    }
+    let given = rseq_areas::are_given(session, thread.program);
+    let Some(held) = all_out(session, waiter, (&code, &mem), given) else { return false };
+    let Some(state) = session.memory.image(thread.program).and_then(|area| area.half(thread.offset() + slot::STATE))
+    else {
+        return false;
+    };
+    // Stopped, it can't lose patience any more.
+    if state.load(Ordering::SeqCst) != state::WAITING || put_back(waiter, &place).is_err() {
+        return false;
+    }
+    state.store(state::IDLE, Ordering::SeqCst);
+    disarm(session, thread, pid, &mem);
+    for other in &held {
+        clean(session, thread.program, other.tid, (place.call, given));
+    }
+    if ours == Ours::Unmapped {
+        unmap(&code, waiter.tid, (place.call, given));
+    }
+    true
+}
+
+/// Where the waiting thread would be without us, and our code in its process.
+fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
+    let program = session.programs.get(&waiter.slot.program)?;
+    let area = session.memory.image(waiter.slot.program)?;
+    let word = |at: u64| area.get(waiter.slot.offset() + at);
+    let at = program.site_of(NodeAddr(word(slot::ANSWER)))?;
+    let file = program.hooks.files.get(at.file)?;
+    let vaddr = file.code.blob.sites.get(at.site)?.address;
+    let planned = file.known.plan.sites.iter().find(|site| site.address == vaddr)?;
+    let code = OurCode { files: program.hooks.files.clone().into(), room: session.memory.codes().clone() };
+    let resume = code.stands_for(word(slot::RESUME) & (1 << 48) - 1)?;
+    let keeps_flags = planned.number.filter(|_| planned.keeps_flags);
+    Some((Place { resume, call: file.bias.wrapping_add(vaddr), keeps_flags }, code))
+}
+
+/// Sees to it that no thread of the waiting thread's process is in our code but itself, which is stopped. Those that
+/// had to be stopped to know it, all of them where `all`; `None` where some can't be stopped or do not leave.
+fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), all: bool) -> Option<Vec<Held>> {
+    let pid = session.memory.head(waiter.slot).pid as i32;
+    let mut held: Vec<Held> = Vec::new();
+    for round in 0..ROUNDS {
+        answer_others(session, waiter.slot, pid);
+        let threads = peer::threads(pid)?;
+        let mut some_in = false;
+        for tid in &threads {
+            let stays = !all && *tid != waiter.tid && waits_at(*tid).is_some_and(|at| !code.has(at));
+            if stays || held.iter().any(|held| held.tid == *tid) {
+                continue;
+            }
+            if session.tracees.seized.contains_key(tid) {
+                return None;
+            }
+            // One that has ended is nowhere.
+            let Some(stopped) = peer::stop(*tid).ok()? else { continue };
+            let is_in = *tid != waiter.tid && !moved_out(*tid, (code, mem), round >= WAITS_AFTER)?;
+            some_in |= is_in;
+            if !is_in {
+                held.push(stopped);
+            }
+        }
+        // Who is out can't come back, so that only one that was in can have made another one there.
+        if !some_in && peer::threads(pid)?.iter().all(|tid| threads.contains(tid)) {
+            return Some(held);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    None
+}
+
+/// Whether a stopped thread is not in our code, or has been moved out where it `waits` there in a call.
+fn moved_out(tid: i32, (code, mem): (&OurCode, &Mem), waits: bool) -> Option<bool> {
+    let regs = tracee::registers(tid).ok()?;
+    if !code.has(regs.rip) {
+        return Some(true);
+    }
+    let in_call = regs.orig_rax != u64::MAX;
+    let Some(rip) = code.waits_behind(mem, regs.rip).filter(|_| waits && in_call) else { return Some(false) };
+    tracee::set_registers(tid, &libc::user_regs_struct { rip, ..regs }).ok()?;
+    Some(true)
+}
+
+/// Where a thread's own code goes on when the call that it waits in returns; `None` where it runs, or that is not told.
+fn waits_at(tid: i32) -> Option<u64> {
+    let line = crate::procfs::read(format!("/proc/{tid}/syscall"))?;
+    let last = std::str::from_utf8(&line).ok()?.split_ascii_whitespace().next_back()?;
+    u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
+}
+
+/// Lets all other threads of the process go on that wait for the launcher, with what they have as the answer.
+fn answer_others(session: &Session, thread: SlotRef, pid: i32) {
+    let Some(area) = session.memory.image(thread.program) else { return };
+    for index in (0..session.memory.slots_drawn(thread.program)).filter(|index| *index != thread.index) {
+        let base = thread.program.slot(index).offset();
+        let waits = area.get(base + slot::STATE) as u32 == state::WAITING && area.get(base + slot::PID) as i32 == pid;
+        if let Some(word) = area.half(base + slot::STATE).filter(|_| waits)
+            && word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        {
+            sys::futex_wake(word);
+        }
+    }
+}
+
+/// Takes from all threads of the process the restartable sequence by which they note whether a call waits: the kernel
+/// reads it in our memory when the call comes back.
+fn disarm(session: &Session, thread: SlotRef, pid: i32, mem: &Mem) {
+    const SEQUENCE: u64 = 8;
+    let Some(area) = session.memory.image(thread.program) else { return };
+    for index in 0..session.memory.slots_drawn(thread.program) {
+        let base = thread.program.slot(index).offset();
+        let at = area.get(base + slot::RSEQ).wrapping_add(SEQUENCE);
+        let mut armed = [0; 8];
+        if area.get(base + slot::PID) as i32 == pid
+            && mem.read(at, &mut armed).is_ok()
+            && u64::from_ne_bytes(armed) == IMAGE + image::RSEQ_CS
+        {
+            let _ = mem.write(at, &[0; 8]);
+        }
+    }
+}
+
+/// Gives the waiting thread, which is stopped, its program's registers back, at its call's own place.
+fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
+    let (saved, regs) = (&waiter.registers, tracee::registers(waiter.tid)?);
+    let (mut rax, mut eflags) = (saved.ax, regs.eflags);
+    if let Some(number) = place.keeps_flags {
+        let overflow = if saved.ax & 0xff != 0 { OVERFLOW } else { 0 };
+        eflags = eflags & !(OF_LAHF | OVERFLOW) | saved.ax >> 8 & OF_LAHF | overflow;
+        rax = u64::from(number);
+    }
+    let regs = libc::user_regs_struct {
+        rax,
+        rdi: saved.di,
+        rsi: saved.si,
+        rdx: saved.dx,
+        r10: saved.r10,
+        r8: saved.r8,
+        r9: saved.r9,
+        rbx: saved.bx,
+        rbp: saved.bp,
+        rsp: waiter.sp,
+        r12: saved.r12,
+        r13: saved.r13,
+        r14: saved.r14,
+        r15: saved.r15,
+        rip: place.resume,
+        // Not a call to be restarted.
+        orig_rax: u64::MAX,
+        eflags,
+        ..regs
+    };
+    tracee::set_registers(waiter.tid, &regs)
+}
+
+/// Takes the thread's area and its slot from a stopped thread. `call`: where it can make a call.
+fn clean(session: &Session, id: ProgramId, tid: i32, (call, given): (u64, bool)) {
+    let Ok(regs) = tracee::registers(tid) else { return };
+    let Some(index) = slot_index(regs.gs_base) else { return };
+    if let Some(taking) = rseq_areas::taking_back(session, id.slot(index)).filter(|_| given) {
+        make_calls(tid, call, &regs, &[taking]);
+    }
+    let _ = tracee::set_registers(tid, &libc::user_regs_struct { gs_base: 0, ..regs });
+}
+
+/// Has a stopped thread unmap all that is ours, of which no thread of its process needs anything any more.
+fn unmap(code: &OurCode, tid: i32, (call, given): (u64, bool)) {
+    let fixed = [GLOBAL..IMAGE + image::SIZE, BLOBS_AT..BLOBS_AT + BLOBS_SIZE];
+    let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
+    let near = code.files.iter().map(Patched::code_range);
+    let unmapping = |range: Range<u64>| (libc::SYS_munmap, [range.start, range.end - range.start, 0, 0, 0, 0]);
+    let calls: Vec<_> = fixed.into_iter().chain(areas).chain(near).map(unmapping).collect();
+    if let Ok(regs) = tracee::registers(tid) {
+        make_calls(tid, call, &regs, &calls);
+    }
+}
+
+/// Has a stopped thread make calls by the `syscall` instruction at an address, and be as before.
+fn make_calls(tid: i32, at: u64, regs: &libc::user_regs_struct, calls: &[(i64, [u64; 6])]) {
+    let Ok(mask) = tracee::signal_mask(tid) else { return };
+    // No handler may run in between: what comes stays pending.
+    if tracee::set_signal_mask(tid, u64::MAX).is_ok() {
+        for call in calls {
+            let _ = tracee::make_call(tid, at, regs, *call);
+        }
+    }
+    let _ = tracee::set_registers(tid, regs);
+    let _ = tracee::set_signal_mask(tid, mask);
+}

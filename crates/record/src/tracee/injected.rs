@@ -1,0 +1,39 @@
+//! Calls that a stopped thread is had make in place of its own next instruction.
+
+use super::{Stop, Waited, registers, set_registers, step, wait_for_stop};
+use nix::errno::Errno;
+
+/// Has thread `tid`, which is stopped with registers `regs`, make a call by the `syscall` instruction at `at`; what the
+/// kernel answers. The caller blocks the thread's signals before, and sets its registers again.
+///
+/// # Errors
+/// In words, where it makes none.
+pub(crate) fn make_call(
+    tid: i32,
+    at: u64,
+    regs: &libc::user_regs_struct,
+    (number, args): (i64, [u64; 6]),
+) -> Result<u64, String> {
+    /// The end of an `execve` is a step as well.
+    const STEPS: usize = 4;
+    let words = |e: Errno| e.desc().to_owned();
+    let [rdi, rsi, rdx, r10, r8, r9] = args;
+    let (rax, orig_rax) = (number as u64, u64::MAX);
+    let regs = libc::user_regs_struct { rip: at, rax, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..*regs };
+    for _ in 0..STEPS {
+        // Each time: an `execve` that ends writes its result into rax.
+        set_registers(tid, &regs).map_err(words)?;
+        step(tid).map_err(words)?;
+        match wait_for_stop(tid, true) {
+            Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) | Waited::NoChildren => {
+                return Err("it has ended".into());
+            }
+            Waited::Stop(_) | Waited::NothingYet | Waited::Interrupted => {}
+        }
+        let now = registers(tid).map_err(words)?;
+        if now.rip != at {
+            return Ok(now.rax);
+        }
+    }
+    Err("it makes no calls for us".into())
+}
