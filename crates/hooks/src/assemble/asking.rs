@@ -16,6 +16,8 @@ pub(super) struct Asking {
     pub(super) entry: Entry,
     /// Whether calls are answered in place.
     pub(super) elide: bool,
+    /// Whether all arguments of the call are in their registers: nothing lies between hook and call.
+    pub(super) adjacent: bool,
 }
 
 impl Asking {

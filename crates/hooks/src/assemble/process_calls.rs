@@ -260,7 +260,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: Co
             });
         }
         EXECVE | EXECVEAT => asking.ask(e, Question::Exec)?,
-        n if own_memory::may_touch(n) => own_memory::ask_before(e, n, asking)?,
+        n if own_memory::may_touch(n) && asking.adjacent => own_memory::ask_before(e, n, asking)?,
         n if changes_identity(n) => asking.ask(e, Question::Identity)?,
         _ => {}
     }

@@ -18,7 +18,7 @@ use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movab
 use super::sampled::Timing;
 use super::signal_exits::signal_ends;
 use super::tree_walk::{Start, walk};
-use super::{Options, call_kinds, early_signal, elide_ids, elide_masks, process_calls, rseq_areas};
+use super::{Options, call_kinds, early_signal, elide_ids, elide_masks, own_memory, process_calls, rseq_areas};
 use crate::layout;
 use crate::numbers::{EXIT, EXIT_GROUP, MMAP, RSEQ, RT_SIGPROCMASK, RT_SIGRETURN};
 use crate::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
@@ -76,9 +76,10 @@ impl<'a> Shape<'a> {
         let placed = Self::placed(site);
         let elided = options.elide && site.number.is_some_and(elide_ids::elidable);
         let here = must_be_here(site);
+        let looked_at = site.number.is_some_and(own_memory::may_touch);
         let behind = site.number.is_some_and(|n| asks_behind(n) || (options.results && !leaves(n)));
         match placed {
-            Some(shape) if (shape.adjacent || !(here || elided)) && (shape.tail.is_some() || !behind) => Ok(shape),
+            Some(shape) if (shape.adjacent || !(here || elided || looked_at)) && (shape.tail.is_some() || !behind) => Ok(shape),
             placed => match Self::wrapped(site) {
                 Some(shape) => Ok(shape),
                 None if here && placed.is_some() => Err(Unhooked::Whole),
@@ -228,7 +229,8 @@ impl Writer<'_> {
     }
 
     fn asking(&self) -> Asking {
-        Asking { root: self.place.root, entry: self.entry, elide: self.options.elide }
+        let (root, adjacent) = (self.place.root, self.shape.adjacent);
+        Asking { root, entry: self.entry, elide: self.options.elide, adjacent }
     }
 
     /// Counting, and what the number asks for before the call.

@@ -14,8 +14,9 @@ use super::tail_calls::function_of;
 use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::{
     ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
-    GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MUNMAP, PRCTL, RSEQ, RT_SIGACTION, RT_SIGPROCMASK,
-    RT_SIGRETURN, SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS, VFORK,
+    GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PRCTL, PRLIMIT64,
+    REMAP_FILE_PAGES, RSEQ, RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, SECCOMP, SETRLIMIT, SET_ROBUST_LIST,
+    SET_TID_ADDRESS, SHMAT, VFORK,
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use std::collections::HashSet;
@@ -29,6 +30,10 @@ const OUT_OF_STEP: usize = 16;
 /// Calls that make processes, images or code, and so are waited for by the launcher, which writes hooks; or
 /// that may take from a thread what hooks need.
 const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP, MLOCKALL];
+
+/// Calls that are looked at before they are made where all their arguments are there, which is only sure right before
+/// them: they may hit memory of ours, or bound it.
+const LOOKED_AT: &[u32] = &[MUNMAP, MPROTECT, PKEY_MPROTECT, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
 
 /// Calls that never return to where they are made.
 const LEAVES: &[u32] = &[RT_SIGRETURN, EXIT, EXIT_GROUP];
@@ -229,7 +234,11 @@ impl Planner<'_> {
         }
         for (at, (n, obstacle)) in (first..).zip(sure.iter().zip(obstacles)) {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
-            let wants_whole = obstacle.is_some() || site.number.is_some_and(|number| WRAPPED.contains(&number));
+            let resumes = |span: &Span| span.resume() == site.address;
+            let is_of = |numbers: &[u32]| site.number.is_some_and(|number| numbers.contains(&number));
+            let wants_whole = obstacle.is_some()
+                || is_of(WRAPPED)
+                || is_of(LOOKED_AT) && !site.keeps_flags && !site.entry_span.as_ref().is_some_and(resumes);
             if wants_whole && labels.is_none() {
                 site.wrap_span = block.wrap_span(*n, &self.reserved);
             }

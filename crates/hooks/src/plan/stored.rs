@@ -8,7 +8,7 @@ use super::types::{CfaOffset, Entry, Evidence, Plan, Segment, Site, Span, Unpatc
 use prost::Message;
 
 /// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 19;
+pub const FORMAT: u32 = 20;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
