@@ -215,7 +215,7 @@ fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel))
     e.here(dispatch)?;
     asm!(e; test(rsi, rsi); jne(last); jmp(go););
     e.here(tsc)?;
-    asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(keeps););
+    asm!(e; cmp(esi, PR_TSC_SIGSEGV); jne(go););
     e.here(last)?;
     last_watched(e, root, plain)?;
     e.here(keeps)?;
