@@ -79,7 +79,9 @@ impl<'a> Shape<'a> {
         let looked_at = site.number.is_some_and(own_memory::may_touch);
         let behind = site.number.is_some_and(|n| asks_behind(n) || (options.results && !leaves(n)));
         match placed {
-            Some(shape) if (shape.adjacent || !(here || elided || looked_at)) && (shape.tail.is_some() || !behind) => Ok(shape),
+            Some(shape) if (shape.adjacent || !(here || elided || looked_at)) && (shape.tail.is_some() || !behind) => {
+                Ok(shape)
+            }
             placed => match Self::wrapped(site) {
                 Some(shape) => Ok(shape),
                 None if here && placed.is_some() => Err(Unhooked::Whole),

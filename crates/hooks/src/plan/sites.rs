@@ -15,8 +15,8 @@ use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::{
     ARCH_PRCTL, BRK, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, GETEGID, GETEUID, GETGID, GETPID,
     GETPPID, GETTID, GETUID, MADVISE, MLOCKALL, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PRCTL, PRLIMIT64,
-    REMAP_FILE_PAGES, RSEQ, RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, SECCOMP, SETRLIMIT, SET_ROBUST_LIST,
-    SET_TID_ADDRESS, SHMAT, VFORK,
+    REMAP_FILE_PAGES, RSEQ, RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, SECCOMP, SET_ROBUST_LIST, SET_TID_ADDRESS,
+    SETRLIMIT, SHMAT, VFORK,
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use std::collections::HashSet;
@@ -33,7 +33,8 @@ const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PR
 
 /// Calls that are looked at before they are made where all their arguments are there, which is only sure right before
 /// them: they may hit memory of ours, or bound it.
-const LOOKED_AT: &[u32] = &[MUNMAP, MPROTECT, PKEY_MPROTECT, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
+const LOOKED_AT: &[u32] =
+    &[MUNMAP, MPROTECT, PKEY_MPROTECT, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
 
 /// Calls that never return to where they are made.
 const LEAVES: &[u32] = &[RT_SIGRETURN, EXIT, EXIT_GROUP];

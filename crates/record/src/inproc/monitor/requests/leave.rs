@@ -149,7 +149,7 @@ fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
     let vaddr = file.code.blob.sites.get(at.site)?.address;
     let planned = file.known.plan.sites.iter().find(|site| site.address == vaddr)?;
     let code = OurCode { files: program.hooks.files.clone().into(), room: session.memory.codes().clone() };
-    let resume = code.stands_for(word(slot::RESUME) & (1 << 48) - 1)?;
+    let resume = code.stands_for(word(slot::RESUME) & ((1 << 48) - 1))?;
     let keeps_flags = planned.number.filter(|_| planned.keeps_flags);
     Some((Place { resume, call: file.bias.wrapping_add(vaddr), keeps_flags }, code))
 }

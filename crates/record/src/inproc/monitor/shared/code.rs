@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::inproc::cache::{Cache, Kind};
     use crate::inproc::monitor::shared::memory::Memory;
-    use systoll_hooks::assemble::{Options, assemble};
+    use systoll_hooks::assemble::{Options, Origin, assemble};
 
     const KIND: Kind = Kind { name: "code", version: 1 };
     const DELTA: i64 = -(64 << 20);
@@ -236,6 +236,25 @@ mod tests {
         assert_eq!(kept.blob, stored.blob);
         assert!(Code::kept(entry().unwrap(), DELTA + 4096, &plan, REGION, room).is_none());
         assert!(entry().is_some(), "it is good at its own distance");
+    }
+
+    #[test]
+    fn code_stands_for_what_its_blob_says() {
+        let memory = Memory::new().unwrap();
+        let (plan, blob) = made();
+        let origins = blob.origins.clone();
+        let code = Code::store(blob, &plan, REGION, memory.codes()).unwrap();
+        let stands_for = |at: u32| code.stands_for(memory.codes(), u64::from(at));
+        for (range, origin) in &origins {
+            let wanted = match origin {
+                Origin::Address(address) => Some(*address as i64 - DELTA),
+                Origin::InRcx | Origin::InSlot => None,
+            };
+            for at in [range.start, range.end - 1] {
+                assert_eq!(stands_for(at), wanted, "{at:#x}");
+            }
+        }
+        assert!(origins.len() > 1000 && stands_for(code.len as u32).is_none());
     }
 
     #[test]
