@@ -36,7 +36,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 12;
+pub const VERSION: u64 = 13;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -331,6 +331,7 @@ pub mod look;
 pub mod no_calls;
 pub mod ring;
 pub mod slot;
+pub mod stack;
 pub mod timing;
 pub mod want;
 pub mod windows;
@@ -388,6 +389,13 @@ pub enum Question {
     Slots = 3,
     /// The program is about to end, and has memory that it may write and run at once.
     Ending = 4,
+    /// A word on the stack, from rsp on, is not known to be readable: which node is it? The thread finds out by itself
+    /// where it may, and asks for the [`Question::Context`] where it can't. [`slot::ANSWER`] holds the tree's root.
+    Stack = 5,
+    /// The same, from rbp on.
+    Frame = 6,
+    /// The same before the thread's last call, when its stack may be another's already.
+    LastStack = 7,
     /// A call of a window is about to be made.
     WindowEntry = 0x11,
     /// It has returned; the saved rax is its result.
@@ -420,11 +428,14 @@ impl Question {
     /// The question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {
-        const ALL: [Question; 12] = [
+        const ALL: [Question; 15] = [
             Question::Context,
             Question::Number,
             Question::Slots,
             Question::Ending,
+            Question::Stack,
+            Question::Frame,
+            Question::LastStack,
             Question::WindowEntry,
             Question::WindowReturn,
             Question::Mapped,
@@ -556,7 +567,8 @@ const _: () = {
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::CODE_COUNT);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::REQUESTS_NEXT);
-    assert!(slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::RING_VECTORS);
+    assert!(slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::STACK_ASKED);
+    assert!(slot::RING_FAULTS < slot::STACK_ASKED && slot::STACK_WORD < slot::RING_VECTORS);
     assert!(look::SHARE.of_old < ring::SHARE.of_old && look::SHARE.of_first < ring::SHARE.of_first);
     assert!(slot::REQUESTS + slot::MOST_REQUESTS * slot::REQUEST_LEN <= slot::FRAME_COUNT);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);

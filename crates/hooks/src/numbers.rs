@@ -66,6 +66,7 @@ numbers! {
     PROCESS_VM_READV = SYS_process_vm_readv,
     PSELECT6 = SYS_pselect6,
     READLINK = SYS_readlink,
+    REMAP_FILE_PAGES = SYS_remap_file_pages,
     RSEQ = SYS_rseq,
     RT_SIGACTION = SYS_rt_sigaction,
     RT_SIGPENDING = SYS_rt_sigpending,

@@ -55,6 +55,8 @@ mod shared_slot;
 mod signal_exits;
 mod site;
 mod slot_reader;
+mod stack_bounds;
+mod stack_walk;
 mod start;
 mod stored;
 mod tree_walk;
