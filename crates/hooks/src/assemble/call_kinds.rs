@@ -1,6 +1,6 @@
 //! Which calls are treated in ways of their own, by number.
 
-use super::stack_bounds;
+use super::{faults_served, stack_bounds};
 use crate::numbers::{
     ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETRES, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
     GETCPU, GETEGID, GETEUID, GETGID, GETITIMER, GETPGID, GETPGRP, GETPID, GETPPID, GETPRIORITY, GETRESGID, GETRESUID,
@@ -41,6 +41,7 @@ pub fn is_heeded(number: u32) -> bool {
         || may_end_watching(number)
         || changes_identity(number)
         || stack_bounds::takes_away(number)
+        || faults_served::opens(number)
         || matches!(number, EXIT | EXIT_GROUP | RSEQ)
 }
 

@@ -31,6 +31,7 @@ mod elide_masks;
 mod elided;
 mod emitter;
 mod entry;
+mod faults_served;
 mod find_fde;
 mod frame_info;
 mod handshake;

@@ -215,7 +215,7 @@ pub const RING_PATH: u64 = 0x6a0;
 pub const RING_PATH_END: u64 = 0x6d0;
 /// struct rusage.
 pub const RING_USAGE: u64 = 0x6d0;
-/// What was copied from where another thread may take memory away, [`super::ring::MOST`] bytes.
+/// What the kernel has copied for the thread, [`super::ring::MOST`] bytes.
 pub const RING_BOUNCE: u64 = 0x760;
 /// Headers of the buffers, [`super::ring::COUNT`] of [`super::ring::HEADER`] bytes.
 pub const RING_HEADERS: u64 = 0x860;
