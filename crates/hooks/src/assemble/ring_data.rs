@@ -6,12 +6,13 @@
 //! far away). So before the call only the thread's own stack is read, within the bounds where it is known to be readable
 //! ([`crate::layout::stack`]). All else is copied after the call, by the kernel (`process_vm_readv`), and only where the
 //! result says that the call has read or written it, so that it is there: of paths also where they were looked for in
-//! vain. What a call has updated has no former state then.
+//! vain; a thread that is alone copies from its own heaps by itself ([`super::own_memory`]). What a call has updated has no former state then.
 //!
 //! In a program that has opened a `userfaultfd` nothing is read before a call, and after it no further than the page
 //! that was read.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at, gs32};
+use super::own_memory;
 use crate::layout::ring::{self, call};
 use crate::layout::{IMAGE, Saved, capture, image, slot, stack, want};
 use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK};
@@ -358,16 +359,20 @@ fn copy_own(e: &mut Emitter, not: CodeLabel) -> Emitted {
 /// string no further than to its end. rdi: behind what was copied. Lost: all but r9.
 fn copy(e: &mut Emitter) -> Emitted {
     let (page, kernel, there, served, done) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let elsewhere = e.label();
     e.here(page)?;
     asm!(e; mov(gs(SOURCE), rsi); mov(ecx, esi); and(ecx, 4095); mov(eax, 4096); sub(eax, ecx););
     asm!(e; cmp(eax, r8d); cmova(eax, r8d); mov(gs(CHUNK), rax););
     serves_faults(e, served)?;
-    on_own_stack(e, kernel)?;
-    asm!(e; cmp(rcx, gs(CHUNK)); jb(kernel););
+    on_own_stack(e, elsewhere)?;
+    asm!(e; cmp(rcx, gs(CHUNK)); jb(elsewhere););
     e.here(there)?;
     chunk(e, done)?;
     asm!(e; test(r8d, r8d); je(done); mov(rsi, gs(SOURCE)); add(rsi, gs(CHUNK)); jmp(page););
     e.cold(move |e| {
+        e.here(elsewhere)?;
+        own_memory::holds(e, kernel)?;
+        asm!(e; cmp(rcx, gs(CHUNK)); jae(there); jmp(kernel););
         // No further than this page.
         e.here(served)?;
         asm!(e; mov(r8, gs(CHUNK)););

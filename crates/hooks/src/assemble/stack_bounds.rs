@@ -1,4 +1,4 @@
-//! Before calls that take memory away: what is known of the thread's stacks there is known no longer, see
+//! Before calls that take memory away: what is known of the thread's stacks, and of other memory, there is known no longer, see
 //! [`crate::layout::stack`].
 
 use super::emitter::{Emitted, Emitter, asm, gs};
@@ -23,6 +23,10 @@ const READ_WRITE: i32 = 3;
 const TAKES_AWAY: i32 = 100;
 /// A heap is smaller than that, and stacks that lie in none are further away from it: bits of an address.
 const HEAP_BITS: u32 = 40;
+
+/// Entries of both kinds, which lie one behind the other.
+const ALL: u64 = 2 * stack::LEN;
+const _: () = assert!(slot::OWN_MEMORY == slot::STACKS + stack::LEN * stack::ENTRY);
 
 /// Whether a call of this number may make memory unreadable.
 pub(super) fn takes_away(number: u32) -> bool {
@@ -93,7 +97,7 @@ fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
     asm!(e; cmp(end, gs(slot::STACK_LOW)); jbe(others); cmp(rdi, gs(slot::STACK_HIGH)); jae(others););
     asm!(e; mov(gs(slot::STACK_HIGH), 0););
     e.here(others)?;
-    asm!(e; mov(ecx, (stack::LEN * stack::ENTRY) as u32););
+    asm!(e; mov(ecx, (ALL * stack::ENTRY) as u32););
     let next = e.here(next)?;
     asm!(e; sub(ecx, stack::ENTRY as i32); jb(done););
     asm!(e; cmp(end, kept(rcx, 0)); jbe(next); cmp(rdi, kept(rcx, 8)); jae(next); mov(kept(rcx, 8), 0); jmp(next););
@@ -103,7 +107,7 @@ fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
 
 /// All of them.
 fn whole(e: &mut Emitter) -> Emitted {
-    for nth in 0..stack::LEN {
+    for nth in 0..ALL {
         asm!(e; mov(gs(slot::STACKS + stack::ENTRY * nth + 8), 0););
     }
     asm!(e; mov(gs(slot::STACK_HIGH), 0););

@@ -70,8 +70,16 @@ pub const MASK: u64 = RING_SCRATCH + 8 * RING_SCRATCH_LEN;
 pub const SIGRETURNS: u64 = MASK + 8;
 /// Stacks that the thread was on, [`super::stack::LEN`] entries of [`super::stack::ENTRY`] bytes.
 pub const STACKS: u64 = SIGRETURNS + 8;
+/// Memory of the program's own, other than stacks, as many entries of the same kind.
+pub const OWN_MEMORY: u64 = STACKS + super::stack::LEN * super::stack::ENTRY;
+/// u64: how many came in there so far, at all.
+pub const OWN_MEMORY_MET: u64 = OWN_MEMORY + super::stack::LEN * super::stack::ENTRY;
+/// u64: times that what was to be copied lay in none of them.
+pub const OWN_MEMORY_MISSED: u64 = OWN_MEMORY_MET + 8;
+/// u64: at how many of those the kernel is asked what it lies in, the next time.
+pub const OWN_MEMORY_ASK: u64 = OWN_MEMORY_MISSED + 8;
 /// u64: stacks that came into [`STACKS`] so far, at all.
-pub const STACKS_MET: u64 = STACKS + super::stack::LEN * super::stack::ENTRY;
+pub const STACKS_MET: u64 = OWN_MEMORY_ASK + 8;
 /// u64: at how many of them the launcher is asked, the next time, how far the stack's memory reaches.
 pub const STACKS_ASK: u64 = STACKS_MET + 8;
 /// End of what a forked process takes over.
