@@ -21,6 +21,7 @@ use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
+use crate::served_pages;
 use crate::sys::read_memory;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{IMAGE, Question, image, slot, state};
@@ -37,6 +38,9 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
         return false;
     }
     let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
+    if area.get(image::SERVES_FAULTS) as u32 != 0 {
+        served_pages::meet();
+    }
     session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
     let mut waiter = Waiter::read(area, thread);
     // Most questions are about a call that is counted there.

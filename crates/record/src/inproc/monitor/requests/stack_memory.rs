@@ -5,13 +5,13 @@ use crate::inproc::monitor::shared::maps::{Maps, line_around, open};
 use crate::inproc::monitor::shared::memory::Area;
 use std::ops::Range;
 use systoll_binfile::maps::{Line, lines};
-use systoll_hooks::layout::{slot, stack};
+use systoll_hooks::layout::{image, slot, stack};
 
 /// Tells a waiting thread, if it has asked, between which bounds it may read. What lies in a file is left out: who cuts
-/// that short takes it away from all who have it mapped.
+/// that short takes it away from all who have it mapped; and all of a program that serves its own page faults.
 pub(crate) fn tell(area: &Area, waiter: &Waiter) {
     let base = waiter.slot.offset();
-    if area.get(base + slot::STACK_ASKED) == 0 {
+    if area.get(base + slot::STACK_ASKED) == 0 || area.get(image::SERVES_FAULTS) as u32 != 0 {
         return;
     }
     let known = own_memory(waiter.tid, waiter.sp);
