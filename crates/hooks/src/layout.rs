@@ -199,6 +199,8 @@ pub mod image {
     pub const FAMILIAR: u64 = 0x488;
     /// u32, not zero: the program has opened a `userfaultfd`: to read a page of its memory may wait for the program.
     pub const SERVES_FAULTS: u64 = 0x490;
+    /// u32, not zero: the program has memory within mappings that can't be read (MADV_GUARD_INSTALL).
+    pub const GUARDED: u64 = 0x498;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -545,7 +547,7 @@ const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
     assert!(global::PROCESSOR < global::CAPTURES && global::SIZE.is_multiple_of(4096));
     assert!(global::CAPTURES + NUMBERS * global::CAPTURE_ENTRY <= global::NO_CALLS);
-    assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::SERVES_FAULTS + 8 <= image::HEEDED);
+    assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::GUARDED + 8 <= image::HEEDED);
     assert!(slot::QUIET_CYCLES < slot::RING_SEED && slot::RING_BOUNCE + ring::MOST <= slot::RING_HEADERS);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::FRAME_COUNT);
     assert!(slot::RINGS.is_multiple_of(4096) && slot::RINGS + ring::COUNT * ring::BUFFER == slot::SIZE);

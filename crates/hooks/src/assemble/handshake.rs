@@ -180,7 +180,7 @@ fn enqueue(e: &mut Emitter) -> Emitted {
 }
 
 /// Goes to `label` if no system call may be made. Lost: rcx.
-fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
+pub(super) fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
     asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(label););
     Ok(())
 }

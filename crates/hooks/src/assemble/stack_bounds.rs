@@ -3,7 +3,7 @@
 
 use super::emitter::{Emitted, Emitter, asm, gs};
 use super::stack_walk::kept;
-use crate::layout::{slot, stack};
+use crate::layout::{IMAGE, image, slot, stack};
 use crate::numbers::{
     BRK, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PROCESS_MADVISE, REMAP_FILE_PAGES, SHMAT, SHMDT,
 };
@@ -51,7 +51,11 @@ pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
         let all = e.label();
         e.here(taken)?;
         match number {
-            MUNMAP | MMAP | MPROTECT | PKEY_MPROTECT | MADVISE => range(e)?,
+            MADVISE => {
+                asm!(e; mov(r11, IMAGE + image::GUARDED); mov(dword_ptr(r11), 1););
+                range(e)?;
+            }
+            MUNMAP | MMAP | MPROTECT | PKEY_MPROTECT => range(e)?,
             MREMAP => {
                 asm!(e; test(r10d, MREMAP_FIXED); jne(all););
                 range(e)?;

@@ -7,8 +7,8 @@
 //! reaches.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
-use super::handshake::who;
-use crate::layout::{IMAGE, Question, Saved, image, node, slot, stack};
+use super::handshake::{quiet, who};
+use crate::layout::{Question, Saved, node, slot, stack};
 use crate::numbers::{PROCESS_VM_READV, RT_SIGPROCMASK};
 use iced_x86::code_asm::*;
 
@@ -28,6 +28,15 @@ const NO_WAY: i32 = i32::MAX;
 const PAGE: i32 = 4096;
 const KEPT_BOUNDS: i32 = (stack::LEN * stack::ENTRY) as i32;
 
+/// Where a walk goes on that can't read a word.
+#[derive(Clone, Copy)]
+struct Ways {
+    /// There is none.
+    unreadable: CodeLabel,
+    /// The launcher is to find out.
+    launcher: CodeLabel,
+}
+
 /// Answers a question about a stack, if it is one, and goes to `done`. What it can't answer it makes a
 /// [`Question::Context`]. Lost: all but rbp.
 pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
@@ -36,28 +45,30 @@ pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
     asm!(e; cmp(eax, Question::LastStack as i32 - Question::Stack as i32); jbe(own););
     e.here(ask)?;
     e.cold(move |e| {
-        let (quiet, context, rsp_is_base, known) = (e.label(), e.label(), e.label(), e.label());
-        let unreadable = e.label();
+        let (context, rsp_is_base, last, known) = (e.label(), e.label(), e.label(), e.label());
+        let ways = Ways { unreadable: e.label(), launcher: e.label() };
         e.here(own)?;
-        asm!(e; mov(gs(ASKED), rax); mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(quiet););
-        asm!(e; mov(r9, gs(Saved::Rsp.offset())); cmp(eax, Question::Frame as i32 - Question::Stack as i32););
+        asm!(e; mov(gs(ASKED), rax); mov(r9, gs(Saved::Rsp.offset())); cmp(eax, Question::Frame as i32 - Question::Stack as i32););
         asm!(e; jne(rsp_is_base); mov(r9, gs(Saved::Rbp.offset())););
         e.here(rsp_is_base)?;
         asm!(e; mov(gs(BASE), r9); mov(gs(FIRST), 0););
-        before_last(e, known)?;
+        before_last(e, last)?;
         go_back(e, known)?;
         e.here(known)?;
-        who(e)?;
         let (new, found) = (e.label(), e.label());
-        walk(e, found, new, unreadable)?;
+        walk(e, found, new, ways)?;
         e.here(found)?;
-        learn(e, done, quiet)?;
+        learn(e, done, ways.launcher)?;
         e.here(new)?;
-        learn(e, context, quiet)?;
+        learn(e, context, ways.launcher)?;
+        e.here(last)?;
+        quiet(e, ways.launcher)?;
+        who(e)?;
+        asm!(e; mov(r9, gs(BASE)); jmp(known););
         // Nothing was there, or no more.
-        e.here(unreadable)?;
+        e.here(ways.unreadable)?;
         asm!(e; jmp(done););
-        e.here(quiet)?;
+        e.here(ways.launcher)?;
         asm!(e; mov(gs(slot::STACK_ASKED), 1););
         e.here(context)?;
         asm!(e; mov(rax, gs(slot::RESUME)); shl(rax, 16u32); shr(rax, 16u32); bts(rax, 48u32););
@@ -96,13 +107,13 @@ fn set(e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
 }
 
 /// Walks from the root that stands as the answer in the slot: to `found` with the node that counts as the answer, to
-/// `new` where there is none yet, to `unreadable` where a word can't be read. In: the base in r9.
-fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, unreadable: CodeLabel) -> Emitted {
+/// `new` where there is none yet, by `ways` where a word can't be read. In: the base in r9.
+fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, ways: Ways) -> Emitted {
     let (level, check, down, end, frame) = (e.label(), e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(r8, gs(slot::ANSWER)); mov(r8, at(r8, node::CHILD)););
     e.here(level)?;
     asm!(e; mov(rsi, at(r8, node::OFFSET)); test(rsi, rsi); js(frame); add(rsi, r9););
-    read(e, unreadable)?;
+    read(e, ways)?;
     e.here(check)?;
     asm!(e; cmp(rax, at(r8, node::WORD)); je(down); mov(rcx, at(r8, node::SIBLING)););
     asm!(e; cmp(rcx, node::OTHERS as i32); jbe(end); mov(r8, rcx); jmp(check););
@@ -115,7 +126,7 @@ fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, unreadable: CodeLabel
         let (in_rbp, have, one, rest) = (e.label(), e.label(), e.label(), e.label());
         e.here(frame)?;
         asm!(e; btr(rsi, 63u32); btr(rsi, node::IN_RBP_BIT); jc(in_rbp); add(rsi, r9););
-        read(e, unreadable)?;
+        read(e, ways)?;
         asm!(e; jmp(have););
         e.here(in_rbp)?;
         asm!(e; mov(rax, gs(Saved::Rbp.offset())););
@@ -132,20 +143,21 @@ fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, unreadable: CodeLabel
     Ok(())
 }
 
-/// rax: the word at the address in rsi, or goes to `unreadable`. r8 and r9 are kept, all else is lost.
-fn read(e: &mut Emitter, unreadable: CodeLabel) -> Emitted {
+/// rax: the word at the address in rsi, or where it can't be read goes by `ways`. r8 and r9 are kept, all else is lost.
+fn read(e: &mut Emitter, ways: Ways) -> Emitted {
     let (last, known, noted, done) = (e.label(), e.label(), e.label(), e.label());
     before_last(e, last)?;
     asm!(e; cmp(rsi, gs(slot::STACK_LOW)); jb(noted); cmp(rsi, gs(slot::STACK_HIGH)); jb(known););
     e.here(noted)?;
-    ask(e, unreadable)?;
+    quiet(e, ways.launcher)?;
+    ask(e, ways.unreadable)?;
     e.here(known)?;
     asm!(e; cmp(gs(FIRST), 0); mov(gs(LAST), rsi); mov(rax, qword_ptr(rsi)); jne(done); mov(gs(FIRST), rsi););
     e.here(done)?;
     e.cold(move |e| {
         e.here(last)?;
         copy(e)?;
-        asm!(e; cmp(rax, 8); mov(rax, gs(slot::STACK_WORD)); jne(unreadable); jmp(done););
+        asm!(e; cmp(rax, 8); mov(rax, gs(slot::STACK_WORD)); jne(ways.unreadable); jmp(done););
         Ok(())
     });
     Ok(())

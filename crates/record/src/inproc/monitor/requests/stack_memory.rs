@@ -3,9 +3,12 @@
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::shared::maps::{Maps, line_around, open};
 use crate::inproc::monitor::shared::memory::Area;
+use crate::sys::read_memory;
 use std::ops::Range;
 use systoll_binfile::maps::{Line, lines};
 use systoll_hooks::layout::{image, slot, stack};
+
+const PAGE: u64 = 4096;
 
 /// Tells a waiting thread, if it has asked, between which bounds it may read. What lies in a file is left out: who cuts
 /// that short takes it away from all who have it mapped; and all of a program that serves its own page faults.
@@ -14,9 +17,20 @@ pub(crate) fn tell(area: &Area, waiter: &Waiter) {
     if area.get(base + slot::STACK_ASKED) == 0 || area.get(image::SERVES_FAULTS) as u32 != 0 {
         return;
     }
-    let known = own_memory(waiter.tid, waiter.sp);
+    let mapped = own_memory(waiter.tid, waiter.sp);
+    let known = if area.get(image::GUARDED) as u32 == 0 { mapped } else { mapped.and_then(|m| read(waiter, &m)) };
     area.set(base + slot::STACK_ANSWER_LOW, known.as_ref().map_or(0, |range| range.start));
     area.set(base + slot::STACK_ANSWER_HIGH, known.map_or(0, |range| range.end.saturating_sub(stack::LAST)));
+}
+
+/// From the page of the stack pointer on what can be read of a mapping, within reason: it may have guards that no file
+/// tells of.
+fn read(waiter: &Waiter, mapped: &Range<u64>) -> Option<Range<u64>> {
+    const MOST: u64 = 64 << 10;
+    let start = waiter.sp & !(PAGE - 1);
+    let mut bytes = vec![0; (mapped.end - start).min(MOST) as usize];
+    let end = start + read_memory(waiter.tid, start, &mut bytes) as u64;
+    (end > start).then_some(start..end)
 }
 
 /// The mapping that `address` lies in, if it is memory that the thread's process may write and has to itself.
