@@ -43,7 +43,7 @@ mod new_image;
 mod no_calls;
 mod no_program;
 mod on_return;
-mod own_memory;
+mod private_memory;
 mod process_calls;
 mod relocate;
 mod ring;

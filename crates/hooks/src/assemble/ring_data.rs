@@ -6,13 +6,13 @@
 //! far away). So before the call only the thread's own stack is read, within the bounds where it is known to be readable
 //! ([`crate::layout::stack`]). All else is copied after the call, by the kernel (`process_vm_readv`), and only where the
 //! result says that the call has read or written it, so that it is there: of paths also where they were looked for in
-//! vain; a thread that is alone copies from its own heaps by itself ([`super::own_memory`]). What a call has updated has no former state then.
+//! vain; a thread that is alone copies from its own heaps by itself ([`super::private_memory`]). What a call has updated has no former state then.
 //!
 //! In a program that has opened a `userfaultfd` nothing is read before a call, and after it no further than the page
 //! that was read.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at, gs32};
-use super::own_memory;
+use super::private_memory;
 use crate::layout::ring::{self, call};
 use crate::layout::{IMAGE, Saved, capture, image, slot, stack, want};
 use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK};
@@ -371,7 +371,7 @@ fn copy(e: &mut Emitter) -> Emitted {
     asm!(e; test(r8d, r8d); je(done); mov(rsi, gs(SOURCE)); add(rsi, gs(CHUNK)); jmp(page););
     e.cold(move |e| {
         e.here(elsewhere)?;
-        own_memory::holds(e, kernel)?;
+        private_memory::holds(e, kernel)?;
         asm!(e; cmp(rcx, gs(CHUNK)); jae(there); jmp(kernel););
         // No further than this page.
         e.here(served)?;
