@@ -36,7 +36,7 @@ pub use root::{root_words, transfers};
 use systoll_model::Sysno;
 
 /// Version of everything in this file; what was laid out by another one can't be read.
-pub const VERSION: u64 = 12;
+pub const VERSION: u64 = 13;
 
 /// Where the image is mapped: far from where Linux puts anything by itself, with or without ASLR.
 pub const IMAGE: u64 = 0x2000_0000_0000;
@@ -201,6 +201,10 @@ pub mod image {
     pub const UNASKED_FILES: u64 = 0x480;
     /// u64: up to so many calls of a thread at a node looks are rarer, see [`super::look::FAMILIAR_SHIFT`].
     pub const FAMILIAR: u64 = 0x488;
+    /// u32, not zero: the program has opened a `userfaultfd`: to read a page of its memory may wait for the program.
+    pub const SERVES_FAULTS: u64 = 0x490;
+    /// u32, not zero: the program has memory within mappings that can't be read (MADV_GUARD_INSTALL).
+    pub const GUARDED: u64 = 0x498;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -335,6 +339,7 @@ pub mod look;
 pub mod no_calls;
 pub mod ring;
 pub mod slot;
+pub mod stack;
 pub mod timing;
 pub mod want;
 pub mod windows;
@@ -392,6 +397,13 @@ pub enum Question {
     Slots = 3,
     /// The program is about to end, and has memory that it may write and run at once.
     Ending = 4,
+    /// A word on the stack, from rsp on, is not known to be readable: which node is it? The thread finds out by itself
+    /// where it may, and asks for the [`Question::Context`] where it can't. [`slot::ANSWER`] holds the tree's root.
+    Stack = 5,
+    /// The same, from rbp on.
+    Frame = 6,
+    /// The same before the thread's last call, when its stack may be another's already.
+    LastStack = 7,
     /// A call of a window is about to be made.
     WindowEntry = 0x11,
     /// It has returned; the saved rax is its result.
@@ -425,11 +437,14 @@ impl Question {
     /// The question in a word read from [`slot::RESUME`], if it is one.
     #[must_use]
     pub fn from_resume(word: u64) -> Option<Self> {
-        const ALL: [Question; 12] = [
+        const ALL: [Question; 15] = [
             Question::Context,
             Question::Number,
             Question::Slots,
             Question::Ending,
+            Question::Stack,
+            Question::Frame,
+            Question::LastStack,
             Question::WindowEntry,
             Question::WindowReturn,
             Question::Mapped,
@@ -537,7 +552,7 @@ const _: () = {
     assert!(GLOBAL.is_multiple_of(4096) && IMAGE.is_multiple_of(4096));
     assert!(global::PROCESSOR < global::CAPTURES && global::SIZE.is_multiple_of(4096));
     assert!(global::CAPTURES + NUMBERS * global::CAPTURE_ENTRY <= global::NO_CALLS);
-    assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::FAMILIAR + 8 <= image::HEEDED);
+    assert!(image::MAPPED_FILE + 48 <= image::WINDOWS && image::GUARDED + 8 <= image::HEEDED);
     assert!(slot::QUIET_CYCLES < slot::RING_SEED && slot::RING_BOUNCE + ring::MOST <= slot::RING_HEADERS);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::FRAME_COUNT);
     assert!(slot::RINGS.is_multiple_of(4096) && slot::RINGS + ring::COUNT * ring::BUFFER == slot::SIZE);
@@ -561,7 +576,8 @@ const _: () = {
     assert!(image::RSEQ_START < image::RSEQ_ABORT && image::RSEQ_ABORT < image::CODE_COUNT);
     assert!(slot::REGISTERS + 8 * Saved::COUNT <= slot::REQUEST && slot::REQUEST + 56 <= slot::REPLY);
     assert!(slot::RING_HEADERS + ring::COUNT * ring::HEADER <= slot::REQUESTS_NEXT);
-    assert!(slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::RING_VECTORS);
+    assert!(slot::RING_CALLS < slot::LOOK_HEADER && slot::RING_MOST < slot::STACK_ASKED);
+    assert!(slot::RING_FAULTS < slot::STACK_ASKED && slot::STACK_WORD < slot::RING_VECTORS);
     assert!(look::SHARE.of_old < ring::SHARE.of_old && look::SHARE.of_first < ring::SHARE.of_first);
     assert!(slot::REQUESTS + slot::MOST_REQUESTS * slot::REQUEST_LEN <= slot::FRAME_COUNT);
     assert!(slot::MASK_SEQUENCE < slot::STACK && slot::INHERITED <= slot::SELF && slot::CLEARED <= slot::ERRORS_LOST);

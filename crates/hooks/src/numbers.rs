@@ -46,6 +46,7 @@ numbers! {
     GETTID = SYS_gettid,
     GETTIMEOFDAY = SYS_gettimeofday,
     GETUID = SYS_getuid,
+    IOCTL = SYS_ioctl,
     LANDLOCK_RESTRICT_SELF = SYS_landlock_restrict_self,
     MADVISE = SYS_madvise,
     MEMFD_CREATE = SYS_memfd_create,
@@ -102,5 +103,6 @@ numbers! {
     UMASK = SYS_umask,
     UNAME = SYS_uname,
     UNSHARE = SYS_unshare,
+    USERFAULTFD = SYS_userfaultfd,
     VFORK = SYS_vfork,
 }

@@ -82,7 +82,7 @@ pub(crate) fn question<'b>(call: &WrittenCall<'b>, signature: &Signature, bound:
     let given = |arg: u8, at: Moment| {
         let (address, kind) = (*call.args.get(usize::from(arg))?, signature.arg_kind(arg.into(), &call.args));
         let there = address != 0 && kind.read_at(at);
-        let (bytes, cut) = there.then(|| pointed_to(call, (address, kind), at, bound))??;
+        let (bytes, cut) = there.then(|| pointed_to(call, (signature, arg, kind), at, bound))??;
         (!cut).then_some(bytes)
     };
     let folder = written_name(call, signature.fd_arg());
@@ -93,24 +93,28 @@ pub(crate) fn question<'b>(call: &WrittenCall<'b>, signature: &Signature, bound:
 pub(crate) fn data(call: &WrittenCall<'_>, signature: &Signature, bound: usize) -> Vec<ArgData> {
     let at = |at: Moment| {
         signature.memory(at, &call.args).filter_map(move |(arg, kind)| {
-            let address = *call.args.get(usize::from(arg))?;
-            let (bytes, cut) = pointed_to(call, (address, kind), at, bound)?;
+            let (bytes, cut) = pointed_to(call, (signature, arg, kind), at, bound)?;
             Some(ArgData { arg, at, bytes: bytes.into_owned(), cut })
         })
     };
     at(Moment::Entry).chain(at(Moment::Exit)).collect()
 }
 
-/// What was at an address that a call was given, by the kind of the argument, and whether that is not all: as
+/// What was where an argument of a call points to, by its kind, and whether that is not all: as
 /// [`crate::arguments::argument_data`] has it, but nothing is copied that lies in one piece. `None` where there is none,
 /// or how much is not known.
 fn pointed_to<'b>(
     call: &WrittenCall<'b>,
-    (address, kind): (u64, ArgKind),
+    (signature, arg, kind): (&Signature, u8, ArgKind),
     at: Moment,
     bound: usize,
 ) -> Option<(Cow<'b, [u8]>, bool)> {
+    let address = *call.args.get(usize::from(arg))?;
+    // What a command has the kernel read, and no more, is still there after the call.
+    let by_command = signature.args.get(usize::from(arg)).is_some_and(|a| a.kind == ArgKind::ByCommand);
+    let stays = by_command && !matches!(kind, ArgKind::InOut(_));
     let (read, result) = match at {
+        Moment::Entry if stays && held(call, Read::Entry, address).is_empty() => (Read::Return, None),
         Moment::Entry => (Read::Entry, None),
         Moment::Exit => (Read::Return, Some(call.result?)),
     };

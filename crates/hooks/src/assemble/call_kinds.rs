@@ -1,6 +1,6 @@
 //! Which calls are treated in ways of their own, by number.
 
-use super::own_memory;
+use super::{faults_served, own_memory, stack_bounds};
 use crate::numbers::{
     ARCH_PRCTL, CAPSET, CHROOT, CLOCK_GETRES, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK,
     GETCPU, GETEGID, GETEUID, GETGID, GETITIMER, GETPGID, GETPGRP, GETPID, GETPPID, GETPRIORITY, GETRESGID, GETRESUID,
@@ -41,6 +41,8 @@ pub fn is_heeded(number: u32) -> bool {
         || may_end_watching(number)
         || changes_identity(number)
         || own_memory::may_touch(number)
+        || stack_bounds::takes_away(number)
+        || faults_served::opens(number)
         || matches!(number, EXIT | EXIT_GROUP | RSEQ)
 }
 

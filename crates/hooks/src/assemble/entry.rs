@@ -4,8 +4,9 @@ use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
 use super::sampled::{self, Timing};
 use super::start::{arm, start_time};
-use super::tree_walk::{Start, walk};
+use super::tree_walk::{Start, walk, walk_for_the_last_time};
 use crate::layout::{capture, node, record, slot};
+use crate::numbers::EXIT;
 use iced_x86::code_asm::*;
 use systoll_model::Sysno;
 
@@ -31,7 +32,12 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
     if entry.results {
         interrupted(e)?;
     }
-    walk(e, entry.start, entry.base, rcx)?;
+    match (entry.number, entry.start) {
+        (Some(EXIT), Start::Root(root)) if entry.base == Some(rsp) => walk_for_the_last_time(e, root)?,
+        // By rbp nobody finds out whether its stack is still there.
+        (Some(EXIT), start) => walk(e, start, None, rcx)?,
+        (_, start) => walk(e, start, entry.base, rcx)?,
+    }
     if entry.results {
         // rsp first: from here on a signal handler's call keeps what is in the slot.
         asm!(e; mov(gs(slot::RSP), rsp); mov(gs(slot::NODE), r11););

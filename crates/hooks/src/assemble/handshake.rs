@@ -9,6 +9,7 @@ use super::handshake_time;
 use super::no_calls;
 use super::no_program;
 use super::ring;
+use super::stack_walk;
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
 use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MADVISE, MMAP, MPROTECT, OPEN, SCHED_YIELD};
 use iced_x86::code_asm::*;
@@ -58,6 +59,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     let ways = ring::Ways { ask: e.label(), asked: e.label(), done: e.label() };
     ring::divide(e, ways)?;
     e.here(ways.ask)?;
+    stack_walk::by_itself(e, ways.done)?;
     asm!(e; mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::DEAD as i32), 0); jne(given_up););
     asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(given_up););
     asm!(e; mov(r11, IMAGE + image::DEAD); cmp(dword_ptr(r11), 0); jne(given_up););
@@ -80,6 +82,7 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     unheard(e)?;
     e.here(fin)?;
     handshake_time::end(e)?;
+    stack_walk::take_answer(e)?;
     asm!(e; jmp(ways.asked););
     e.here(ways.done)?;
     asm!(e; mov(rcx, gs(slot::RESUME)); shl(rcx, 16u32); shr(rcx, 16u32););
@@ -120,7 +123,7 @@ const fn bit(of: u16) -> u32 {
 }
 
 /// Who is asking, once in a thread's life; unless nothing may be called.
-fn who(e: &mut Emitter) -> Emitted {
+pub(super) fn who(e: &mut Emitter) -> Emitted {
     let known = e.label();
     asm!(e; cmp(gs32(slot::TID), 0); jne(known););
     asm!(e; mov(r11, IMAGE + image::QUIET); cmp(dword_ptr(r11), 0); jne(known););
@@ -177,7 +180,7 @@ fn enqueue(e: &mut Emitter) -> Emitted {
 }
 
 /// Goes to `label` if no system call may be made. Lost: rcx.
-fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
+pub(super) fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
     asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(label););
     Ok(())
 }

@@ -2,12 +2,11 @@
 //! before a call is made.
 
 use super::asking::Asking;
-use super::call_kinds::changes_identity;
+use super::call_kinds::{self, changes_identity};
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::handshake::identify;
 use super::no_program;
-use super::own_memory;
-use super::rseq_areas;
+use super::{faults_served, own_memory, rseq_areas, stack_bounds};
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{
     ARCH_PRCTL, CLOCK_GETTIME, CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, MLOCKALL, MMAP, MPROTECT,
@@ -282,6 +281,8 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
         let (arch, lock, protect, rseq) = (e.label(), e.label(), e.label(), e.label());
         let others = own_memory::OTHERS.map(|number| (number, e.label()));
         e.here(heeded)?;
+        stack_bounds::before_by_number(e)?;
+        faults_served::before_by_number(e)?;
         asm!(e; lea(ecx, dword_ptr(rax - CLONE as i32)); cmp(ecx, (EXIT - CLONE) as i32); jbe(family););
         asm!(e; cmp(eax, EXIT_GROUP as i32); je(exit); cmp(eax, CLONE3 as i32); je(clone3););
         asm!(e; cmp(eax, EXECVEAT as i32); je(exec););
@@ -291,6 +292,10 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
         asm!(e; cmp(eax, MLOCKALL as i32); je(lock); cmp(eax, RSEQ as i32); je(rseq););
         for (number, label) in others {
             asm!(e; cmp(eax, number as i32); je(label););
+        }
+        let seen_to = |n: &u32| stack_bounds::takes_away(*n) || faults_served::opens(*n);
+        for number in (0..NUMBERS as u32).filter(seen_to).filter(|n| !call_kinds::brings_code(*n)) {
+            asm!(e; cmp(eax, number as i32); je(go););
         }
         // All others change what the process may do.
         asking.ask(e, Question::Identity)?;

@@ -2,8 +2,7 @@
 //! same lock, that does not ask the launcher.
 //!
 //! A call's registers, place, time and result go into a buffer of the thread's slot, and what its arguments
-//! point to ([`super::ring_data`]): before the call what the kernel is about to read, after it what it has
-//! written. Calls that a handler makes while its thread waits in one are written in between, each by its own
+//! point to ([`super::ring_data`]): what the kernel has read, and what it has written. Calls that a handler makes while its thread waits in one are written in between, each by its own
 //! stack pointer; those it makes while the thread is here are not, and the next one written says so.
 //!
 //! All registers but rbp, rsp, rbx and r12 to r15 are free: they are in the slot. Everything else is reached
@@ -12,7 +11,7 @@
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
 use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
-use super::ring_data::{CALL, Moment, fetch, name, names_change, page_faults, reach};
+use super::ring_data::{CALL, What, fetch, keep, name, names_change, page_faults, reach};
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
 use iced_x86::code_asm::*;
@@ -208,10 +207,11 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     e.here(waits)?;
     asm!(e; or(rax, gs(slot::LOOK_FLAGS)); mov(gs_at(r9, call::FLAGS), rax););
     captures(e, plain)?;
+    keep(e)?;
     page_faults(e)?;
     reach(e)?;
     name(e)?;
-    fetch(e, Moment::Entry)?;
+    fetch(e, What::OwnStack)?;
     e.here(plain)?;
     asm!(e; mov(r9, gs(CALL)); mov(gs(slot::RING_UNDER_WAY), r9););
     asm!(e; mov(r8, gs(slot::RING_HEADER)); inc(gs_at(r8, ring::LEN)););
@@ -238,8 +238,10 @@ fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
         asm!(e; mov(rax, gs_at(rcx, from)); sub(rax, gs_at(r9, to)); mov(gs_at(r9, to), rax););
     }
     captures(e, plain)?;
+    keep(e)?;
+    fetch(e, What::Given)?;
     names_change(e)?;
-    fetch(e, Moment::Return)?;
+    fetch(e, What::Got)?;
     e.here(plain)?;
     // Last: a call that is cut short here has not returned.
     asm!(e; mov(r9, gs(CALL)); or(gs_at(r9, call::FLAGS), call::RETURNED as i32););

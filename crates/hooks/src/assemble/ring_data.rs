@@ -1,16 +1,21 @@
-//! What the arguments of a window's call point to, copied by the thread in a way that cannot fault.
+//! What the arguments of a window's call point to, copied by the thread in a way that can't fault, and that waits for
+//! nobody: the call itself must come out as if nothing had been read.
 //!
-//! A pointer may be wrong, or its memory gone at any moment. So the kernel is asked first whether there is
-//! memory: `rt_sigprocmask` with a new mask there and an unknown way to change it reads eight bytes of the page
-//! and then fails, EFAULT or EINVAL, which costs no more than the cheapest call. Then it is read. In between
-//! nothing of the program runs but a handler of this thread; where other threads may take memory away, only
-//! what lies next to the thread's own stack pointer is read so, and the rest by `process_vm_readv`, which
-//! costs eight times as much.
+//! A pointer may be wrong, its memory gone at any moment (another thread's `munmap`, another process that cuts a mapped
+//! file short), or a page of it may come only when somebody serves it (`userfaultfd`, a file system of a process or
+//! far away). So before the call only the thread's own stack is read, within the bounds where it is known to be readable
+//! ([`crate::layout::stack`]). All else is copied after the call, by the kernel (`process_vm_readv`), and only where the
+//! result says that the call has read or written it, so that it is there: of paths also where they were looked for in
+//! vain; a thread that is alone copies from its own heaps by itself ([`super::private_memory`]). What a call has updated has no former state then.
+//!
+//! In a program that has opened a `userfaultfd` nothing is read before a call, and after it no further than the page
+//! that was read.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at, gs32};
+use super::private_memory;
 use crate::layout::ring::{self, call};
-use crate::layout::{IMAGE, Saved, capture, image, slot, want};
-use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK, RT_SIGPROCMASK};
+use crate::layout::{IMAGE, Saved, capture, image, slot, stack, want};
+use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK};
 use iced_x86::code_asm::*;
 
 /// Offset in the slot of the call that is written.
@@ -35,8 +40,6 @@ const FIRST_PAGE: i32 = 4096;
 /// Bytes from a thread's stack pointer on, and below by as much as the ABI's red zone, that no other thread takes away.
 const STACK: i32 = 1 << 16;
 const RED_ZONE: i32 = 128;
-/// No way in which `rt_sigprocmask` can change a mask: an offset in a buffer of the slot.
-const _: () = assert!(slot::RINGS > libc::SIG_SETMASK as u64);
 /// struct rusage: `ru_minflt`.
 const MINOR_FAULTS: u64 = 64;
 const RUSAGE_THREAD: i32 = 1;
@@ -49,17 +52,26 @@ const MOST_FD: i32 = 0xffff;
 /// Descriptors whose names are remembered.
 const REMEMBERED: i32 = 64;
 
-/// When memory is read.
+/// What is copied.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moment {
-    Entry,
-    Return,
+pub(super) enum What {
+    /// What the call is about to read, of the thread's own stack.
+    OwnStack,
+    /// What the call has read, by its result, and was not copied before it.
+    Given,
+    /// What it has written.
+    Got,
+}
+
+/// Keeps where the call's captures are, which are at r8.
+pub(super) fn keep(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(gs(CAPTURES), r8););
+    Ok(())
 }
 
 /// Has the thread's page faults counted, where the call may bring some. In: r8 the call's captures, r9 the call.
 pub(super) fn page_faults(e: &mut Emitter) -> Emitted {
     let done = e.label();
-    asm!(e; mov(gs(CAPTURES), r8););
     asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), capture::FAULTS as i32); je(done););
     faults_so_far(e, done)?;
     asm!(e; sub(rax, gs(slot::RING_FAULTS)); mov(gs_at(r9, call::FAULTS), rax););
@@ -143,14 +155,14 @@ pub(super) fn name(e: &mut Emitter) -> Emitted {
 }
 
 /// After a call that may give descriptors another meaning, their names are not known, unless they follow from what is.
-/// In: r8 the call's captures, r9 the call, which has returned. Lost: all but r9.
+/// In: r9 the call, which has returned. Lost: all but r9.
 pub(super) fn names_change(e: &mut Emitter) -> Emitted {
     let (all, opened, forget, done) = (e.label(), e.label(), e.label(), e.label());
     let (opened_below, follows) = (e.label(), e.label());
     let flags = byte_ptr(r8 + capture::FLAGS as i32);
     let argument = |n: u64| dword_ptr(r9 + (call::ARGS + 8 * n) as i32).gs();
     let any = capture::CHANGES_FDS | capture::OPENS_FD | capture::CLOSES_FD;
-    asm!(e; mov(gs(CAPTURES), r8););
+    asm!(e; mov(r8, gs(CAPTURES)););
     asm!(e; test(flags, i32::from(any)); je(done); test(flags, i32::from(capture::CHANGES_FDS)); jne(all););
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); test(flags, i32::from(capture::CLOSES_FD)); je(opened););
     asm!(e; mov(eax, argument(0)); cmp(rax, REMEMBERED); jb(forget); jmp(done););
@@ -202,37 +214,112 @@ fn is_one_name(e: &mut Emitter, argument: u64, other: CodeLabel) -> Emitted {
 }
 
 /// Copies what the arguments point to. In: r9 the call. Lost: all but r9.
-pub(super) fn fetch(e: &mut Emitter, moment: Moment) -> Emitted {
-    let (next, skip, sized, any, length) = (e.label(), e.label(), e.label(), e.label(), e.label());
-    let (room, end) = (e.label(), e.label());
-    let from = if moment == Moment::Entry { 0 } else { capture::AT_RETURN as i32 };
+pub(super) fn fetch(e: &mut Emitter, what: What) -> Emitted {
+    let (next, skip, length, room, end) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    if what == What::OwnStack {
+        serves_faults(e, end)?;
+    }
+    let from = if what == What::Got { capture::AT_RETURN as i32 } else { 0 };
     asm!(e; mov(gs(ARGUMENT), 0););
     e.here(next)?;
-    asm!(e; mov(r10, gs(ARGUMENT)); mov(r8, gs(CAPTURES)); movzx(r8d, byte_ptr(r8 + r10 + from)););
+    asm!(e; mov(r10, gs(ARGUMENT)); mov(rcx, gs(CAPTURES)); movzx(r8d, byte_ptr(rcx + r10 + from)););
     asm!(e; test(r8d, r8d); je(skip););
-    asm!(e; mov(rsi, qword_ptr(r9 + r10 * 8 + call::ARGS as i32).gs()); cmp(rsi, FIRST_PAGE); jb(skip););
-    asm!(e; mov(gs(KIND), r8); cmp(r8d, i32::from(capture::STRING)); jne(sized););
-    asm!(e; mov(r8d, ring::MOST as u32); jmp(length););
-    e.here(sized)?;
-    if moment == Moment::Return {
-        asm!(e; mov(rax, gs_at(r9, call::RESULT)); test(r8d, i32::from(capture::GOOD)); je(any); cmp(rax, -4096); ja(skip););
-    } else {
-        asm!(e; mov(rax, qword_ptr(r9 + r10 * 8 + (call::ARGS as i32 + 8)).gs()););
+    asm!(e; mov(rsi, qword_ptr(r9 + r10 * 8 + call::ARGS as i32).gs()); cmp(rsi, FIRST_PAGE); jb(skip); mov(gs(KIND), r8););
+    match what {
+        What::OwnStack => size(e, length)?,
+        What::Given => given(e, length, skip)?,
+        What::Got => got(e, skip)?,
     }
-    e.here(any)?;
-    asm!(e; mov(ecx, r8d); and(r8d, i32::from(capture::UNITS)); shl(r8d, 3u32););
-    asm!(e; test(ecx, i32::from(capture::BOUNDED)); je(length); cmp(rax, r8); cmovb(r8, rax););
+    // r8: bytes, at most.
     e.here(length)?;
     asm!(e; mov(rdi, gs(slot::RING_DATA)); mov(rax, gs(slot::RING_BUFFER)); add(rax, ring::BUFFER as i32););
     asm!(e; test(r8, r8); je(skip); sub(rax, rdi); cmp(r8, rax); jbe(room););
     asm!(e; or(gs_at(r9, call::FLAGS), call::NO_ROOM as i32); jmp(end););
     e.here(room)?;
-    copy(e)?;
-    note_piece(e, if moment == Moment::Return { call::AT_RETURN } else { 0 })?;
+    match what {
+        What::OwnStack => copy_own(e, skip)?,
+        What::Given | What::Got => copy(e)?,
+    }
+    note_piece(e, if what == What::Got { call::AT_RETURN } else { 0 })?;
     e.here(skip)?;
     asm!(e; inc(gs(ARGUMENT)); cmp(gs(ARGUMENT), 6); jb(next););
     e.here(end)?;
     Ok(())
+}
+
+/// Goes to `label` if the program has opened a `userfaultfd`. Lost: rcx.
+fn serves_faults(e: &mut Emitter, label: CodeLabel) -> Emitted {
+    asm!(e; mov(rcx, IMAGE + image::SERVES_FAULTS); cmp(dword_ptr(rcx), 0); jne(label););
+    Ok(())
+}
+
+/// r8: how many bytes the argument r10 has before the call at most, by its kind in r8; goes to `length` with those of
+/// a string. Lost: rax, rcx.
+fn size(e: &mut Emitter, length: CodeLabel) -> Emitted {
+    let sized = e.label();
+    asm!(e; cmp(r8d, i32::from(capture::STRING)); jne(sized); mov(r8d, ring::MOST as u32); jmp(length););
+    e.here(sized)?;
+    asm!(e; mov(rax, qword_ptr(r9 + r10 * 8 + (call::ARGS as i32 + 8)).gs()););
+    bounded(e)
+}
+
+/// r8: bytes by the kind in r8, no more than rax where it is bounded. Lost: rcx.
+fn bounded(e: &mut Emitter) -> Emitted {
+    let done = e.label();
+    asm!(e; mov(ecx, r8d); and(r8d, i32::from(capture::UNITS)); shl(r8d, 3u32););
+    asm!(e; test(ecx, i32::from(capture::BOUNDED)); je(done); cmp(rax, r8); cmovb(r8, rax););
+    e.here(done)?;
+    Ok(())
+}
+
+/// [`size`] after the call, of what it has read; goes to `skip` where that can't be told, or it was copied before. In: rcx
+/// the captures, rsi the pointer. Lost: all but rsi, r9, r10.
+fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
+    let (piece, copied, same, other, one) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let (failed, address, proved, result, served) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let kind = (call::AT_RETURN | call::NAME | 0xff) as i32;
+    // What the call updates is another now; what a command says is copied with what the call has written.
+    asm!(e; cmp(byte_ptr(rcx + r10 + capture::AT_RETURN as i32), 0); jne(skip); mov(r11, rcx););
+    asm!(e; mov(rcx, gs_at(r9, call::PIECE_COUNT)); mov(rdx, r9););
+    e.here(piece)?;
+    asm!(e; sub(rcx, 1); jb(copied); mov(eax, dword_ptr(rdx + call::PIECES as i32).gs()); add(rdx, 8););
+    asm!(e; and(eax, kind); cmp(eax, r10d); jne(piece); jmp(skip););
+    e.here(copied)?;
+    // Two arguments that point there: the other may have been written.
+    asm!(e; mov(ecx, 6););
+    e.here(same)?;
+    asm!(e; sub(ecx, 1); jb(one); cmp(rsi, qword_ptr(r9 + rcx * 8 + call::ARGS as i32).gs()); jne(other); cmp(ecx, r10d); jne(skip););
+    e.here(other)?;
+    asm!(e; jmp(same););
+    e.here(one)?;
+    let flags = byte_ptr(r11 + capture::FLAGS as i32);
+    asm!(e; mov(rax, gs_at(r9, call::RESULT)); cmp(rax, -4096); ja(failed););
+    asm!(e; cmp(r8d, i32::from(capture::STRING)); je(proved); test(r8d, i32::from(capture::BOUNDED)); je(served););
+    asm!(e; test(flags, i32::from(capture::MOVES)); jne(result););
+    // That it has all been read is the program's word, and of a page that comes when it is served not enough.
+    e.here(served)?;
+    serves_faults(e, skip)?;
+    asm!(e; jmp(proved););
+    e.here(failed)?;
+    asm!(e; neg(rax); cmp(r8d, i32::from(capture::STRING)); jne(address); cmp(eax, 64); jae(skip););
+    asm!(e; mov(rcx, capture::READ_STRINGS); bt(rcx, rax); jc(proved); jmp(skip););
+    e.here(address)?;
+    asm!(e; test(flags, i32::from(capture::MOVES)); jne(skip); sub(eax, 64); cmp(eax, 64); jae(skip););
+    asm!(e; mov(rcx, capture::READ_ADDRESSES); bt(rcx, rax); jc(served); jmp(skip););
+    e.here(proved)?;
+    size(e, length)?;
+    asm!(e; jmp(length););
+    e.here(result)?;
+    bounded(e)
+}
+
+/// r8: how many bytes the argument r10 has after the call at most, by its kind in r8; goes to `skip` where the call has
+/// failed. Lost: rax, rcx.
+fn got(e: &mut Emitter, skip: CodeLabel) -> Emitted {
+    let any = e.label();
+    asm!(e; mov(rax, gs_at(r9, call::RESULT)); test(r8d, i32::from(capture::GOOD)); je(any); cmp(rax, -4096); ja(skip););
+    e.here(any)?;
+    bounded(e)
 }
 
 /// Goes to `label` if the process has had other threads. Lost: rcx.
@@ -241,23 +328,55 @@ fn others(e: &mut Emitter, label: CodeLabel) -> Emitted {
     Ok(())
 }
 
+/// Goes to `not` unless rsi points into what the thread's stack holds, by its stack pointer and within its bounds, which
+/// no other thread takes away. rcx: bytes from there on within the bounds. Lost: rax.
+fn on_own_stack(e: &mut Emitter, not: CodeLabel) -> Emitted {
+    asm!(e; mov(rax, rsi); sub(rax, gs(Saved::Rsp.offset())); add(rax, RED_ZONE); cmp(rax, STACK); jae(not););
+    asm!(e; cmp(rsi, gs(slot::STACK_LOW)); jb(not););
+    asm!(e; mov(rcx, gs(slot::STACK_HIGH)); add(rcx, stack::LAST as i32); sub(rcx, rsi); jbe(not););
+    Ok(())
+}
+
+/// Copies r8 bytes of the thread's own stack from the address in rsi to the offset in rdi, of a string no further than to
+/// its end; goes to `not` where they are not all known to be readable. rdi: behind what was copied. Lost: all but r9.
+fn copy_own(e: &mut Emitter, not: CodeLabel) -> Emitted {
+    let (text, whole, cut, done) = (e.label(), e.label(), e.label(), e.label());
+    on_own_stack(e, not)?;
+    asm!(e; cmp(gs(KIND), i32::from(capture::STRING)); je(text); cmp(rcx, r8); jb(not); mov(rcx, r8););
+    words(e, done, None)?;
+    e.here(text)?;
+    asm!(e; cmp(rcx, r8); cmova(rcx, r8); mov(r8, rcx););
+    words(e, cut, Some(done))?;
+    // One that goes on behind the bounds is copied when it has been read.
+    e.here(cut)?;
+    asm!(e; cmp(r8, ring::MOST as i32); jae(whole); jmp(not););
+    e.here(whole)?;
+    e.here(done)?;
+    Ok(())
+}
+
 /// Copies r8 bytes from the address in rsi to the offset in rdi, page by page, as far as there is memory; of a
 /// string no further than to its end. rdi: behind what was copied. Lost: all but r9.
 fn copy(e: &mut Emitter) -> Emitted {
-    let (page, ask, other, there, done) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let (page, kernel, there, served, done) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let elsewhere = e.label();
     e.here(page)?;
     asm!(e; mov(gs(SOURCE), rsi); mov(ecx, esi); and(ecx, 4095); mov(eax, 4096); sub(eax, ecx););
     asm!(e; cmp(eax, r8d); cmova(eax, r8d); mov(gs(CHUNK), rax););
-    others(e, other)?;
-    e.here(ask)?;
-    asm!(e; and(rsi, -8); xor(edx, edx); mov(r10d, 8); mov(eax, RT_SIGPROCMASK); syscall(););
-    asm!(e; mov(rsi, gs(SOURCE)); cmp(eax, -libc::EINVAL); jne(done););
+    serves_faults(e, served)?;
+    on_own_stack(e, elsewhere)?;
+    asm!(e; cmp(rcx, gs(CHUNK)); jb(elsewhere););
     e.here(there)?;
     chunk(e, done)?;
     asm!(e; test(r8d, r8d); je(done); mov(rsi, gs(SOURCE)); add(rsi, gs(CHUNK)); jmp(page););
     e.cold(move |e| {
-        e.here(other)?;
-        asm!(e; mov(rax, rsi); sub(rax, gs(Saved::Rsp.offset())); add(rax, RED_ZONE); cmp(rax, STACK); jb(ask););
+        e.here(elsewhere)?;
+        private_memory::holds(e, kernel)?;
+        asm!(e; cmp(rcx, gs(CHUNK)); jae(there); jmp(kernel););
+        // No further than this page.
+        e.here(served)?;
+        asm!(e; mov(r8, gs(CHUNK)););
+        e.here(kernel)?;
         asm!(e; mov(gs(TARGET), rdi); mov(gs(LEFT), r8); mov(rax, gs(slot::SELF)); mov(rcx, gs(CHUNK)););
         asm!(e; lea(rdx, qword_ptr(rax + slot::RING_BOUNCE as i32)); mov(gs(slot::RING_VECTORS), rdx););
         asm!(e; mov(gs(slot::RING_VECTORS + 8), rcx); mov(gs(slot::RING_VECTORS + 16), rsi););

@@ -95,5 +95,5 @@ pub(super) fn signal_ends(e: &mut Emitter, options: &Options, entry: Entry) -> E
     if options.results {
         super::on_return::made_again(e)?;
     }
-    Ok(())
+    super::stack_bounds::handler_ends(e)
 }

@@ -18,7 +18,10 @@ use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movab
 use super::sampled::Timing;
 use super::signal_exits::signal_ends;
 use super::tree_walk::{Start, walk};
-use super::{Options, call_kinds, early_signal, elide_ids, elide_masks, own_memory, process_calls, rseq_areas};
+use super::{
+    Options, call_kinds, early_signal, elide_ids, elide_masks, faults_served, own_memory, process_calls, rseq_areas,
+    stack_bounds,
+};
 use crate::layout;
 use crate::numbers::{EXIT, EXIT_GROUP, MMAP, RSEQ, RT_SIGPROCMASK, RT_SIGRETURN};
 use crate::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
@@ -294,6 +297,8 @@ impl Writer<'_> {
             _ => {}
         }
         process_calls::ask_before(e, number, self.asking(), plain)?;
+        stack_bounds::before(e, number)?;
+        faults_served::before(e, number)?;
         if sleeps {
             early_signal::end(e, number, plain)?;
         }

@@ -1,7 +1,9 @@
 //! From a stack to a node: the walk down a calling-context tree.
+//!
+//! A word is read only where memory is known to be readable ([`crate::layout::stack`]); else [`super::stack_walk`] walks.
 
-use super::emitter::{Emitted, Emitter, asm, at};
-use crate::layout::{GLOBAL, NODE_SIZE, NUMBERS, Question, TABLE_LEN, global, node};
+use super::emitter::{Emitted, Emitter, asm, at, gs};
+use crate::layout::{GLOBAL, NODE_SIZE, NUMBERS, Question, TABLE_LEN, global, node, slot};
 use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rbp, rcx};
 use systoll_model::Sysno;
 
@@ -66,22 +68,30 @@ fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
 /// From a root in r11 down to the node whose return addresses are those on the stack.
 fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
     let (level, check, sibling, found, down) = (e.label(), e.label(), e.label(), e.label(), e.label());
-    let frames = e.label();
+    let (beyond, unreadable) = (e.label(), e.label());
+    // Signed: so no address that may be a program's comes of the sum with an offset but one that is higher.
+    asm!(e; cmp(base, gs(slot::STACK_LOW)); jl(unreadable););
     asm!(e; mov(r11, at(r11, node::CHILD)););
     e.here(level)?;
-    asm!(e; mov(scratch, at(r11, node::OFFSET)); test(scratch, scratch); js(frames););
-    asm!(e; mov(scratch, qword_ptr(base + scratch)););
+    // With the mark of a level of frames it is beyond all memory.
+    asm!(e; mov(scratch, at(r11, node::OFFSET)); add(scratch, base); cmp(scratch, gs(slot::STACK_HIGH)); jae(beyond););
+    asm!(e; mov(scratch, qword_ptr(scratch)););
     e.here(check)?;
     asm!(e; cmp(scratch, at(r11, node::WORD)); jne(sibling););
     e.here(found)?;
     asm!(e; mov(scratch, at(r11, node::CHILD)); test(scratch, scratch); jne(down););
     e.cold(move |e| {
-        e.here(frames)?;
-        by_frame(e, Ways { found, sibling, hit }, (base, scratch))?;
+        let (ask, asked) = (e.label(), e.label());
+        e.here(beyond)?;
+        asm!(e; mov(scratch, at(r11, node::OFFSET)); test(scratch, scratch); jns(unreadable););
+        by_frame(e, Ways { found, sibling, hit, unreadable }, (base, scratch))?;
         e.here(down)?;
         asm!(e; mov(r11, scratch); jmp(level););
+        e.here(unreadable)?;
+        asm!(e; mov(r11, at(r11, node::ROOT)););
+        keep_argument(e, scratch)?;
+        e.ask(if base == rbp { Question::Frame } else { Question::Stack }, asked)?;
         e.here(sibling)?;
-        let (ask, asked) = (e.label(), e.label());
         match start {
             Start::Root(root) => {
                 asm!(e; mov(r11, at(r11, node::SIBLING)); cmp(r11, node::OTHERS as i32); ja(check););
@@ -97,10 +107,7 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
                 asm!(e; mov(r11, at(r11, node::ROOT)); je(hit););
             }
         }
-        if scratch == rax {
-            // rcx is an argument here, and asking needs it.
-            asm!(e; mov(rax, rcx););
-        }
+        keep_argument(e, scratch)?;
         e.ask(Question::Context, asked)?;
         e.here(asked)?;
         if scratch == rax {
@@ -112,6 +119,23 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
     Ok(())
 }
 
+/// Keeps rcx where it is an argument, which asking takes.
+fn keep_argument(e: &mut Emitter, scratch: AsmRegister64) -> Emitted {
+    if scratch == rax {
+        asm!(e; mov(rax, rcx););
+    }
+    Ok(())
+}
+
+/// [`walk`] before the call by which the thread ends, where its stack, from rsp on, may be another's by now.
+pub(super) fn walk_for_the_last_time(e: &mut Emitter, root: u64) -> Emitted {
+    let hit = e.label();
+    asm!(e; mov(r11, root););
+    e.ask(Question::LastStack, hit)?;
+    e.here(hit)?;
+    Ok(())
+}
+
 /// Where a walk goes from a level.
 struct Ways {
     /// With the node whose word it is in r11.
@@ -120,14 +144,20 @@ struct Ways {
     sibling: CodeLabel,
     /// With the node in r11 that counts.
     hit: CodeLabel,
+    /// With any node of the tree in r11, where a word is not known to be readable.
+    unreadable: CodeLabel,
 }
 
 /// Tells the frame pointers of a level apart, whose first node is in r11 and its offset in `scratch`.
 fn by_frame(e: &mut Emitter, ways: Ways, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
-    let (one, next) = (e.label(), e.label());
-    // Zero where rbp is meant, which leaves the carry to say so.
-    asm!(e; btr(scratch, 63u32); btr(scratch, node::IN_RBP_BIT););
-    asm!(e; mov(scratch, qword_ptr(base + scratch)); cmovc(scratch, rbp); sub(scratch, base););
+    let (one, next, in_rbp, have) = (e.label(), e.label(), e.label(), e.label());
+    asm!(e; btr(scratch, 63u32); btr(scratch, node::IN_RBP_BIT); jc(in_rbp););
+    asm!(e; add(scratch, base); cmp(scratch, gs(slot::STACK_HIGH)); jae(ways.unreadable););
+    asm!(e; mov(scratch, qword_ptr(scratch)); jmp(have););
+    e.here(in_rbp)?;
+    asm!(e; mov(scratch, rbp););
+    e.here(have)?;
+    asm!(e; sub(scratch, base););
     let one = e.here(one)?;
     asm!(e; cmp(scratch, at(r11, node::WORD)); je(ways.found););
     asm!(e; cmp(at(r11, node::SIBLING), node::OTHERS as i32); ja(next););

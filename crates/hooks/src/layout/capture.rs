@@ -30,6 +30,37 @@ pub const COPIES_FD: u8 = 32;
 /// is behind, where that name is one alone and no link is followed.
 pub const OPENS_BELOW: u8 = 64;
 
+/// Of [`FLAGS`]: the result says how many bytes the call has moved.
+pub const MOVES: u8 = 128;
+
+/// Errors below 64 by which a call says that it has read its strings, a bit each: it looked for what they name.
+/// EPERM and EINVAL come of filters and flags too, before anything is read.
+pub const READ_STRINGS: u64 = {
+    use libc::{
+        EACCES, EEXIST, EISDIR, ELOOP, ENAMETOOLONG, ENODATA, ENOENT, ENOTDIR, ENOTEMPTY, EROFS, ETXTBSY, EXDEV,
+    };
+    mask(&[EACCES, EEXIST, EISDIR, ELOOP, ENAMETOOLONG, ENODATA, ENOENT, ENOTDIR, ENOTEMPTY, EROFS, ETXTBSY, EXDEV], 0)
+};
+/// Errors from 64 on by which a call that moves no bytes says that it has read an address of a socket, a bit each.
+pub const READ_ADDRESSES: u64 = {
+    use libc::{
+        EADDRINUSE, EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EHOSTUNREACH, EINPROGRESS, EISCONN, ENETUNREACH, ETIMEDOUT,
+    };
+    let all =
+        [EADDRINUSE, EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EHOSTUNREACH, EINPROGRESS, EISCONN, ENETUNREACH, ETIMEDOUT];
+    mask(&all, 64)
+};
+
+/// A bit for each of these errors, from `first` on.
+const fn mask(errors: &[i32], first: i32) -> u64 {
+    let (mut bits, mut rest) = (0, errors);
+    while let [error, others @ ..] = rest {
+        bits |= 1 << (*error - first);
+        rest = others;
+    }
+    bits
+}
+
 /// Commands of `fcntl` that duplicate a descriptor.
 pub const DUPLICATE: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
 
@@ -145,7 +176,8 @@ pub fn entry(number: u32) -> [u8; 16] {
         | flag(&["dup", "dup2", "dup3", "fcntl"], COPIES_FD)
         | flag(&["openat"], OPENS_BELOW)
         | flag(&COUNT_FAULTS, FAULTS)
-        | flag(&LOOKED_AT, LOOKS);
+        | flag(&LOOKED_AT, LOOKS)
+        | if signature.transfers { MOVES } else { 0 };
     entry
 }
 
@@ -198,12 +230,13 @@ pub fn words(looks: bool) -> Vec<(u64, u64)> {
 fn of_argument(kind: ArgKind, at: u8, moment: Moment, is_signal_set: bool) -> u8 {
     let units = |bytes: u64| u8::try_from(bytes.min(ring::MOST).div_ceil(8)).unwrap_or(0);
     if kind == ArgKind::ByCommand {
-        return units(BY_COMMAND);
+        return units(BY_COMMAND) | if moment == Moment::Exit { GOOD } else { 0 };
     }
     if !kind.read_at(moment) {
         return 0;
     }
-    let good = if matches!(kind, ArgKind::Out(_)) { GOOD } else { 0 };
+    // What a failed call has left alone may never have been touched.
+    let good = if moment == Moment::Exit { GOOD } else { 0 };
     match (kind, kind.size()) {
         (ArgKind::Path | ArgKind::Str, _) => STRING,
         (_, Some(_)) if is_signal_set => good | units(SIGNAL_SET),

@@ -20,11 +20,11 @@ pub const RSEQ: u64 = 0x18;
 pub const WANT: u64 = 0x20;
 /// u64: bytes of [`STACK`] in use.
 pub const DEPTH: u64 = 0x28;
-/// u64: what the thread's signal mask is known to be; bit 8 (SIGKILL's, which no mask holds)
-/// says that it is known.
-pub const MASK: u64 = 0x30;
-/// u64: `rt_sigreturn` calls made.
-pub const SIGRETURNS: u64 = 0x38;
+/// u64: a word that begins from here on and below [`STACK_HIGH`] can be read: memory around the thread's stack, see
+/// [`super::stack`].
+pub const STACK_LOW: u64 = 0x30;
+/// See [`STACK_LOW`]; zero: none is known to be.
+pub const STACK_HIGH: u64 = 0x38;
 /// u32: state of the hand-shake, one of [`super::state`].
 pub const STATE: u64 = 0x40;
 /// u64: bits 0..48 where the thread goes on, above them the question, a [`super::Question`].
@@ -63,8 +63,27 @@ pub const RING_NAMED: u64 = RING_HEADER + 0x20;
 pub const RING_SCRATCH: u64 = RING_HEADER + 0x28;
 /// See [`RING_SCRATCH`].
 pub const RING_SCRATCH_LEN: u64 = 9;
+/// u64: what the thread's signal mask is known to be; bit 8 (SIGKILL's, which no mask holds)
+/// says that it is known.
+pub const MASK: u64 = RING_SCRATCH + 8 * RING_SCRATCH_LEN;
+/// u64: `rt_sigreturn` calls made.
+pub const SIGRETURNS: u64 = MASK + 8;
+/// Stacks that the thread was on, [`super::stack::LEN`] entries of [`super::stack::ENTRY`] bytes.
+pub const STACKS: u64 = SIGRETURNS + 8;
+/// Memory of the program's own, other than stacks, as many entries of the same kind.
+pub const OWN_MEMORY: u64 = STACKS + super::stack::LEN * super::stack::ENTRY;
+/// u64: how many came in there so far, at all.
+pub const OWN_MEMORY_MET: u64 = OWN_MEMORY + super::stack::LEN * super::stack::ENTRY;
+/// u64: times that what was to be copied lay in none of them.
+pub const OWN_MEMORY_MISSED: u64 = OWN_MEMORY_MET + 8;
+/// u64: at how many of those the kernel is asked what it lies in, the next time.
+pub const OWN_MEMORY_ASK: u64 = OWN_MEMORY_MISSED + 8;
+/// u64: stacks that came into [`STACKS`] so far, at all.
+pub const STACKS_MET: u64 = OWN_MEMORY_ASK + 8;
+/// u64: at how many of them the launcher is asked, the next time, how far the stack's memory reaches.
+pub const STACKS_ASK: u64 = STACKS_MET + 8;
 /// End of what a forked process takes over.
-pub const INHERITED: u64 = RING_SCRATCH + 8 * RING_SCRATCH_LEN;
+pub const INHERITED: u64 = STACKS_ASK + 8;
 
 /// u64: the slot's own address.
 pub const SELF: u64 = 0x400;
@@ -188,6 +207,14 @@ pub const RING_MOST: u64 = 0x638;
 pub const RING_REACH: u64 = 0x640;
 /// u64: minor page faults that the thread has taken within windows to get more of them.
 pub const RING_FAULTS: u64 = 0x648;
+/// u64, not zero: the launcher is to say how far the memory reaches that the thread's stack lies in.
+pub const STACK_ASKED: u64 = 0x650;
+/// u64: what it says, like [`STACK_LOW`].
+pub const STACK_ANSWER_LOW: u64 = 0x658;
+/// u64: like [`STACK_HIGH`]; zero: nothing.
+pub const STACK_ANSWER_HIGH: u64 = 0x660;
+/// u64: a word that the kernel has copied here.
+pub const STACK_WORD: u64 = 0x668;
 /// Two struct iovec: here, there.
 pub const RING_VECTORS: u64 = 0x680;
 /// Text of a path, to its end at [`RING_PATH_END`].
@@ -196,7 +223,7 @@ pub const RING_PATH: u64 = 0x6a0;
 pub const RING_PATH_END: u64 = 0x6d0;
 /// struct rusage.
 pub const RING_USAGE: u64 = 0x6d0;
-/// What was copied from where another thread may take memory away, [`super::ring::MOST`] bytes.
+/// What the kernel has copied for the thread, [`super::ring::MOST`] bytes.
 pub const RING_BOUNCE: u64 = 0x760;
 /// Headers of the buffers, [`super::ring::COUNT`] of [`super::ring::HEADER`] bytes.
 pub const RING_HEADERS: u64 = 0x860;

@@ -1,5 +1,10 @@
 //! Whether a trace shows its program from beginning to end, or is an excerpt.
 
+use super::name_end;
+
+/// Bytes of the longest mark for lines that were left out.
+const LONGEST_CUT: usize = 12;
+
 /// What is seen of a trace's beginning and end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Edges {
@@ -17,13 +22,15 @@ impl Edges {
     /// Takes in a line without what a tracer writes in front of it.
     pub(super) fn line(&mut self, body: &[u8]) {
         let has = |text: &[u8]| memchr::memmem::find(body, text).is_some();
-        if matches!(body, b"..." | b"[...]" | b"(...)" | b"\xe2\x80\xa6" | b"[snip]" | b"<snip>" | b"-- snip --") {
+        if body.len() <= LONGEST_CUT
+            && matches!(body, b"..." | b"[...]" | b"(...)" | b"\xe2\x80\xa6" | b"[snip]" | b"<snip>" | b"-- snip --")
+        {
             self.cuts += 1;
             return;
         }
         // Most lines are a call's in the middle.
         let starts = body.starts_with(b"execve");
-        let told = !starts && has(b"Process ");
+        let told = name_end(body).is_none() && has(b"Process ");
         self.begins |= !self.any && (starts || told && has(b" attached"));
         self.ends |= body.starts_with(b"+++ ")
             || body.starts_with(b"exit")

@@ -5,6 +5,7 @@ use super::state::{Pending, bytes_moved};
 use crate::arguments::argument_data;
 use crate::procfs;
 use crate::raw_window::{EnteredCall, Opener, RawCall};
+use crate::served_pages;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, Returned};
 use crate::tracee::{self, At, Call};
@@ -68,6 +69,9 @@ impl Engine {
                 return;
             }
             self.root.counting = true;
+        }
+        if served_pages::opens(name, &args) {
+            served_pages::meet();
         }
         let released = match name {
             "execve" | "execveat" if !first_exec => self.before_exec(tid, name, &args),

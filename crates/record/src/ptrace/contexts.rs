@@ -5,6 +5,7 @@
 //! they make the same walk, as long as the same files are mapped.
 
 use crate::procfs::Memory;
+use crate::served_pages;
 use crate::sys;
 use crate::tracee::At;
 use std::collections::HashMap;
@@ -50,7 +51,7 @@ impl KeptMemory {
 
     fn read(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
         match &self.file {
-            Some(memory) if memory.read(address, buffer) == buffer.len() => buffer.len(),
+            Some(memory) if !served_pages::met() && memory.read(address, buffer) == buffer.len() => buffer.len(),
             // What lies before an unmapped page is read by this alone.
             _ => sys::read_memory(tid, address, buffer),
         }

@@ -17,10 +17,12 @@ use crate::inproc::monitor::requests::leave;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::same_ids;
 use crate::inproc::monitor::requests::slots;
+use crate::inproc::monitor::requests::stack_memory;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
+use crate::served_pages;
 use crate::sys::read_memory;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{IMAGE, Question, image, slot, state};
@@ -37,6 +39,9 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
         return false;
     }
     let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
+    if area.get(image::SERVES_FAULTS) as u32 != 0 {
+        served_pages::meet();
+    }
     session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
     let mut waiter = Waiter::read(area, thread);
     // Most questions are about a call that is counted there.
@@ -48,7 +53,12 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     session.polling.done = Done { kind: kind_of(&waiter, Question::from_resume(resume)), place };
     if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
         match Question::from_resume(resume) {
-            Some(Question::Context) => answer = context::on_context(session, &waiter, node).0,
+            Some(Question::Context) => {
+                answer = context::on_context(session, &waiter, node).0;
+                if let Some(area) = session.memory.image(thread.program) {
+                    stack_memory::tell(area, &waiter);
+                }
+            }
             Some(Question::Number) => answer = context::on_number(session, &waiter, asked).0,
             Some(Question::Slots) => slots::recycle(session, thread.program, true),
             Some(Question::Ending) => late_code::on_ending(session, thread.program, waiter.tid),
@@ -74,7 +84,8 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 windows::on_entry(session, &waiter, node, began);
             }
             Some(Question::WindowReturn) => windows::on_return(session, &waiter),
-            None => {}
+            // The thread itself finds out, or asks for the context.
+            Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
         }
     }
     if Question::from_resume(resume) == Some(Question::Mapped) {

@@ -12,6 +12,7 @@ use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
+use crate::sys::read_memory;
 use std::rc::Rc;
 use systoll_hooks::assemble::{self, Base, Step, TreeError, grow};
 use systoll_hooks::layout::slot;
@@ -38,6 +39,7 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
     no_calls::note_callers(session, waiter.slot.program, &frames);
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return root };
     let Some(area) = session.memory.image(waiter.slot.program) else { return root };
+    let before = program.contexts.nodes.len();
     let (node, main) = context(
         program,
         (&mut session.symbols, &mut session.reuse.contexts),
@@ -47,6 +49,11 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
         at,
         (&frames, complete),
     );
+    // Who could not read its stack by itself asks at contexts that are known too.
+    let reads = area.get(waiter.slot.offset() + slot::STACK_ASKED) == 0;
+    if !reads && program.contexts.nodes.len() == before {
+        return node;
+    }
     if waiter.slot.index == 0 && !program.contexts.main_seen && main {
         on_main(session, waiter.slot.program);
         let known = session.programs.get_mut(&waiter.slot.program).map(|p| std::mem::take(&mut p.contexts.main_nodes));
@@ -233,6 +240,8 @@ fn context(
             program.contexts.name(node, context.iter().take(callers + 1).map(|f| f.frame).collect());
             (node, main)
         }
+        // The site's other calls have a stack.
+        Err(_) if steps.is_empty() && !has_word(thread.tid, base, offset) => (root, main),
         Err(why) => {
             let failures = program.contexts.failures.entry(root).or_default();
             *failures += 1;
@@ -242,6 +251,11 @@ fn context(
             (root, main)
         }
     }
+}
+
+/// Whether a thread's first return address can be read.
+fn has_word(tid: i32, base: u64, offset: Option<u32>) -> bool {
+    offset.is_none_or(|offset| read_memory(tid, base.wrapping_add(offset.into()), &mut [0; 8]) == 8)
 }
 
 /// Lets no more contexts be asked for at a root.

@@ -17,6 +17,7 @@ pub(crate) mod request;
 pub(crate) mod same_ids;
 pub(crate) mod serve;
 pub(crate) mod slots;
+pub(crate) mod stack_memory;
 pub(crate) mod tickets;
 pub(crate) mod translators;
 pub(crate) mod unwind;

@@ -1,0 +1,125 @@
+//! Before calls that take memory away: what is known of the thread's stacks, and of other memory, there is known no longer, see
+//! [`crate::layout::stack`].
+
+use super::emitter::{Emitted, Emitter, asm, gs};
+use super::stack_walk::kept;
+use crate::layout::{IMAGE, image, slot, stack};
+use crate::numbers::{
+    BRK, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PROCESS_MADVISE, REMAP_FILE_PAGES, SHMAT, SHMDT,
+};
+use iced_x86::code_asm::*;
+
+/// Calls that may make memory unreadable.
+const TAKE_AWAY: [u32; 11] =
+    [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMAT, SHMDT, REMAP_FILE_PAGES, PKEY_MPROTECT, PROCESS_MADVISE];
+
+/// MAP_FIXED: it may take the place of other memory.
+const MAP_FIXED: i32 = 0x10;
+/// MREMAP_FIXED: the same.
+const MREMAP_FIXED: i32 = 2;
+/// PROT_READ and PROT_WRITE: on x86 what may be written may be read.
+const READ_WRITE: i32 = 3;
+/// Advice from MADV_HWPOISON on may leave nothing to be read.
+const TAKES_AWAY: i32 = 100;
+/// A heap is smaller than that, and stacks that lie in none are further away from it: bits of an address.
+const HEAP_BITS: u32 = 40;
+
+/// Entries of both kinds, which lie one behind the other.
+const ALL: u64 = 2 * stack::LEN;
+const _: () = assert!(slot::OWN_MEMORY == slot::STACKS + stack::LEN * stack::ENTRY);
+
+/// Whether a call of this number may make memory unreadable.
+pub(super) fn takes_away(number: u32) -> bool {
+    TAKE_AWAY.contains(&number)
+}
+
+/// Right before a call with this number, made with its arguments. Lost: rcx, r11, flags.
+pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
+    if !takes_away(number) {
+        return Ok(());
+    }
+    let (taken, done) = (e.label(), e.label());
+    match number {
+        MMAP => asm!(e; test(r10d, MAP_FIXED); jne(taken);),
+        MPROTECT | PKEY_MPROTECT => asm!(e; test(edx, READ_WRITE); je(taken);),
+        MADVISE => asm!(e; cmp(edx, TAKES_AWAY); jae(taken);),
+        BRK => asm!(e; test(rdi, rdi); jne(taken);),
+        _ => asm!(e; jmp(taken);),
+    }
+    e.here(done)?;
+    e.cold(move |e| {
+        let all = e.label();
+        e.here(taken)?;
+        match number {
+            MADVISE => {
+                asm!(e; mov(r11, IMAGE + image::GUARDED); mov(dword_ptr(r11), 1););
+                range(e)?;
+            }
+            MUNMAP | MMAP | MPROTECT | PKEY_MPROTECT => range(e)?,
+            MREMAP => {
+                asm!(e; test(r10d, MREMAP_FIXED); jne(all););
+                range(e)?;
+                asm!(e; jmp(done););
+                e.here(all)?;
+                whole(e)?;
+            }
+            BRK => {
+                asm!(e; mov(r11, 1u64 << HEAP_BITS); add(r11, rdi););
+                overlapping(e, r11)?;
+            }
+            _ => whole(e)?,
+        }
+        asm!(e; jmp(done););
+        Ok(())
+    });
+    Ok(())
+}
+
+/// [`before`] for a call whose number is in eax.
+pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
+    let done = e.label();
+    for number in TAKE_AWAY {
+        let other = e.label();
+        asm!(e; cmp(eax, number as i32); jne(other););
+        before(e, number)?;
+        asm!(e; jmp(done););
+        e.here(other)?;
+    }
+    e.here(done)?;
+    Ok(())
+}
+
+/// From rdi on, rsi bytes.
+fn range(e: &mut Emitter) -> Emitted {
+    asm!(e; lea(r11, qword_ptr(rdi + rsi)););
+    overlapping(e, r11)
+}
+
+/// From rdi on, up to `end`. Lost: rcx.
+fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
+    let (others, next, done) = (e.label(), e.label(), e.label());
+    asm!(e; cmp(end, gs(slot::STACK_LOW)); jbe(others); cmp(rdi, gs(slot::STACK_HIGH)); jae(others););
+    asm!(e; mov(gs(slot::STACK_HIGH), 0););
+    e.here(others)?;
+    asm!(e; mov(ecx, (ALL * stack::ENTRY) as u32););
+    let next = e.here(next)?;
+    asm!(e; sub(ecx, stack::ENTRY as i32); jb(done););
+    asm!(e; cmp(end, kept(rcx, 0)); jbe(next); cmp(rdi, kept(rcx, 8)); jae(next); mov(kept(rcx, 8), 0); jmp(next););
+    e.here(done)?;
+    Ok(())
+}
+
+/// All of them.
+fn whole(e: &mut Emitter) -> Emitted {
+    for nth in 0..ALL {
+        asm!(e; mov(gs(slot::STACKS + stack::ENTRY * nth + 8), 0););
+    }
+    asm!(e; mov(gs(slot::STACK_HIGH), 0););
+    Ok(())
+}
+
+/// Where a handler ends: what it has interrupted may have been between its bounds, see [`crate::layout::stack`].
+pub(super) fn handler_ends(e: &mut Emitter) -> Emitted {
+    asm!(e; mov(gs(slot::STACK_HIGH), 0););
+    Ok(())
+}
