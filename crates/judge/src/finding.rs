@@ -81,6 +81,17 @@ pub struct Estimate {
     pub high: u64,
 }
 
+impl Estimate {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            estimate: self.estimate.saturating_add(other.estimate),
+            low: self.low.saturating_add(other.low),
+            high: self.high.saturating_add(other.high),
+        }
+    }
+}
+
 /// What calls cost after they have returned, or while others ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Later {
@@ -231,6 +242,8 @@ pub struct Finding {
     pub objects_seen: usize,
     /// All calls of its rows.
     pub calls: u64,
+    /// Of these, those that are about its objects, where its rows have calls about others too; `None` where all are.
+    pub calls_about: Option<Estimate>,
     /// The calls it claims needless.
     pub needless: Estimate,
     /// Starts of programs, where it is they that are needless: `needless` counts them, not their calls.
@@ -308,6 +321,29 @@ impl Finding {
     }
 }
 
+/// Needless calls that are in no finding and no remark: too few, or too cheap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Untold {
+    /// Calls that are needless, an estimate.
+    pub calls: u64,
+    /// Their toll, ns.
+    pub toll_ns: u64,
+    /// Calls that may be needless and may have a reason, beside those.
+    pub unsure_calls: u64,
+    /// Their toll, ns.
+    pub unsure_toll_ns: u64,
+}
+
+/// Calls of which nothing could be said: none of their row was looked at, nor of a row alike, or systoll knows nothing of
+/// what such a call asks or changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unjudged {
+    /// How many, exactly.
+    pub calls: u64,
+    /// Their toll, ns.
+    pub toll_ns: u64,
+}
+
 /// All the judge has to say of a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
@@ -315,4 +351,8 @@ pub struct Judgement {
     pub findings: Vec<Finding>,
     /// Less sure or too small to be findings.
     pub also: Vec<Finding>,
+    /// What is in neither.
+    pub untold: Untold,
+    /// What nothing can be said of.
+    pub unjudged: Unjudged,
 }

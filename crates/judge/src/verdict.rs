@@ -105,7 +105,7 @@ fn sound(ns: f64) -> f64 {
 }
 
 /// What a row's calls cost, ns: never more than the time they took less what they waited.
-fn toll(recording: &Recording, row: &Row) -> f64 {
+pub(crate) fn toll(recording: &Recording, row: &Row) -> f64 {
     let counts = &row.counts;
     let price = || {
         let priced = recording.prices.calls.get(&row.syscall).map_or(recording.prices.crossing_ns(), |p| p.ns);
@@ -353,6 +353,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         objects: objects.most,
         objects_seen: objects.seen,
         calls: f.calls,
+        calls_about: None,
         needless,
         starts: group.children.is_some(),
         toll_ns: f.toll.round() as u64,
@@ -558,6 +559,7 @@ pub(crate) fn blank() -> Finding {
         objects: Vec::new(),
         objects_seen: 0,
         calls: 0,
+        calls_about: None,
         needless: Estimate::default(),
         starts: false,
         toll_ns: 0,
