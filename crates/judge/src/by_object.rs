@@ -82,12 +82,7 @@ struct Share {
 }
 
 /// Splits the rows that have to be. `None` where none has. `whole` are not to be split: findings of another kind count on them.
-pub(crate) fn split(
-    shown: Shown<'_>,
-    catalogue: &Catalogue,
-    whole: &[RowId],
-    options: &Options,
-) -> Option<Parts> {
+pub(crate) fn split(shown: Shown<'_>, catalogue: &Catalogue, whole: &[RowId], options: &Options) -> Option<Parts> {
     let Shown { recording, views, claims, .. } = shown;
     let asked = |id: RowId| {
         let view = views.get(id.0 as usize)?;
@@ -215,11 +210,8 @@ fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView
             _ => by_windows(row, &is, calls),
         };
         let estimate = of_calls.estimate.min(left.estimate);
-        let of_calls = Estimate {
-            estimate,
-            low: of_calls.low.min(estimate),
-            high: of_calls.high.clamp(estimate, calls),
-        };
+        let of_calls =
+            Estimate { estimate, low: of_calls.low.min(estimate), high: of_calls.high.clamp(estimate, calls) };
         left = Estimate {
             estimate: left.estimate - estimate,
             low: left.low.saturating_sub(of_calls.high),
@@ -253,7 +245,17 @@ fn ledger_of(told: &Ledger, names: &[&str]) -> Option<Ledger> {
     let repeats = sum(&|o| (o.calls as f64 * o.same as f64 / o.looks.max(1) as f64).round() as u64);
     let squares = (told.squares as f64 * calls as f64 / told.calls.max(1) as f64).round() as u64;
     let objects = top.len() as u64;
-    let of = Ledger { row: told.row, looks, calls, squares, repeats, objects, relative: told.relative, top, ..Ledger::default() };
+    let of = Ledger {
+        row: told.row,
+        looks,
+        calls,
+        squares,
+        repeats,
+        objects,
+        relative: told.relative,
+        top,
+        ..Ledger::default()
+    };
     // By which of two ways it was asked before is known of the row alone.
     Some(Ledger { other_way: 0, ..of })
 }
@@ -275,11 +277,15 @@ fn rest_of(told: Ledger, part: &Ledger) -> Ledger {
     }
 }
 
-/// A part's calls by the looks of the row's ledger: all of them where it looked at every call.
+/// A part's calls by the looks of the row's ledger. Where each look stands for itself these are counted, and only what
+/// was not looked at may be the part's as well.
 fn by_ledger(part: &Ledger, told: &Ledger, calls: u64) -> Estimate {
+    if told.level == 0 && told.squares == told.calls {
+        let missing = calls.saturating_sub(told.calls);
+        return Estimate { estimate: part.calls, low: part.calls, high: part.calls.saturating_add(missing) };
+    }
     let share = (part.calls as f64 / told.calls as f64).min(1.0);
-    let scatter = if told.whole(calls) { 0.0 } else { 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt() };
-    estimate(share, scatter, calls)
+    estimate(share, 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt(), calls)
 }
 
 /// A part's calls by windows: each octave of the row's count by its size, and an interval from how windows differ.
@@ -304,7 +310,9 @@ fn by_windows(row: &RowSeen<'_>, is: &[bool], calls: u64) -> Estimate {
     let mean = some as f64 / all.max(1) as f64;
     let square = |w: &(u64, u64)| (w.1 as f64 - mean * w.0 as f64).powi(2);
     let scatter = 2.0 * by_window.values().map(square).sum::<f64>().sqrt() / all.max(1) as f64;
-    estimate(share, scatter, calls)
+    // A window's ends cut off a call more of one than of the other.
+    let edges = 0.5 * by_window.len() as f64 / all.max(1) as f64;
+    estimate(share, scatter + edges, calls)
 }
 
 fn estimate(share: f64, scatter: f64, calls: u64) -> Estimate {
@@ -432,7 +440,8 @@ impl Parts {
         let needless = finding.needless;
         let scaled = |n: u64, bound: u64| (n as f64 * bound as f64 / about.estimate.max(1) as f64).round() as u64;
         finding.needless.low = scaled(needless.low, about.low).min(needless.estimate);
-        finding.needless.high = scaled(needless.high, about.high).clamp(needless.estimate, finding.calls.max(needless.estimate));
+        finding.needless.high =
+            scaled(needless.high, about.high).clamp(needless.estimate, finding.calls.max(needless.estimate));
         finding.share_of_calls *= finding.calls as f64 / about.estimate.max(1) as f64;
         finding.calls_about = (about.low < finding.calls).then_some(about);
         (finding.rows, finding.by_row) = (rows, by_row);
@@ -440,12 +449,7 @@ impl Parts {
 }
 
 /// Those of a row's errors that belong to a part, as those that are seen.
-fn failing(
-    row: &RowSeen<'_>,
-    shares: &[Share],
-    at: usize,
-    counts: &Counts,
-) -> BTreeMap<systoll_model::Errno, u64> {
+fn failing(row: &RowSeen<'_>, shares: &[Share], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
     let part_of = |object: Option<usize>| {
         object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
     };
