@@ -166,7 +166,7 @@ impl<'a> Judged<'a> {
     fn frame(&self, id: FrameId, links: &mut Vec<Link<'a>>) {
         let frame = self.recording.frame(id);
         let module = frame.module.map_or("", |m| self.module(m));
-        links.extend(frame.locations.iter().map(|l| Link {
+        links.extend(frame.told_locations().iter().map(|l| Link {
             function: Cow::Borrowed(short(&l.function)),
             module,
             file: l.file.as_deref().map(short),

@@ -8,7 +8,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::detect::{Claims, Judged};
-use crate::finding::{Estimate, Finding, Kind, RowNeedless};
+use crate::finding::{Estimate, ExpectedGain, Finding, Kind, RowNeedless};
 use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
 use crate::octave::octaves;
@@ -21,7 +21,8 @@ use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
 /// Calls about an object that are seen, at least, before it is judged by itself: fewer say too little, and an object
 /// picked for its one claim would always seem to be all needless.
 const SEEN: usize = 16;
-/// Share of a row's calls that the objects not judged by themselves may have without mattering: first calls, the odd file.
+/// Share of a row's calls that may be left aside: what the objects not judged by themselves have (first calls, the odd
+/// file), what no look at single calls stands for.
 const CRUMBS: f64 = 0.05;
 /// Parts a row is split in, at most, the rest among them.
 const PARTS: usize = 8;
@@ -206,7 +207,7 @@ fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView
         let names: Vec<&str> = share.objects.iter().filter_map(|o| row.objects.get(*o)).map(String::as_str).collect();
         let ledger = told.and_then(|told| ledger_of(told, &names));
         let of_calls = match (&ledger, told) {
-            (Some(ledger), Some(told)) => by_ledger(ledger, told, calls),
+            (Some(ledger), Some(told)) => by_ledger(ledger, told, calls, by_windows(row, &is, calls)),
             _ => by_windows(row, &is, calls),
         };
         let estimate = of_calls.estimate.min(left.estimate);
@@ -277,15 +278,20 @@ fn rest_of(told: Ledger, part: &Ledger) -> Ledger {
     }
 }
 
-/// A part's calls by the looks of the row's ledger. Where each look stands for itself these are counted, and only what
-/// was not looked at may be the part's as well.
-fn by_ledger(part: &Ledger, told: &Ledger, calls: u64) -> Estimate {
-    if told.level == 0 && told.squares == told.calls {
-        let missing = calls.saturating_sub(told.calls);
-        return Estimate { estimate: part.calls, low: part.calls, high: part.calls.saturating_add(missing) };
-    }
+/// A part's calls by the looks of the row's ledger: counted, where each look stands for itself. Calls that no look stands
+/// for may be the part's as well; how many of them are, `by_windows` tells.
+fn by_ledger(part: &Ledger, told: &Ledger, calls: u64, by_windows: Estimate) -> Estimate {
     let share = (part.calls as f64 / told.calls as f64).min(1.0);
-    estimate(share, 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt(), calls)
+    let counted = told.squares == told.calls;
+    let scatter = if counted { 0.0 } else { 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt() };
+    let of_looks = estimate(share, scatter, told.calls);
+    let missing = calls.saturating_sub(told.calls);
+    let high = of_looks.high.saturating_add(missing);
+    if missing as f64 <= CRUMBS * calls as f64 {
+        return Estimate { high, ..of_looks };
+    }
+    let within = |n: u64| n.clamp(of_looks.low, high);
+    Estimate { estimate: within(by_windows.estimate), low: within(by_windows.low), high: within(by_windows.high) }
 }
 
 /// A part's calls by windows: each octave of the row's count by its size, and an interval from how windows differ.
@@ -442,6 +448,11 @@ impl Parts {
         finding.needless.low = scaled(needless.low, about.low).min(needless.estimate);
         finding.needless.high =
             scaled(needless.high, about.high).clamp(needless.estimate, finding.calls.max(needless.estimate));
+        if let Some(gain) = &mut finding.expected_gain {
+            gain.low = scaled(gain.low, about.low).min(gain.low);
+            gain.high = scaled(gain.high, about.high).max(gain.high);
+        }
+        finding.expected_gain = finding.expected_gain.filter(ExpectedGain::helps);
         finding.share_of_calls *= finding.calls as f64 / about.estimate.max(1) as f64;
         finding.calls_about = (about.low < finding.calls).then_some(about);
         (finding.rows, finding.by_row) = (rows, by_row);

@@ -20,7 +20,8 @@ const ODD: u64 = 4;
 
 /// Parts of the price that are won at least and at most.
 const PRICE: [f64; 2] = [0.9, 1.1];
-/// An interval whose end is so many times its beginning helps nobody to decide: what is known to go is then told alone, and where that is as vague, nothing.
+/// An interval whose end is so many times its beginning helps nobody to decide: what is known to go is then told
+/// alone, and where that is as vague, nothing.
 const WIDEST: f64 = 3.0;
 
 /// What a finding says of its needless calls.
@@ -73,7 +74,14 @@ pub(crate) fn expected_gain(
     let around_ns = around.ns_a_call * calls;
     // Of a function that is left out all goes; an end that is far off says less than that of the calls alone.
     let high = Some(high + around_ns).filter(|high| needless.whole && *high <= WIDEST * low).unwrap_or(high);
-    (high <= WIDEST * low).then(|| ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns) })
+    Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns) }).filter(ExpectedGain::helps)
+}
+
+impl ExpectedGain {
+    /// Whether it helps to decide.
+    pub(crate) fn helps(&self) -> bool {
+        self.high as f64 <= WIDEST * self.low as f64
+    }
 }
 
 fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {

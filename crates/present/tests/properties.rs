@@ -278,7 +278,7 @@ proptest! {
     ) {
         prop_assert_eq!(rec.check(), Ok(()));
         let options = ReportOptions { all, stacks, longer_ns, fds: stacks, ..ReportOptions::default() };
-        let text = report(&rec, &judgement, &options, &Style { color: false, width });
+        let text = report(&rec, &judgement, &options, &Style { color: false, width, whole_names: false });
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         for line in text.lines() {
             prop_assert!(!too_long(line, width), "{width}: {line}");
@@ -304,7 +304,7 @@ proptest! {
             let grouping = grouped(&rec, by, None);
             let options = ReportOptions { all, stacks, fds: stacks, ..ReportOptions::default() };
             let mut out = vec![];
-            write_grouping(&mut out, &rec, &grouping, limit, &options, &Style { color: false, width })
+            write_grouping(&mut out, &rec, &grouping, limit, &options, &Style { color: false, width, whole_names: false })
                 .map_err(|e| TestCaseError::fail(e.to_string()))?;
             let text = String::from_utf8(out).map_err(|e| TestCaseError::fail(e.to_string()))?;
             prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");

@@ -9,11 +9,11 @@ use systoll_model::{Problem, ProblemKind, Recording};
 use systoll_present::{ReportOptions, Style};
 
 fn screen(story: (Recording, Judgement), width: usize) -> String {
-    report(&story.0, &story.1, &ReportOptions::default(), &Style { color: false, width })
+    report(&story.0, &story.1, &ReportOptions::default(), &Style { color: false, width, whole_names: false })
 }
 
 fn screen_with(story: (Recording, Judgement), options: ReportOptions) -> String {
-    report(&story.0, &story.1, &options, &Style { color: false, width: 100 })
+    report(&story.0, &story.1, &options, &Style { color: false, width: 100, whole_names: false })
 }
 
 #[test]
@@ -65,7 +65,8 @@ fn ruby_story_in_a_narrow_terminal() {
 #[test]
 fn ruby_story_in_colour() {
     let (rec, judgement) = stories::ruby();
-    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: true, width: 120 });
+    let text =
+        report(&rec, &judgement, &ReportOptions::default(), &Style { color: true, width: 120, whole_names: false });
     assert_snapshot!(text.replace('\u{1b}', "^"), @r#"
     ^[1msystoll^[0m  ^[1mruby test.rb^[0m    exit 0    6.15 s    6.12 s CPU
              ^[1m^[31m1 finding^[0m: 32 % of its CPU time goes to needless system calls
@@ -268,7 +269,7 @@ fn a_server_is_told_in_rates_and_cores() {
     (h.wall_ns, h.own_cpu_ns, h.threads) = (61_500_000_000, Some(196_800_000_000), 8);
     (h.user_ns, h.sys_ns) = (150_000_000_000, 46_800_000_000);
     let all = ReportOptions { all: true, ..ReportOptions::default() };
-    let text = report(&rec, &judgement, &all, &Style { color: false, width: 120 });
+    let text = report(&rec, &judgement, &all, &Style { color: false, width: 120, whole_names: false });
     assert!(text.contains("8 threads"), "{text}");
     assert!(text.contains("20,033,214 system calls, counted exactly"), "{text}");
     assert!(text.contains("  325,743/s"), "{text}");
@@ -281,11 +282,12 @@ fn figures_that_cannot_be_are_said_to_be() {
     let (mut rec, mut judgement) = stories::ruby();
     rec.header.own_cpu_ns = Some(1_000_000_000);
     judgement.findings[0].share_of_cpu = Some(1.95);
-    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    let text =
+        report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120, whole_names: false });
     assert!(text.contains("1 finding: about 1.95 s of CPU time goes to needless system calls"), "{text}");
     assert!(!text.contains("of CPU\n"), "{text}");
     let all = ReportOptions { all: true, ..ReportOptions::default() };
-    let text = report(&rec, &judgement, &all, &Style { color: false, width: 120 });
+    let text = report(&rec, &judgement, &all, &Style { color: false, width: 120, whole_names: false });
     assert!(
         text.contains("CPU time unknown") && text.contains("all calls  1.95 s    needless   about 1.95 s\n"),
         "{text}"
@@ -299,7 +301,8 @@ fn starts_that_are_needless_are_no_calls() {
     let (rec, mut judgement) = stories::ruby();
     let f = &mut judgement.findings[0];
     (f.starts, f.needless) = (true, systoll_judge::Estimate { estimate: 60, low: 60, high: 60 });
-    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    let text =
+        report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120, whole_names: false });
     assert!(text.contains("  1  start of   60 starts   1.95 s"), "{text}");
     assert!(text.contains("calls  starting them takes 20,033,022 calls: rt_sigprocmask"), "{text}");
     assert!(!text.contains("60 of the"), "{text}");
@@ -309,7 +312,8 @@ fn starts_that_are_needless_are_no_calls() {
 fn a_part_that_is_needless_is_told_with_its_bounds() {
     let (rec, mut judgement) = stories::ruby();
     judgement.findings[0].needless = systoll_judge::Estimate { estimate: 9_000_000, low: 8_000_000, high: 9_500_000 };
-    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    let text =
+        report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120, whole_names: false });
     assert!(
         text.contains("of it  about 9,000,000 of the 20,033,022 calls (8,000,000 to 9,500,000) are needless"),
         "{text}"
@@ -321,7 +325,12 @@ fn a_problem_spoils_exactness_only_where_calls_may_be_missing() {
     let exactness = |kind| {
         let (mut rec, judgement) = stories::ruby();
         rec.problems.push(Problem::new(kind, "something happened"));
-        let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+        let text = report(
+            &rec,
+            &judgement,
+            &ReportOptions::default(),
+            &Style { color: false, width: 120, whole_names: false },
+        );
         assert!(text.contains("problem     something happened"), "{text}");
         text.contains("counted exactly") && !text.contains("not counted exactly")
     };
@@ -350,7 +359,8 @@ fn calls_that_only_watching_made_long_are_not_told() {
     let (mut rec, judgement) = stories::lttng();
     rec.header.backend = systoll_model::BackendKind::Ptrace;
     rec.header.observer_wall_ns_per_call = 130_000.0;
-    let text = report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    let text =
+        report(&rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120, whole_names: false });
     assert!(text.contains("longest     membarrier   16.1 ms   at +5 ms"), "{text}");
     assert!(!text.contains("membarrier   12.4 ms"), "{text}");
     assert!(text.contains("              elapsed, the watching included\n\n"), "{text}");

@@ -60,7 +60,7 @@ impl Report<'_> {
     fn finding_head(&self, number: usize, f: &Finding) -> Vec<Line> {
         let first = Line::of(Role::Strong, format!("{number:>3}  "));
         let count = Line::of(Role::Plain, self.told().count_and_rate(f));
-        let segments = [vec![subject(f), count], self.price(f)].concat();
+        let segments = [vec![subject(f, self.style), count], self.price(f)].concat();
         let width = self.style.columns();
         let mut lines = crate::style::flow(first, segments, 3, DETAIL, width);
         let tag = tag(f);
@@ -87,19 +87,23 @@ impl Report<'_> {
         let rows: Vec<(RowId, &Row)> = f.rows.iter().filter_map(|id| Some((*id, row(self.rec, *id)?))).collect();
         let Some((_, first)) = rows.first() else { return vec![] };
         // By what they are called: several places in code without lines read the same.
-        let plain = Style { color: false, width: 0 };
+        let plain = Style { color: false, width: 0, whole_names: false };
         let named = |r: &Row| self.place_and_api(r).render(&plain);
         let shown = named(first);
         let mut calls_from: BTreeMap<String, Place> = BTreeMap::new();
-        for (id, row) in rows {
+        // Where the rows have other calls as well, those that are needless are what there is to tell.
+        let of_part = f.calls_about.is_some();
+        for (at, (id, row)) in rows.into_iter().enumerate() {
+            let needless = f.by_row.get(at).filter(|_| of_part).map(|part| part.calls);
             let place = calls_from.entry(named(row)).or_insert(Place { calls: 0, id, row });
-            place.calls = place.calls.saturating_add(row.counts.calls);
+            place.calls = place.calls.saturating_add(needless.unwrap_or(row.counts.calls));
         }
         calls_from.remove(&shown);
         let mut places: Vec<(String, Place)> = calls_from.into_iter().collect();
         places.sort_by(|(a, one), (b, other)| other.calls.cmp(&one.calls).then_with(|| a.cmp(b)));
         let limit = if self.options.all { usize::MAX } else { PLACES };
-        let segment = |p: &Place| self.place_and_api(p.row).with(Role::Faint, format!(", {}", calls(p.calls)));
+        let about = if of_part { "about " } else { "" };
+        let segment = |p: &Place| self.place_and_api(p.row).with(Role::Faint, format!(", {about}{}", calls(p.calls)));
         let more = places.len().checked_sub(limit).filter(|more| *more > 0);
         let more = more.map(|more| Line::of(Role::Faint, format!("{more} more places")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));

@@ -159,7 +159,7 @@ impl Report<'_> {
             if f.is_about_waiting() || cost.time.starts_with("about ") || !cost.is_known { "" } else { "about " };
         let share = if cost.share.is_empty() { String::new() } else { format!(", {}", cost.share) };
         let mut segments = vec![
-            subject(f),
+            subject(f, self.style),
             Line::of(Role::Plain, self.told().count(f)),
             Line::of(Role::Plain, format!("{about}{}{share}", cost.time)),
         ];

@@ -2,8 +2,8 @@
 
 use super::{LONG_RUN_NS, Told};
 use crate::access::row;
-use crate::style::{Line, Role};
-use crate::text::{clean, sentence, shorten};
+use crate::style::{Line, Role, Style};
+use crate::text::{clean, sentence};
 use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time, time_span};
 use systoll_judge::{Basis, Confidence, Doubt, Finding};
 use systoll_model::Phase;
@@ -168,7 +168,7 @@ impl Told<'_> {
         Some(match f.doubt? {
             Doubt::Cheap => "they cost too little, or are too few, for a finding".to_owned(),
             Doubt::Unsure if f.gives_up().is_empty() => "the program may have a reason for each of them".to_owned(),
-            Doubt::Unsure => format!("the program may mean it: without them {}", sentence(f.gives_up())),
+            Doubt::Unsure => format!("what would be given up may be wanted: {}", sentence(f.gives_up())),
             Doubt::PartOfRow => "most calls made from there are of use".to_owned(),
             Doubt::FewSamples => format!("too few of them were looked at, or these differ: {}", looked_at()),
         })
@@ -180,10 +180,10 @@ fn are(n: u64) -> &'static str {
 }
 
 /// What a finding is about: its system calls, and their object where there is one.
-pub(crate) fn subject(f: &Finding) -> Line {
+pub(crate) fn subject(f: &Finding, style: Style) -> Line {
     let mut line = Line::default();
     line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
-    let api = || f.language_api.as_ref().map(|api| format!(" by {}", shorten(&clean(api), OBJECT)));
+    let api = || f.language_api.as_ref().map(|api| format!(" by {}", style.name(&clean(api), OBJECT)));
     // "umask by umask" says nothing.
     let told = |api: &String| f.syscalls.first().is_none_or(|call| api.as_str() != format!(" by {call}"));
     if let Some(api) = api().filter(|api| !f.starts && told(api)) {
@@ -193,9 +193,9 @@ pub(crate) fn subject(f: &Finding) -> Line {
         line.push_name(Role::Plain, format!(" {}", counted(f.objects_seen as u64, "program", "programs")));
     }
     if let Some(what) = &f.what {
-        line.push_name(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
+        line.push_name(Role::Plain, format!(" {}", style.name(&clean(what), OBJECT)));
     } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {
-        line.push_name(Role::Plain, format!(" {}", shorten(&clean(&most.name), OBJECT)));
+        line.push_name(Role::Plain, format!(" {}", style.name(&clean(&most.name), OBJECT)));
         // Of calls that were looked at: there may be more.
         match f.objects_seen {
             0 | 1 => {}
