@@ -136,7 +136,7 @@ struct OfRow {
 }
 
 /// The catalogue's patterns by what is the same for all calls of a row, looked up once.
-struct Patterns<'a> {
+pub(crate) struct Patterns<'a> {
     catalogue: &'a Catalogue,
     /// The kinds of all claims.
     kinds: Vec<Kind>,
@@ -144,7 +144,7 @@ struct Patterns<'a> {
 }
 
 impl<'a> Patterns<'a> {
-    fn of(catalogue: &'a Catalogue, views: &[RowView<'_>]) -> Self {
+    pub(crate) fn of(catalogue: &'a Catalogue, views: &[RowView<'_>]) -> Self {
         let mut kinds = Vec::new();
         for kind in views.iter().flat_map(|view| &view.claimed).map(|claimed| claimed.claim.kind) {
             if !kinds.contains(&kind) {
@@ -185,12 +185,22 @@ impl<'a> OfClaim<'a> {
     }
 }
 
-/// The cause that explains most of a row's claims. What only makes a remark counts for half: of two causes that explain
-/// as many calls each, as where each item is asked about in two ways, the edges of windows would decide.
+/// The cause that explains most of a row's claims.
 fn row_cause<'a>(
     recording: &Recording,
     row: &Row,
     view: &RowView<'_>,
+    patterns: &mut Patterns<'a>,
+) -> Option<Suspect<'a>> {
+    cause_of(recording, row, view.claimed.iter(), patterns)
+}
+
+/// The cause that explains most of these claims of a row. What only makes a remark counts for half: of two causes that
+/// explain as many calls each, as where each item is asked about in two ways, the edges of windows would decide.
+pub(crate) fn cause_of<'a, 'c>(
+    recording: &Recording,
+    row: &Row,
+    claimed: impl Iterator<Item = &'c Claimed<'c>>,
     patterns: &mut Patterns<'a>,
 ) -> Option<Suspect<'a>> {
     let of_row = symptoms(recording, row, Kind::Repeat, None, None);
@@ -199,7 +209,7 @@ fn row_cause<'a>(
     let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
     let mut of_claim = OfClaim::default();
-    for claimed in &view.claimed {
+    for claimed in claimed {
         let alike =
             |of: &Claimed<'_>| std::ptr::eq(of.claim, claimed.claim) && possible.looks.alike(of.call, claimed.call);
         // Mostly it is as the one before.

@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod builtin;
+mod by_object;
 mod catalogue;
 mod could_explain;
 mod cure_kind;
@@ -67,6 +68,7 @@ mod signs;
 mod step;
 mod subject;
 mod survey;
+mod untold;
 mod upgrade;
 mod verdict;
 
@@ -74,8 +76,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Confidence, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, ObjectShare, PerUnit,
-    RowNeedless, WorkUnit,
+    Advice, Basis, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, ObjectShare,
+    PerUnit, RowNeedless, Unjudged, Untold, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use language::{CodeLanguage, Version};
@@ -95,14 +97,28 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     extrapolate::lend_ledgers(recording, &mut views);
     extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
+    let children = detect::children(recording, &semantics, options);
     let phases = verdict::Phases::of(recording);
-    let mut groups = group::groups(recording, &views, &waits, catalogue, options);
-    groups.extend(
-        detect::children(recording, &semantics, options).into_iter().map(|c| group::started(c, recording, catalogue)),
-    );
     let shown = survey::Shown { recording, views: &views, claims: &claims, semantics: &semantics };
-    let mut all: Vec<Finding> = groups.iter().filter_map(|g| verdict::verdict(g, shown, &phases, options)).collect();
+    let told = |groups: &[group::Group<'_>], shown| -> Vec<Finding> {
+        groups.iter().filter_map(|group| verdict::verdict(group, shown, &phases, options)).collect()
+    };
+    // What else counts whole rows.
+    let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
+    let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
+    let mut all = told(&started, shown);
+    match by_object::split(shown, catalogue, &whole, options) {
+        None => all.extend(told(&group::groups(recording, &views, &waits, catalogue, options), shown)),
+        Some(parts) => {
+            let views = parts.views(shown);
+            let groups = group::groups(&parts.recording, &views, &waits, catalogue, options);
+            let mut of_parts = told(&groups, survey::Shown { recording: &parts.recording, views: &views, ..shown });
+            of_parts.iter_mut().for_each(|finding| parts.restore(finding, recording));
+            all.extend(of_parts);
+        }
+    }
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
+    let (untold, unjudged) = (untold::untold(shown, all.iter()), untold::unjudged(shown));
     let (findings, also) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
-    Judgement { findings, also }
+    Judgement { findings, also, untold, unjudged }
 }

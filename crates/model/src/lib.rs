@@ -65,4 +65,5 @@ pub use syscalls::constants;
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Moment, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use thread::{Thread, ThreadCalls};
+pub use told::before_thread;
 pub use window::{ArgData, Window, WindowCall};

@@ -1,6 +1,6 @@
 //! Which frames of a row are told to people: not those inside the API that was called.
 
-use crate::names::{FrameClass, FrameId};
+use crate::names::{Frame, FrameClass, FrameId, Location};
 use crate::recording::Recording;
 use crate::row::Row;
 
@@ -19,7 +19,11 @@ impl Recording {
             let frame = self.frame(*f);
             !script || frame.language.is_some() || frame.class == FrameClass::User
         };
-        frames.into_iter().filter(shown).collect()
+        let mut frames: Vec<FrameId> = frames.into_iter().filter(shown).collect();
+        let of_frames: Vec<&Frame> = frames.iter().map(|id| self.frame(*id)).collect();
+        let kept = before_thread(&of_frames);
+        frames.truncate(kept);
+        frames
     }
 
     /// How many of the context's frames lie inside the API: those below the user's, or, where
@@ -28,5 +32,92 @@ impl Recording {
         let at_user = user.and_then(|user| context.iter().position(|f| *f == user));
         let of_libc = |f: &&FrameId| matches!(self.frame(**f).class, FrameClass::Libc | FrameClass::Vdso);
         at_user.unwrap_or_else(|| context.iter().take_while(of_libc).count())
+    }
+}
+
+/// What a language's library calls the function in which a thread, or the program, begins: Rust's own backtraces end
+/// there, and libstdc++'s and libc++'s threads run what they were given from there.
+const BEGINS: [&str; 4] =
+    ["__rust_begin_short_backtrace", "std::thread::_State_impl<", "std::__1::__thread_proxy", "std::__future_base::"];
+
+/// How the names begin of what only hands over to the function that was given.
+const HANDS_OVER: [&str; 8] = [
+    "std::__invoke",
+    "void std::__invoke",
+    "std::thread::",
+    "std::__1::__invoke",
+    "std::__1::__thread_execute",
+    "void std::__1::__thread_execute",
+    "core::ops::function::FnOnce::call_once",
+    "std::__future_base::",
+];
+
+impl Frame {
+    /// Its functions, inlined ones first, up to where a language's library begins a thread.
+    pub fn told_locations(&self) -> &[Location] {
+        let begins = |l: &Location| BEGINS.iter().any(|name| l.function.contains(name));
+        let end = self.locations.iter().position(begins).unwrap_or(self.locations.len());
+        self.locations.get(..end).unwrap_or_default()
+    }
+}
+
+/// How many of these frames, innermost first, lie before a language's library begins a thread: what that calls on the way is the
+/// same in every program. All, where it is seen nowhere; never none.
+pub fn before_thread(frames: &[&Frame]) -> usize {
+    let cut = frames.iter().position(|frame| frame.told_locations().len() < frame.locations.len());
+    let Some(at) = cut else { return frames.len() };
+    let own = |frame: &Frame| !frame.told_locations().is_empty();
+    let mut kept = at + usize::from(frames.get(at).is_some_and(|frame| own(frame)));
+    let hands_over = |frame: &&Frame| {
+        frame.told_locations().iter().all(|l| HANDS_OVER.iter().any(|name| l.function.starts_with(name)))
+    };
+    while kept > 1 && frames.get(kept - 1).is_some_and(hands_over) {
+        kept -= 1;
+    }
+    kept.max(1).min(frames.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(functions: &[&str]) -> Frame {
+        let location = |name: &&str| Location { function: (*name).into(), ..Location::default() };
+        Frame { locations: functions.iter().map(location).collect(), ..Frame::default() }
+    }
+
+    fn told(stack: &[&[&str]]) -> Vec<String> {
+        let frames: Vec<Frame> = stack.iter().map(|functions| frame(functions)).collect();
+        let frames: Vec<&Frame> = frames.iter().collect();
+        let kept = frames.get(..before_thread(&frames)).unwrap_or_default();
+        kept.iter().flat_map(|frame| frame.told_locations()).map(|l| l.function.to_string()).collect()
+    }
+
+    #[test]
+    fn what_begins_a_thread_is_not_told() {
+        let rust: &[&[&str]] = &[
+            &["app::work"],
+            &["app::main::{{closure}}", "std::sys::backtrace::__rust_begin_short_backtrace"],
+            &["std::thread::lifecycle::spawn_unchecked::{{closure}}"],
+            &["std::sys::thread::unix::Thread::new::thread_start"],
+        ];
+        assert_eq!(told(rust), ["app::work", "app::main::{{closure}}"]);
+        let main: &[&[&str]] = &[
+            &["app::main"],
+            &["core::ops::function::FnOnce::call_once", "std::sys::backtrace::__rust_begin_short_backtrace"],
+            &["std::rt::lang_start"],
+            &["main"],
+        ];
+        assert_eq!(told(main), ["app::main"]);
+        let cpp: &[&[&str]] = &[
+            &["work(int)"],
+            &["Job::operator()() const"],
+            &["void std::__invoke_impl<void, Job>(std::__invoke_other, Job&&)"],
+            &["std::thread::_Invoker<std::tuple<Job> >::_M_invoke<0ul>"],
+            &["std::thread::_State_impl<std::thread::_Invoker<std::tuple<Job> > >::_M_run()"],
+            &["execute_native_thread_routine"],
+        ];
+        assert_eq!(told(cpp), ["work(int)", "Job::operator()() const"]);
+        assert_eq!(told(&[&["work"], &["main"]]), ["work", "main"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::json::SCHEMA_VERSION;
 use crate::style::{Line, Role, Style};
-use crate::text::{clean, shorten};
+use crate::text::{clean, columns, shorten};
 use crate::units::{counted, grouped};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -120,10 +120,34 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
         );
         for line in &hunk.lines {
             let role = if line.starts_with('+') { Role::Good } else { Role::Bad };
-            lines.push(Line::of(role, format!("    {}", shorten(&clean(line), width.saturating_sub(4)))));
+            // Whole, however long: what is left out may be all in which two of them differ.
+            lines.extend(
+                in_pieces(&clean(line), width.saturating_sub(6))
+                    .into_iter()
+                    .enumerate()
+                    .map(|(n, piece)| Line::of(role, format!("{}{piece}", if n == 0 { "    " } else { "      " }))),
+            );
         }
     }
     lines
+}
+
+/// Columns of a piece of a line, at least.
+const SHORTEST_PIECE: usize = 16;
+
+/// A line of code in pieces of at most `max` columns, its spaces as they are.
+fn in_pieces(line: &str, max: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for c in line.chars() {
+        if let Some(last) = pieces.last_mut() {
+            last.push(c);
+            if columns(last) > max.max(SHORTEST_PIECE) {
+                last.pop();
+                pieces.push(c.to_string());
+            }
+        }
+    }
+    pieces
 }
 
 /// The same as one JSON object (docs/bisect.schema.json); `version` is that of systoll.

@@ -95,7 +95,8 @@ mod tests {
         ];
         let screen = |width| {
             let mut out = Vec::new();
-            write_doctor(&mut out, &Host::default(), &checked, &Style { color: false, width }).unwrap();
+            write_doctor(&mut out, &Host::default(), &checked, &Style { color: false, width, whole_names: false })
+                .unwrap();
             String::from_utf8(out).unwrap()
         };
         let text = screen(80);

@@ -252,7 +252,7 @@ mod tests {
 
     fn shown(answer: &Answer, width: usize) -> String {
         let mut out = Vec::new();
-        write_answer(&mut out, answer, "title", "", &Style { color: false, width }).unwrap();
+        write_answer(&mut out, answer, "title", "", &Style { color: false, width, whole_names: false }).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -12,12 +12,14 @@ pub struct Style {
     pub color: bool,
     /// Columns to fit into.
     pub width: usize,
+    /// Whether names are written whole though they take more columns than that: a file has no width to keep.
+    pub whole_names: bool,
 }
 
 impl Default for Style {
-    /// No colour and 100 columns: what a file or a pipe gets.
+    /// No colour, 100 columns and whole names: what a file or a pipe gets.
     fn default() -> Self {
-        Self { color: false, width: 100 }
+        Self { color: false, width: 100, whole_names: true }
     }
 }
 
@@ -57,6 +59,11 @@ impl Role {
 }
 
 impl Style {
+    /// A name in at most `max` columns, or whole where names are.
+    pub(crate) fn name(&self, name: &str, max: usize) -> String {
+        if self.whole_names { name.to_owned() } else { shorten(name, max) }
+    }
+
     /// `text` in the colour of `role`.
     pub fn paint(&self, role: Role, text: &str) -> String {
         if self.color && role != Role::Plain && !text.is_empty() {
@@ -268,15 +275,15 @@ mod tests {
     #[test]
     fn no_colour_means_no_escape_sequence() {
         for role in [Role::Plain, Role::Strong, Role::Faint, Role::Name, Role::Good, Role::Warn, Role::Bad] {
-            assert_eq!(Style { color: false, width: 80 }.paint(role, "x"), "x");
+            assert_eq!(Style { color: false, width: 80, whole_names: false }.paint(role, "x"), "x");
         }
-        assert_eq!(Style { color: true, width: 80 }.paint(Role::Good, "x"), "\x1b[32mx\x1b[0m");
+        assert_eq!(Style { color: true, width: 80, whole_names: false }.paint(Role::Good, "x"), "\x1b[32mx\x1b[0m");
     }
 
     #[test]
     fn a_flow_breaks_between_segments() {
         let segments = ["one", "two", "three"].map(|s| Line::of(Role::Plain, s)).to_vec();
-        let style = Style { color: false, width: 12 };
+        let style = Style { color: false, width: 12, whole_names: false };
         let lines: Vec<_> =
             flow(Line::of(Role::Plain, "> "), segments, 2, 4, 12).iter().map(|l| l.render(&style)).collect();
         assert_eq!(lines, ["> one  two", "    three"]);
@@ -290,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_line_begins_with_no_comma_and_no_number_of_a_line() {
-        let style = Style { color: false, width: 12 };
+        let style = Style { color: false, width: 12, whole_names: false };
         let mut line = Line::default();
         line.push_name(Role::Plain, "parse");
         line.push_name(Role::Faint, " application.c");

@@ -39,15 +39,61 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// `text`, its middle left out where it takes more than `max` columns.
+/// `text`, its middle left out where it takes more than `max` columns: between words, and within one only where that
+/// alone is too long.
 pub(crate) fn shorten(text: &str, max: usize) -> String {
     if columns(text) <= max {
         return text.to_owned();
     }
     let room = max.saturating_sub(1);
+    // The end tells more: of a path the file, of a name the function.
+    let tail = words_from_end(text, room / 2);
+    let head = words_from_start(text, room - columns(tail));
+    let tail = words_from_end(text, room - columns(head));
+    if !head.is_empty() && !tail.is_empty() {
+        return format!("{head}…{tail}");
+    }
     let head = take_columns(text.chars(), room.div_ceil(2));
     let tail: String = take_columns(text.chars().rev(), room / 2).chars().rev().collect();
     format!("{head}…{tail}")
+}
+
+/// Whether a name goes on over the place between two characters.
+fn is_within_word(before: char, after: char) -> bool {
+    let of_word = |c: char| c.is_alphanumeric() || c == '_';
+    of_word(before) && of_word(after)
+}
+
+/// As many whole words of the text's end as fit into `max` columns.
+fn words_from_end(text: &str, max: usize) -> &str {
+    let (mut used, mut start, mut after) = (0, text.len(), None);
+    for (at, c) in text.char_indices().rev() {
+        if after.is_some_and(|after| !is_within_word(c, after)) {
+            start = at + c.len_utf8();
+        }
+        used += c.width().unwrap_or(0);
+        if used > max {
+            return text.get(start..).unwrap_or_default();
+        }
+        after = Some(c);
+    }
+    text
+}
+
+/// As many whole words of the text's start as fit into `max` columns.
+fn words_from_start(text: &str, max: usize) -> &str {
+    let (mut used, mut end, mut before) = (0, 0, None);
+    for (at, c) in text.char_indices() {
+        if before.is_some_and(|before| !is_within_word(before, c)) {
+            end = at;
+        }
+        used += c.width().unwrap_or(0);
+        if used > max {
+            return text.get(..end).unwrap_or_default();
+        }
+        before = Some(c);
+    }
+    text
 }
 
 fn take_columns(chars: impl Iterator<Item = char>, max: usize) -> String {
@@ -188,6 +234,13 @@ mod tests {
     fn shortening_keeps_both_ends() {
         assert_eq!(shorten("abcdefghij", 10), "abcdefghij");
         assert_eq!(shorten("abcdefghijk", 6), "abc…jk");
+    }
+
+    #[test]
+    fn names_are_cut_between_words() {
+        assert_eq!(shorten("core::ops::function::FnOnce::call_once", 24), "core::ops::…::call_once");
+        assert_eq!(shorten("/usr/share/zoneinfo/Europe/Berlin", 20), "/usr/…/Europe/Berlin");
+        assert_eq!(shorten("sock_send_impl socketmodule.c:4182", 26), "sock_send_impl….c:4182");
     }
 
     #[test]

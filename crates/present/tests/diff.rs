@@ -53,7 +53,7 @@ fn changes(by: By) -> Diff {
 
 fn screen(diff: &Diff, width: usize) -> String {
     let mut out = vec![];
-    write_diff(&mut out, diff, DiffOptions::default(), &Style { color: false, width }).unwrap();
+    write_diff(&mut out, diff, DiffOptions::default(), &Style { color: false, width, whole_names: false }).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -8,13 +8,15 @@ use systoll_present::{Style, write_causes, write_explain};
 
 fn explain(cause: &Cause, width: usize) -> String {
     let mut out = vec![];
-    write_explain(&mut out, cause, None, &Style { color: false, width }).expect("writing to memory");
+    write_explain(&mut out, cause, None, &Style { color: false, width, whole_names: false })
+        .expect("writing to memory");
     String::from_utf8(out).expect("UTF-8")
 }
 
 fn causes(catalogue: &Catalogue) -> String {
     let mut out = vec![];
-    write_causes(&mut out, catalogue, &Style { color: false, width: 80 }).expect("writing to memory");
+    write_causes(&mut out, catalogue, &Style { color: false, width: 80, whole_names: false })
+        .expect("writing to memory");
     String::from_utf8(out).expect("UTF-8")
 }
 
@@ -84,7 +86,8 @@ fn a_language_sees_its_own_cures_and_an_example() {
     let cause = catalogue.get("unbuffered-output").expect("it is built in");
     let mut out = vec![];
     let perl = CodeLanguage::named("perl");
-    write_explain(&mut out, cause, perl, &Style { color: false, width: 100 }).expect("writing to memory");
+    write_explain(&mut out, cause, perl, &Style { color: false, width: 100, whole_names: false })
+        .expect("writing to memory");
     let text = String::from_utf8(out).expect("UTF-8");
     assert!(
         text.contains("  Perl       drop $| = 1") && text.contains("\n             before\n               $| = 1;"),

@@ -12,7 +12,7 @@ use systoll_present::{ReportOptions, Style, write_grouping};
 
 fn whole_screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
     let mut out = vec![];
-    let style = Style { color: false, width };
+    let style = Style { color: false, width, whole_names: false };
     write_grouping(&mut out, rec, &grouped(rec, by, None), None, options, &style).expect("writing to memory");
     String::from_utf8(out).expect("UTF-8")
 }

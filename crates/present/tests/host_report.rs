@@ -75,7 +75,7 @@ fn screen(report: &BoxReport, style: Style) -> String {
 }
 
 fn plain(report: &BoxReport) -> String {
-    screen(report, Style { color: false, width: 100 })
+    screen(report, Style { color: false, width: 100, whole_names: false })
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_return_that_is_dear_is_named() {
     let mut report = report();
     set(&mut report, Probe::Crossing, Figure::Measured(steady(164.0)));
     set(&mut report, Probe::CrossingAlone, Figure::Measured(steady(116.0)));
-    let wide = screen(&report, Style { color: false, width: 120 });
+    let wide = screen(&report, Style { color: false, width: 120, whole_names: false });
     assert!(
         wide.contains("164    the gate: every call pays about this; 116 without the return that follows\n"),
         "{wide}"
@@ -168,7 +168,7 @@ fn filters_that_were_here_are_told() {
 fn where_it_is_narrow_notes_stand_below_their_figures() {
     let mut report = report();
     report.watch_ns = vec![("inproc".into(), steady(32.0)), ("ptrace".into(), steady(12_500.0))];
-    let narrow = screen(&report, Style { color: false, width: 40 });
+    let narrow = screen(&report, Style { color: false, width: 40, whole_names: false });
     let gate = "    getppid                      97\n        the gate: every call pays about\n        this\n";
     assert!(narrow.contains(gate), "{narrow}");
     assert!(narrow.ends_with("  being watched adds: inproc 32,\n        ptrace 12,500\n"), "{narrow}");
@@ -178,12 +178,12 @@ fn where_it_is_narrow_notes_stand_below_their_figures() {
 #[test]
 fn it_fits_and_without_colour_has_no_escapes() {
     for width in [60, 80, 120] {
-        let text = screen(&report(), Style { color: false, width });
+        let text = screen(&report(), Style { color: false, width, whole_names: false });
         assert!(!text.contains('\x1b'));
         let too_long: Vec<_> = text.lines().filter(|l| l.chars().count() > width).collect();
         assert_eq!(too_long, Vec::<&str>::new(), "width {width}");
     }
-    let coloured = screen(&report(), Style { color: true, width: 100 });
+    let coloured = screen(&report(), Style { color: true, width: 100, whole_names: false });
     assert!(coloured.contains('\x1b'));
 }
 

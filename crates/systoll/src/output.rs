@@ -59,7 +59,7 @@ impl Output {
             When::Never => false,
             When::Auto => terminal && wanted,
         };
-        Style { color, width: self.width(terminal) }
+        Style { color, width: self.width(terminal), whole_names: !terminal }
     }
 
     fn width(&self, terminal: bool) -> usize {

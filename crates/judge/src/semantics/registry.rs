@@ -162,8 +162,7 @@ macro_rules! tables {
 
         impl Lines {
             /// Whether any table has a line of it.
-            #[cfg(test)]
-            pub(super) fn say_anything(&self) -> bool {
+            pub(crate) fn say_anything(&self) -> bool {
                 [$(!self.$field.is_empty()),*].contains(&true) || self.links.ends || self.waits
             }
         }

@@ -56,7 +56,15 @@ fn where_outputs_differ_is_shown() {
 
 fn written(c: &Comparison, counts: Option<(&CallCounts, &CallCounts)>, b: &str) -> String {
     let mut out = Vec::new();
-    write_comparison(&mut out, c, counts, None, ("as it is", b), Style { color: false, width: 120 }).unwrap();
+    write_comparison(
+        &mut out,
+        c,
+        counts,
+        None,
+        ("as it is", b),
+        Style { color: false, width: 120, whole_names: false },
+    )
+    .unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -159,7 +167,7 @@ fn no_line_is_wider_than_the_terminal() {
     for width in [60, 80, 120, 200] {
         let mut out = Vec::new();
         let head = ("as it is", "cured: TZ=:/etc/localtime and much else");
-        let style = Style { color: false, width };
+        let style = Style { color: false, width, whole_names: false };
         let told = ExpectedWin { low_ns: 2e7, high_ns: 9e7, own_cpu_ns: Some(500_000_000) };
         write_comparison(&mut out, &c, Some((&calls, &counts(&[("read", 3)]))), Some(told), head, style).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -295,10 +295,13 @@ impl GroupTable {
         line.push(Role::Plain, "  ");
         let width = report.style.columns();
         let room = width.saturating_sub(line.width());
+        if report.style.whole_names {
+            return vec![line.joined(name)];
+        }
         if room >= LEAST_NAME {
             let mut name = name.fit(room);
             if name.width() > room {
-                let plain = name.render(&Style { color: false, width: 0 });
+                let plain = name.render(&Style { color: false, width: 0, whole_names: false });
                 name = Line::of(role, shorten(&plain, room));
             }
             return vec![line.joined(name)];

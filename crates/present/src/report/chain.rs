@@ -3,8 +3,8 @@
 use super::screen::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
-use crate::text::{clean, shorten};
-use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId};
+use crate::text::clean;
+use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId, before_thread};
 
 /// Frames of a chain where whole stacks aren't asked for.
 const FRAMES: usize = 4;
@@ -53,7 +53,7 @@ impl Report<'_> {
     pub(super) fn api_link(&self, row: &Row) -> Option<Line> {
         row.api.as_ref().map(|api| {
             let mut link = Line::default();
-            link.push_name(Role::Name, shorten(&clean(api), NAME));
+            link.push_name(Role::Name, self.style.name(&clean(api), NAME));
             link
         })
     }
@@ -73,7 +73,9 @@ impl Report<'_> {
             Some(main) => main + 1,
             None => frames.iter().rposition(ours).map_or(frames.len(), |last| last + 1),
         };
-        frames.into_iter().take(end).collect()
+        frames.truncate(end);
+        frames.truncate(before_thread(&frames));
+        frames
     }
 
     fn frame_ids(&self, row: &Row) -> Vec<FrameId> {
@@ -91,24 +93,24 @@ impl Report<'_> {
     /// unless the `next` one is of the same.
     fn frame_links(&self, f: &Frame, next: Option<&Frame>) -> Vec<Line> {
         let silent = next.is_some_and(|n| n.module == f.module && n.locations.iter().all(|l| l.file.is_none()));
-        let links = f.locations.iter().map(|l| {
+        let links = f.told_locations().iter().map(|l| {
             let mut link = Line::default();
-            let name = |file: &str| shorten(&clean(file.rsplit('/').next().unwrap_or(file)), PLACE);
+            let name = |file: &str| self.style.name(&clean(file.rsplit('/').next().unwrap_or(file)), PLACE);
             if let (Some(_), Some(file)) = (f.language, &l.file) {
                 link.push_name(Role::Plain, name(file));
                 link.push(Role::Plain, l.line.map_or_else(String::new, |n| format!(":{n}")));
                 link.push(Role::Faint, " in ");
-                link.push_name(Role::Plain, shorten(&clean(&l.function), NAME));
+                link.push_name(Role::Plain, self.style.name(&clean(&l.function), NAME));
                 return link;
             }
-            link.push_name(Role::Plain, shorten(&clean(&l.function), NAME));
+            link.push_name(Role::Plain, self.style.name(&clean(&l.function), NAME));
             if let Some(file) = &l.file {
                 link.push_name(Role::Faint, format!(" {}", name(file)));
                 link.push(Role::Faint, l.line.map_or_else(String::new, |n| format!(":{n}")));
             } else if let (Some(module), false) = (module(self.rec, f.module), silent) {
                 // A function without a name already carries its module's.
                 if !l.function.contains("+0x") {
-                    link.push_name(Role::Faint, format!(" {}", shorten(&clean(module.file_name()), PLACE)));
+                    link.push_name(Role::Faint, format!(" {}", self.style.name(&clean(module.file_name()), PLACE)));
                 }
             }
             link
@@ -118,7 +120,8 @@ impl Report<'_> {
 
     fn join_links(&self, links: Vec<Line>) -> Vec<Line> {
         let indent = " ".repeat(DETAIL);
-        let max = self.style.columns().saturating_sub(2 * DETAIL);
+        let room = self.style.columns().saturating_sub(2 * DETAIL);
+        let max = if self.style.whole_names { usize::MAX } else { room };
         let mut lines = vec![];
         let mut line = Line::of(Role::Plain, indent.clone());
         let mut fresh = true;
@@ -148,7 +151,7 @@ impl Report<'_> {
 
 /// Neighbours that read the same (recursion) become one.
 fn dedup(links: Vec<Line>) -> Vec<Line> {
-    let plain = |l: &Line| l.render(&crate::style::Style { color: false, width: 0 });
+    let plain = |l: &Line| l.render(&crate::style::Style { color: false, width: 0, whole_names: false });
     let mut out: Vec<(Line, u32)> = vec![];
     for link in links {
         match out.last_mut() {

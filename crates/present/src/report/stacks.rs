@@ -3,7 +3,7 @@
 use super::screen::{DETAIL, DETAIL_TEXT, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
-use crate::text::{clean, columns, shorten};
+use crate::text::{clean, columns};
 use crate::units::{calls, counted, grouped};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -87,7 +87,7 @@ impl Report<'_> {
     fn stack_line(&self, role: Role, function: &str, place: &str, indent: usize) -> Vec<Line> {
         let width = self.style.columns().saturating_sub(indent + 2);
         let mut line = Line::of(Role::Plain, " ".repeat(indent));
-        line.push_name(role, shorten(function, width));
+        line.push_name(role, self.style.name(function, width));
         if place.is_empty() {
             return vec![line];
         }
@@ -96,7 +96,7 @@ impl Report<'_> {
             return vec![line];
         }
         let mut below = Line::of(Role::Plain, " ".repeat(indent + 2));
-        below.push(Role::Faint, shorten(place, width));
+        below.push(Role::Faint, self.style.name(place, width));
         vec![line, below]
     }
 

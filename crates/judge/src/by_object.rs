@@ -1,0 +1,492 @@
+//! Rows whose calls are about several objects are judged by object, where these are not all alike.
+//!
+//! A row holds the calls of one context, and one context may serve much: all of an interpreter's files are opened from
+//! the same line of C, and in a trace without stacks there is one row a system call. What is true of one file's calls
+//! must not be said of another's, and what is true of one must not be lost among others. So rows of which some objects'
+//! calls are claimed for one reason, and others' for another or for none, are split in parts before groups are made,
+//! and what is found is told of the rows again at the end.
+
+use crate::catalogue::Catalogue;
+use crate::detect::{Claims, Judged};
+use crate::finding::{Estimate, ExpectedGain, Finding, Kind, RowNeedless};
+use crate::group::{Patterns, cause_of};
+use crate::hash::Map;
+use crate::octave::octaves;
+use crate::options::Options;
+use crate::survey::{Claimed, RowView, Shown, survey};
+use crate::verdict::toll;
+use std::collections::BTreeMap;
+use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
+
+/// Calls about an object that are seen, at least, before it is judged by itself: fewer say too little, and an object
+/// picked for its one claim would always seem to be all needless.
+const SEEN: usize = 16;
+/// Share of a row's calls that may be left aside: what the objects not judged by themselves have (first calls, the odd
+/// file), what no look at single calls stands for.
+const CRUMBS: f64 = 0.05;
+/// Parts a row is split in, at most, the rest among them.
+const PARTS: usize = 8;
+
+/// A recording in which each part is a row.
+pub(crate) struct Parts {
+    /// It. Rows that were not split have the place they had; so has the first part of one that was.
+    pub recording: Recording,
+    /// Of each of its rows.
+    of: Vec<Part>,
+}
+
+/// Where a row of the parts' recording comes from.
+#[derive(Clone, Copy)]
+struct Part {
+    row: RowId,
+    /// Calls of it; `None` where it is the whole row.
+    calls: Option<Estimate>,
+}
+
+/// A call that a window shows.
+struct SeenCall<'a> {
+    /// Its window, and its place in that.
+    at: (usize, usize),
+    call: &'a WindowCall,
+    /// The number of its object.
+    object: Option<usize>,
+    claimed: Option<Claimed<'a>>,
+}
+
+/// Why the calls of an object are claimed: by which cause, else of which kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason<'a> {
+    /// Few of them are.
+    None,
+    Cause(&'a str),
+    Kind(Kind),
+}
+
+/// One row's calls, as far as they are seen, in the order they were made.
+struct RowSeen<'a> {
+    id: RowId,
+    calls: Vec<SeenCall<'a>>,
+    objects: Vec<String>,
+}
+
+/// A part of a row in the making.
+#[derive(Default)]
+struct Share {
+    /// The objects it is about; those of no other part where it is the rest.
+    objects: Vec<usize>,
+    calls: Estimate,
+    /// Of the row's calls.
+    share: f64,
+    /// What a call takes, ns, relative to the other parts.
+    weight: f64,
+    ledger: Option<Ledger>,
+}
+
+/// Splits the rows that have to be. `None` where none has. `whole` are not to be split: findings of another kind count on them.
+pub(crate) fn split(shown: Shown<'_>, catalogue: &Catalogue, whole: &[RowId], options: &Options) -> Option<Parts> {
+    let Shown { recording, views, claims, .. } = shown;
+    let asked = |id: RowId| {
+        let view = views.get(id.0 as usize)?;
+        (view.like.is_none() && view.claimed.len() >= SEEN && !whole.contains(&id)).then_some(())
+    };
+    let mut patterns = Patterns::of(catalogue, views);
+    let mut parts: Option<Parts> = None;
+    for row in seen(recording, claims, |id| asked(id).is_some()) {
+        let shares = shares(&row, recording, views, &mut patterns, options);
+        if shares.len() > 1 {
+            parts.get_or_insert_with(|| Parts::whole(recording)).put(&row, shares, recording);
+        }
+    }
+    parts
+}
+
+/// The rows that are asked for whose calls are about several objects with names.
+fn seen<'a>(recording: &'a Recording, claims: &'a Claims, asked: impl Fn(RowId) -> bool) -> Vec<RowSeen<'a>> {
+    let wanted: Vec<bool> = (0..recording.rows.len() as u32).map(|id| asked(RowId(id))).collect();
+    if !wanted.contains(&true) {
+        return Vec::new();
+    }
+    let mut rows: BTreeMap<RowId, RowSeen<'a>> = BTreeMap::new();
+    let mut numbers: Map<RowId, Map<String, usize>> = Map::default();
+    let mut judged = claims.iter();
+    for (window_at, window) in recording.windows.iter().enumerate() {
+        for (at, (call, judged)) in window.calls.iter().zip(judged.by_ref()).enumerate() {
+            if call.nth == 0 || !wanted.get(call.row.0 as usize).is_some_and(|wanted| *wanted) {
+                continue;
+            }
+            let row = rows.entry(call.row).or_insert_with(|| RowSeen {
+                id: call.row,
+                calls: Vec::new(),
+                objects: Vec::new(),
+            });
+            let object = call.object(recording.row(call.row).syscall).filter(|name| is_name(name)).map(|name| {
+                let known = numbers.entry(call.row).or_default();
+                *known.entry(name).or_insert_with_key(|name| {
+                    row.objects.push(name.clone());
+                    row.objects.len() - 1
+                })
+            });
+            let claimed = match judged {
+                Judged::Claimed(claim) => Some(Claimed { claim, call }),
+                Judged::LeftOut | Judged::Unclaimed => None,
+            };
+            row.calls.push(SeenCall { at: (window_at, at), call, object, claimed });
+        }
+    }
+    let mut rows: Vec<RowSeen<'a>> = rows.into_values().filter(|row| row.objects.len() > 1).collect();
+    rows.iter_mut().for_each(|row| row.calls.sort_by_key(|seen| seen.call.nth));
+    rows
+}
+
+/// Whether it names the same thing whenever it comes: not so a pipe or a socket.
+fn is_name(object: &str) -> bool {
+    !object.contains(":[") && !object.starts_with("anon_inode:")
+}
+
+/// The parts of a row; one or none where all of it is alike.
+fn shares<'c>(
+    row: &RowSeen<'_>,
+    recording: &Recording,
+    views: &[RowView<'_>],
+    patterns: &mut Patterns<'c>,
+    options: &Options,
+) -> Vec<Share> {
+    let calls = recording.row(row.id).counts.calls;
+    let mut seen: Vec<usize> = vec![0; row.objects.len()];
+    row.calls.iter().filter_map(|c| c.object).for_each(|object| seen[object] += 1);
+    let mut heavy: Vec<usize> = (0..seen.len()).filter(|object| seen[*object] >= SEEN).collect();
+    heavy.sort_by_key(|object| std::cmp::Reverse(seen[*object]));
+    let mut reason = |of: &dyn Fn(Option<usize>) -> bool| {
+        let of_these: Vec<&SeenCall<'_>> = row.calls.iter().filter(|c| of(c.object)).collect();
+        let claimed = || of_these.iter().filter_map(|c| c.claimed.as_ref());
+        let n = claimed().count();
+        if (n as f64) < options.min_row_share * of_these.len() as f64 || n == 0 {
+            return Reason::None;
+        }
+        match cause_of(recording, recording.row(row.id), claimed(), patterns) {
+            Some(cause) => Reason::Cause(cause.id),
+            None => claimed().next().map_or(Reason::None, |c| Reason::Kind(c.claim.kind)),
+        }
+    };
+    let mut reasons: BTreeMap<Reason<'c>, Vec<usize>> = BTreeMap::new();
+    for object in heavy.iter().take(PARTS * SEEN) {
+        reasons.entry(reason(&|of| of == Some(*object))).or_default().push(*object);
+    }
+    let is_heavy = |object: Option<usize>| object.is_some_and(|object| heavy.contains(&object));
+    let rest = row.calls.iter().filter(|c| !is_heavy(c.object)).count();
+    let rest_matters = rest as f64 > CRUMBS * row.calls.len() as f64;
+    let of_rest = if rest_matters { Some(reason(&|of| !is_heavy(of))) } else { None };
+    // What is as the rest is stays with it; where the rest is nothing to speak of, the largest part takes it.
+    let mut all: Vec<(Reason<'c>, Vec<usize>)> = reasons.into_iter().collect();
+    all.sort_by_key(|(reason, objects)| {
+        (Some(*reason) != of_rest, std::cmp::Reverse(objects.iter().map(|o| seen[*o]).sum::<usize>()))
+    });
+    if of_rest.is_some_and(|rest| all.first().is_none_or(|(first, _)| *first != rest)) {
+        all.insert(0, (Reason::None, Vec::new()));
+    }
+    all.truncate(PARTS);
+    if all.len() < 2 {
+        return Vec::new();
+    }
+    let part = |(_, objects): (Reason<'c>, Vec<usize>)| Share { objects, ..Share::default() };
+    let mut shares: Vec<Share> = all.into_iter().map(part).collect();
+    measure(&mut shares, row, calls, views);
+    if shares.iter().skip(1).any(|share| share.calls.estimate > 0) { shares } else { Vec::new() }
+}
+
+/// How many calls each part has, the first of them what is left by the others.
+fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView<'_>]) {
+    let told = views.get(row.id.0 as usize).and_then(|view| view.ledger.told).filter(|told| told.calls > 0);
+    let part_of = |object: Option<usize>, shares: &[Share]| {
+        object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
+    };
+    let parts: Vec<usize> = row.calls.iter().map(|c| part_of(c.object, shares)).collect();
+    let mut left = Estimate { estimate: calls, low: calls, high: calls };
+    for (at, share) in shares.iter_mut().enumerate().skip(1) {
+        let is: Vec<bool> = parts.iter().map(|part| *part == at).collect();
+        let names: Vec<&str> = share.objects.iter().filter_map(|o| row.objects.get(*o)).map(String::as_str).collect();
+        let ledger = told.and_then(|told| ledger_of(told, &names));
+        let of_calls = match (&ledger, told) {
+            (Some(ledger), Some(told)) => by_ledger(ledger, told, calls, by_windows(row, &is, calls)),
+            _ => by_windows(row, &is, calls),
+        };
+        let estimate = of_calls.estimate.min(left.estimate);
+        let of_calls =
+            Estimate { estimate, low: of_calls.low.min(estimate), high: of_calls.high.clamp(estimate, calls) };
+        left = Estimate {
+            estimate: left.estimate - estimate,
+            low: left.low.saturating_sub(of_calls.high),
+            high: left.high.saturating_sub(of_calls.low),
+        };
+        (share.calls, share.ledger) = (of_calls, ledger);
+    }
+    // The first part's ledger is what the others leave; where one of them has none, nor has this.
+    let others: Option<Vec<Ledger>> = shares.iter().skip(1).map(|share| share.ledger.clone()).collect();
+    let rest = told.zip(others).map(|(told, others)| others.iter().fold(told.clone(), rest_of));
+    if rest.is_none() {
+        shares.iter_mut().for_each(|share| share.ledger = None);
+    }
+    if let Some(first) = shares.first_mut() {
+        (first.calls, first.ledger) = (left, rest);
+    }
+    for (at, share) in shares.iter_mut().enumerate() {
+        share.share = share.calls.estimate as f64 / calls.max(1) as f64;
+        share.weight = typical_ns(row, &parts, at);
+    }
+}
+
+/// What the ledger of a row says of some of its objects; `None` where it does not name all of them.
+fn ledger_of(told: &Ledger, names: &[&str]) -> Option<Ledger> {
+    let top: Vec<_> = told.top.iter().filter(|object| names.contains(&&*object.name)).cloned().collect();
+    if told.level > 0 || top.len() < names.len() {
+        return None;
+    }
+    let sum = |of: &dyn Fn(&systoll_model::LedgerObject) -> u64| top.iter().map(of).fold(0u64, u64::saturating_add);
+    let (looks, calls) = (sum(&|o| o.looks), sum(&|o| o.calls));
+    let repeats = sum(&|o| (o.calls as f64 * o.same as f64 / o.looks.max(1) as f64).round() as u64);
+    let squares = (told.squares as f64 * calls as f64 / told.calls.max(1) as f64).round() as u64;
+    let objects = top.len() as u64;
+    let of = Ledger {
+        row: told.row,
+        looks,
+        calls,
+        squares,
+        repeats,
+        objects,
+        relative: told.relative,
+        top,
+        ..Ledger::default()
+    };
+    // By which of two ways it was asked before is known of the row alone.
+    Some(Ledger { other_way: 0, ..of })
+}
+
+/// What is left of a ledger.
+fn rest_of(told: Ledger, part: &Ledger) -> Ledger {
+    let of_part = |name: &str| part.top.iter().any(|object| *object.name == *name);
+    let known = told.repeats.saturating_add(told.other_way).saturating_sub(part.repeats);
+    let repeats = known.min(told.repeats);
+    Ledger {
+        looks: told.looks.saturating_sub(part.looks),
+        calls: told.calls.saturating_sub(part.calls),
+        squares: told.squares.saturating_sub(part.squares),
+        repeats,
+        other_way: known - repeats,
+        objects: told.objects.saturating_sub(part.objects),
+        top: told.top.iter().filter(|object| !of_part(&object.name)).cloned().collect(),
+        ..told
+    }
+}
+
+/// A part's calls by the looks of the row's ledger: counted, where each look stands for itself. Calls that no look stands
+/// for may be the part's as well; how many of them are, `by_windows` tells.
+fn by_ledger(part: &Ledger, told: &Ledger, calls: u64, by_windows: Estimate) -> Estimate {
+    let share = (part.calls as f64 / told.calls as f64).min(1.0);
+    let counted = told.squares == told.calls;
+    let scatter = if counted { 0.0 } else { 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt() };
+    let of_looks = estimate(share, scatter, told.calls);
+    let missing = calls.saturating_sub(told.calls);
+    let high = of_looks.high.saturating_add(missing);
+    if missing as f64 <= CRUMBS * calls as f64 {
+        return Estimate { high, ..of_looks };
+    }
+    let within = |n: u64| n.clamp(of_looks.low, high);
+    Estimate { estimate: within(by_windows.estimate), low: within(by_windows.low), high: within(by_windows.high) }
+}
+
+/// A part's calls by windows: each octave of the row's count by its size, and an interval from how windows differ.
+fn by_windows(row: &RowSeen<'_>, is: &[bool], calls: u64) -> Estimate {
+    let mut by_octave: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let mut by_window: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    for (seen, is) in row.calls.iter().zip(is) {
+        let add = |of: &mut (u64, u64)| *of = (of.0 + 1, of.1 + u64::from(*is));
+        add(by_octave.entry(seen.call.nth.max(1).ilog2()).or_default());
+        add(by_window.entry(seen.at.0).or_default());
+    }
+    let octaves = octaves(calls, by_octave.keys().copied());
+    let of = |(size, nearest): (u64, u32)| {
+        let (all, some) = by_octave.get(&nearest).copied().unwrap_or_default();
+        size as f64 * some as f64 / all.max(1) as f64
+    };
+    let share = octaves.map(of).sum::<f64>() / calls.max(1) as f64;
+    if row.calls.len() as u64 >= calls {
+        return estimate(is.iter().filter(|is| **is).count() as f64 / calls.max(1) as f64, 0.0, calls);
+    }
+    let (all, some) = by_window.values().fold((0, 0), |(a, s), w| (a + w.0, s + w.1));
+    let mean = some as f64 / all.max(1) as f64;
+    let square = |w: &(u64, u64)| (w.1 as f64 - mean * w.0 as f64).powi(2);
+    let scatter = 2.0 * by_window.values().map(square).sum::<f64>().sqrt() / all.max(1) as f64;
+    // A window's ends cut off a call more of one than of the other.
+    let edges = 0.5 * by_window.len() as f64 / all.max(1) as f64;
+    estimate(share, scatter + edges, calls)
+}
+
+fn estimate(share: f64, scatter: f64, calls: u64) -> Estimate {
+    let of = |share: f64| share.clamp(0.0, 1.0) * calls as f64;
+    let estimate = (of(share).round() as u64).min(calls);
+    let low = (of(share - scatter).floor() as u64).min(estimate);
+    Estimate { estimate, low, high: (of(share + scatter).ceil() as u64).clamp(estimate, calls) }
+}
+
+/// What a call of a part takes, waiting left out: the middle one of those seen.
+fn typical_ns(row: &RowSeen<'_>, parts: &[usize], at: usize) -> f64 {
+    let of_part = row.calls.iter().zip(parts).filter(|(_, part)| **part == at);
+    let mut took: Vec<u64> =
+        of_part.map(|(c, _)| c.call.elapsed_ns.saturating_sub(c.call.waited_ns.unwrap_or(0))).collect();
+    took.sort_unstable();
+    took.get(took.len() / 2).map_or(1.0, |ns| (*ns).max(1) as f64)
+}
+
+impl Parts {
+    fn whole(recording: &Recording) -> Self {
+        let of = (0..recording.rows.len() as u32).map(|id| Part { row: RowId(id), calls: None }).collect();
+        Self { recording: recording.clone(), of }
+    }
+
+    /// What windows show of each part; of a row that was not split all that was known of it.
+    pub(crate) fn views<'a>(&'a self, shown: Shown<'a>) -> Vec<RowView<'a>> {
+        let mut views = survey(&self.recording, shown.claims);
+        for ((view, part), of_row) in views.iter_mut().zip(&self.of).zip(shown.views) {
+            if part.calls.is_none() {
+                (view.like, view.ledger.told) = (of_row.like, of_row.ledger.told);
+            }
+        }
+        views
+    }
+
+    /// Puts a row's parts in its place.
+    fn put(&mut self, row: &RowSeen<'_>, shares: Vec<Share>, recording: &Recording) {
+        let whole = recording.row(row.id);
+        let all: f64 = shares.iter().map(|share| share.share * share.weight).sum();
+        let mut ids = Vec::new();
+        self.recording.ledgers.retain(|ledger| ledger.row != row.id);
+        for (at, share) in shares.iter().enumerate() {
+            let id = if at == 0 { row.id } else { RowId(self.recording.rows.len() as u32) };
+            let of_time = if all > 0.0 { share.share * share.weight / all } else { share.share };
+            let failing = failing(row, &shares, at, &whole.counts);
+            let counts = Counts { errors: failing, ..part_of(&whole.counts, share, of_time) };
+            let part = Part { row: row.id, calls: Some(share.calls) };
+            let new = systoll_model::Row { counts, ..whole.clone() };
+            if at == 0 {
+                if let Some(place) = self.recording.rows.get_mut(id.0 as usize) {
+                    *place = new;
+                }
+                if let Some(place) = self.of.get_mut(id.0 as usize) {
+                    *place = part;
+                }
+            } else {
+                self.recording.rows.push(new);
+                self.of.push(part);
+            }
+            self.recording.ledgers.extend(share.ledger.clone().map(|ledger| Ledger { row: id, ..ledger }));
+            ids.push(id);
+        }
+        // What opened a window was a call of the whole row: as often as its largest part's calls come, nearly.
+        let largest = ids.iter().zip(&shares).max_by_key(|(_, share)| share.calls.estimate).map(|(id, _)| *id);
+        for window in self.recording.windows.iter_mut().filter(|window| window.row == row.id) {
+            window.row = largest.unwrap_or(row.id);
+        }
+        self.renumber(row, &shares, &ids, whole.counts.calls);
+    }
+
+    /// Has each call that windows show be one of its part's: its number is how many of the part's calls had been made by
+    /// then, those that are not seen in proportion.
+    fn renumber(&mut self, row: &RowSeen<'_>, shares: &[Share], ids: &[RowId], calls: u64) {
+        let part_of = |object: Option<usize>| {
+            object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
+        };
+        let mut seen: Vec<u64> = vec![0; shares.len()];
+        row.calls.chunk_by(|a, b| a.call.nth == b.call.nth).for_each(|same| seen[part_of(same[0].object)] += 1);
+        let all: u64 = seen.iter().sum();
+        let unseen = calls.saturating_sub(all).max(1) as f64;
+        let mut so_far: Vec<u64> = vec![0; shares.len()];
+        for same in row.calls.chunk_by(|a, b| a.call.nth == b.call.nth) {
+            let part = part_of(same[0].object);
+            let before = same[0].call.nth.saturating_sub(1).saturating_sub(so_far.iter().sum::<u64>());
+            so_far[part] += 1;
+            let rate = shares[part].calls.estimate.saturating_sub(seen[part]) as f64 / unseen;
+            let nth = so_far[part].saturating_add((before as f64 * rate).round() as u64);
+            for twin in same {
+                let window = self.recording.windows.get_mut(twin.at.0);
+                if let Some(call) = window.and_then(|window| window.calls.get_mut(twin.at.1)) {
+                    (call.row, call.nth) = (ids[part], nth);
+                }
+            }
+        }
+    }
+
+    /// Tells a finding of the parts of the rows they are of.
+    pub(crate) fn restore(&self, finding: &mut Finding, recording: &Recording) {
+        let of = |id: &RowId| self.of.get(id.0 as usize).copied().unwrap_or(Part { row: *id, calls: None });
+        let parts: Vec<Part> = finding.rows.iter().map(of).collect();
+        if parts.iter().all(|part| part.calls.is_none()) {
+            return;
+        }
+        let calls = |part: &Part| {
+            let n = recording.row(part.row).counts.calls;
+            part.calls.unwrap_or(Estimate { estimate: n, low: n, high: n })
+        };
+        let about = parts.iter().map(calls).fold(Estimate::default(), Estimate::and);
+        let (mut rows, mut by_row): (Vec<RowId>, Vec<RowNeedless>) = (Vec::new(), Vec::new());
+        for (part, needless) in parts.iter().zip(&finding.by_row) {
+            match rows.iter().position(|row| *row == part.row).and_then(|at| by_row.get_mut(at)) {
+                Some(sum) => {
+                    sum.calls = sum.calls.saturating_add(needless.calls);
+                    sum.toll_ns = sum.toll_ns.saturating_add(needless.toll_ns);
+                }
+                None => {
+                    rows.push(part.row);
+                    by_row.push(*needless);
+                }
+            }
+        }
+        finding.calls = rows.iter().fold(0u64, |sum, id| sum.saturating_add(recording.row(*id).counts.calls));
+        finding.toll_ns = rows.iter().map(|id| toll(recording, recording.row(*id))).sum::<f64>().round() as u64;
+        // How many there are is no surer than how many are about the object.
+        let needless = finding.needless;
+        let scaled = |n: u64, bound: u64| (n as f64 * bound as f64 / about.estimate.max(1) as f64).round() as u64;
+        finding.needless.low = scaled(needless.low, about.low).min(needless.estimate);
+        finding.needless.high =
+            scaled(needless.high, about.high).clamp(needless.estimate, finding.calls.max(needless.estimate));
+        if let Some(gain) = &mut finding.expected_gain {
+            gain.low = scaled(gain.low, about.low).min(gain.low);
+            gain.high = scaled(gain.high, about.high).max(gain.high);
+        }
+        finding.expected_gain = finding.expected_gain.filter(ExpectedGain::helps);
+        finding.share_of_calls *= finding.calls as f64 / about.estimate.max(1) as f64;
+        finding.calls_about = (about.low < finding.calls).then_some(about);
+        (finding.rows, finding.by_row) = (rows, by_row);
+    }
+}
+
+/// Those of a row's errors that belong to a part, as those that are seen.
+fn failing(row: &RowSeen<'_>, shares: &[Share], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
+    let part_of = |object: Option<usize>| {
+        object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
+    };
+    let of = |(errno, calls): (&systoll_model::Errno, &u64)| {
+        let failed = |c: &&SeenCall<'_>| c.call.errno() == Some(*errno);
+        let all = row.calls.iter().filter(failed).count();
+        let here = row.calls.iter().filter(failed).filter(|c| part_of(c.object) == at).count();
+        let share = if all > 0 { here as f64 / all as f64 } else { shares.get(at).map_or(0.0, |share| share.share) };
+        (*errno, (share * *calls as f64).round() as u64)
+    };
+    counts.errors.iter().map(of).filter(|(_, calls)| *calls > 0).collect()
+}
+
+/// The figures of a part of a row: `of_time` of its times.
+fn part_of(whole: &Counts, share: &Share, of_time: f64) -> Counts {
+    let time = |ns: u64| (ns as f64 * of_time).round() as u64;
+    let calls = |n: u64| ((n as f64 * share.share).round() as u64).min(share.calls.estimate);
+    Counts {
+        calls: share.calls.estimate,
+        unreturned: 0,
+        bytes: (whole.bytes as f64 * share.share).round() as u64,
+        toll_ns: whole.toll_ns.map(time),
+        waited_ns: whole.waited_ns.map(time),
+        elapsed_ns: time(whole.elapsed_ns),
+        startup_calls: calls(whole.startup_calls),
+        startup_waited_ns: time(whole.startup_waited_ns),
+        ..whole.clone()
+    }
+}

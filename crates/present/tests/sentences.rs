@@ -1,0 +1,361 @@
+//! Each sentence that reports, the page and JSON can make of a run or a finding, beside the fact it needs: told where
+//! that holds, and not told where it doesn't.
+
+mod common;
+
+use common::{report, stories};
+use systoll_judge::*;
+use systoll_model::{BackendKind, Exit, Phase, Problem, ProblemKind, Recording};
+use systoll_present::{ReportOptions, Style, report_json};
+
+type Story = (Recording, Judgement);
+
+/// A sentence, or the part of it that needs the fact.
+struct Sentence {
+    says: &'static str,
+    needs: &'static str,
+    /// Stories in which the fact holds, and in which it doesn't.
+    holds: fn() -> Story,
+    fails: fn() -> Story,
+}
+
+/// A story without findings, changed.
+fn healthy(change: fn(&mut Recording, &mut Judgement)) -> Story {
+    let (mut rec, mut judgement) = stories::healthy();
+    change(&mut rec, &mut judgement);
+    (rec, judgement)
+}
+
+/// A story of one finding, changed.
+fn found(change: fn(&mut Finding)) -> Story {
+    let (rec, mut judgement) = stories::ruby();
+    change(&mut judgement.findings[0]);
+    (rec, judgement)
+}
+
+/// The same as a remark.
+fn remark(change: fn(&mut Finding)) -> Story {
+    let (rec, mut judgement) = found(change);
+    let mut also = std::mem::take(&mut judgement.findings);
+    also.iter_mut().for_each(|f| f.confidence = Confidence::Low);
+    (rec, Judgement { also, ..judgement })
+}
+
+fn same(_: &mut Finding) {}
+
+fn started(f: &mut Finding) {
+    (f.starts, f.basis) = (true, Basis::Counts);
+}
+
+fn gain(f: &mut Finding, around_ns: u64) {
+    f.expected_gain = Some(ExpectedGain { low: 1_700_000_000, high: 2_100_000_000, around_ns });
+}
+
+fn per(f: &mut Finding, per: WorkUnit, calls: u64) {
+    f.per_unit = Some(PerUnit { per, rounds: 8_000, calls, needless: 1, looked_at: 40, agree: 40 });
+}
+
+/// Waits of a run whose phase may be changed.
+fn waits(change: fn(&mut Finding)) -> Story {
+    let (rec, mut judgement) = stories::lttng();
+    judgement.findings.iter_mut().for_each(change);
+    (rec, judgement)
+}
+
+const SENTENCES: &[Sentence] = &[
+    Sentence {
+        says: "nothing found worth your time",
+        needs: "that it was looked for: samples, or a trace that tells what calls were about",
+        holds: || healthy(|_, _| {}),
+        fails: || healthy(|rec, _| rec.problems.push(Problem::new(ProblemKind::Stripped, "rewritten"))),
+    },
+    Sentence {
+        says: "the trace does not tell which were needless",
+        needs: "a trace of counts alone",
+        holds: || {
+            healthy(|rec, _| {
+                rec.header.backend = BackendKind::Import;
+                rec.windows.clear();
+            })
+        },
+        fails: || healthy(|_, _| {}),
+    },
+    Sentence {
+        says: "93 system calls, exact",
+        needs: "that every call was counted",
+        holds: || healthy(|_, _| {}),
+        fails: || healthy(|rec, _| rec.header.lost = 3),
+    },
+    Sentence {
+        says: "(3 calls lost)",
+        needs: "that so many were lost",
+        holds: || healthy(|rec, _| rec.header.lost = 3),
+        fails: || healthy(|_, _| {}),
+    },
+    Sentence {
+        says: "about 12 needless calls cost",
+        needs: "needless calls that are told nowhere else",
+        holds: || healthy(|_, j| (j.untold.calls, j.untold.toll_ns) = (12, 900)),
+        fails: || healthy(|_, j| j.untold.unsure_calls = 12),
+    },
+    Sentence {
+        says: "12 calls may be needless",
+        needs: "calls that may have a reason, told nowhere else",
+        holds: || healthy(|_, j| j.untold.unsure_calls = 12),
+        fails: || healthy(|_, j| j.untold.calls = 12),
+    },
+    Sentence {
+        says: "could not be judged",
+        needs: "calls of which nothing can be said",
+        holds: || healthy(|_, j| j.unjudged = Unjudged { calls: 7, toll_ns: 9_000 }),
+        fails: || healthy(|_, _| {}),
+    },
+    Sentence {
+        says: "of its CPU time goes to needless system calls",
+        needs: "needless calls with a price, and the program's own processor time",
+        holds: || found(same),
+        fails: || found(started),
+    },
+    Sentence {
+        says: "of its CPU time goes to starting programs",
+        needs: "that what is paid for is starts of programs",
+        holds: || found(started),
+        fails: || found(same),
+    },
+    Sentence {
+        says: "is waited for nothing",
+        needs: "a finding about waiting",
+        holds: || waits(same),
+        fails: || found(same),
+    },
+    Sentence {
+        says: "before main begins",
+        needs: "that all that is waited for is before main",
+        holds: || waits(same),
+        fails: || waits(|f| f.phase = Phase::Steady),
+    },
+    Sentence {
+        says: "what they cost is not known",
+        needs: "findings without a price",
+        holds: || found(|f| f.needless_toll_ns = 0),
+        fails: || found(same),
+    },
+    Sentence {
+        says: "still running",
+        needs: "a program that was watched and has not ended",
+        holds: || healthy(|rec, _| rec.header.exit = None),
+        fails: || {
+            healthy(|rec, _| {
+                (rec.header.exit, rec.header.backend) = (None, BackendKind::Import);
+            })
+        },
+    },
+    Sentence {
+        says: "the trace does not show how it ended",
+        needs: "a trace without the end",
+        holds: || healthy(|rec, _| (rec.header.exit, rec.header.backend) = (None, BackendKind::Import)),
+        fails: || healthy(|rec, _| rec.header.exit = None),
+    },
+    Sentence {
+        says: "killed by SIGSEGV",
+        needs: "that this ended it",
+        holds: || healthy(|rec, _| rec.header.exit = Some(Exit::Signal(11))),
+        fails: || healthy(|rec, _| rec.header.exit = Some(Exit::Code(11))),
+    },
+    Sentence {
+        says: "about 5,003 calls",
+        needs: "that the place makes other calls too, and how many are the finding's is an estimate",
+        holds: || found(|f| f.calls_about = Some(Estimate { estimate: 5_003, low: 4_900, high: 5_100 })),
+        fails: || found(|f| f.calls_about = Some(Estimate { estimate: 5_003, low: 5_003, high: 5_003 })),
+    },
+    Sentence {
+        says: "20,033,022 calls",
+        needs: "that all calls of its rows are the finding's",
+        holds: || found(same),
+        fails: || found(|f| f.calls_about = Some(Estimate { estimate: 5_003, low: 5_003, high: 5_003 })),
+    },
+    Sentence {
+        says: "of it 10 of the 20,033,022 calls are needless",
+        needs: "that more than a tenth of them are not",
+        holds: || found(|f| f.needless = Estimate { estimate: 10, low: 10, high: 10 }),
+        fails: || found(|f| f.needless = Estimate { estimate: f.calls - 10, low: f.calls - 10, high: f.calls - 10 }),
+    },
+    Sentence {
+        says: "(9 to 12) are needless",
+        needs: "that how many are is an estimate",
+        holds: || found(|f| f.needless = Estimate { estimate: 10, low: 9, high: 12 }),
+        fails: || found(|f| f.needless = Estimate { estimate: 10, low: 10, high: 10 }),
+    },
+    Sentence {
+        says: "1 needless call per write; 8,000 writes",
+        needs: "that round after round of writes was seen to hold one",
+        holds: || found(|f| per(f, WorkUnit::Write, 1)),
+        fails: || found(same),
+    },
+    Sentence {
+        says: "per file; 8,000 files",
+        needs: "that each opening was of another file",
+        holds: || found(|f| per(f, WorkUnit::File, 1)),
+        fails: || found(|f| per(f, WorkUnit::Opening, 1)),
+    },
+    Sentence {
+        says: "1 of the 3 calls per request is needless",
+        needs: "that a round has calls that are of use",
+        holds: || found(|f| per(f, WorkUnit::Request, 3)),
+        fails: || found(|f| per(f, WorkUnit::Request, 1)),
+    },
+    Sentence {
+        says: "beside the calls themselves: 40 page faults",
+        needs: "faults that were seen to follow",
+        holds: || {
+            found(|f| {
+                let of = |n| Estimate { estimate: n, low: n, high: n };
+                f.later = Some(Later { faults: of(40), ns: of(4_000), ..Later::default() });
+            })
+        },
+        fails: || {
+            found(|f| {
+                f.later = Some(Later { switches: Estimate { estimate: 40, low: 40, high: 40 }, ..Later::default() })
+            })
+        },
+    },
+    Sentence {
+        says: "expected gain: at least 1.70 s",
+        needs: "more work around the calls than the bounds are apart",
+        holds: || found(|f| gain(f, 900_000_000)),
+        fails: || found(|f| gain(f, 1_000)),
+    },
+    Sentence {
+        says: "expected gain: 1.70 s to 2.10 s",
+        needs: "that little else can go with them",
+        holds: || found(|f| gain(f, 1_000)),
+        fails: || found(|f| gain(f, 900_000_000)),
+    },
+    Sentence {
+        says: "the calls alone take 1.95 s",
+        needs: "a price, and no gain that can be told",
+        holds: || found(same),
+        fails: || found(|f| gain(f, 1_000)),
+    },
+    Sentence {
+        says: "24 of 24 samples agree",
+        needs: "that it rests on samples",
+        holds: || found(same),
+        fails: || found(|f| f.basis = Basis::Looks),
+    },
+    Sentence {
+        says: "single calls looked at from the run's start to its end",
+        needs: "that it rests on looks at single calls",
+        holds: || found(|f| f.basis = Basis::Looks),
+        fails: || found(same),
+    },
+    Sentence {
+        says: "every start was counted",
+        needs: "that it counts starts",
+        holds: || found(started),
+        fails: || found(|f| f.basis = Basis::Counts),
+    },
+    Sentence {
+        says: "every wait before main was counted",
+        needs: "that it counts waits",
+        holds: || found(|f| f.basis = Basis::Counts),
+        fails: || found(started),
+    },
+    Sentence {
+        says: "the same calls of the same program in other processes",
+        needs: "that none of its own calls was looked at",
+        holds: || found(|f| f.evidence = Evidence::default()),
+        fails: || found(same),
+    },
+    Sentence {
+        says: "looks were not whole",
+        needs: "medium confidence, which a problem of the recording brings",
+        holds: || found(|f| f.confidence = Confidence::Medium),
+        fails: || found(same),
+    },
+    Sentence {
+        says: "they cost too little, or are too few, for a finding",
+        needs: "a remark that is one for its price",
+        holds: || remark(|f| f.doubt = Some(Doubt::Cheap)),
+        fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
+    },
+    Sentence {
+        says: "a remark only: what would be given up may be wanted: a context no longer",
+        needs: "a remark of calls that may have a reason, and a cure that gives something up",
+        holds: || remark(|f| f.doubt = Some(Doubt::Unsure)),
+        fails: || remark(|f| f.doubt = Some(Doubt::FewSamples)),
+    },
+    Sentence {
+        says: "a remark only: the program may have a reason for each of them",
+        needs: "the same, and a cure that gives nothing up",
+        holds: || {
+            remark(|f| {
+                f.doubt = Some(Doubt::Unsure);
+                f.cures.remove(0);
+            })
+        },
+        fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
+    },
+    Sentence {
+        says: "a remark only: most calls made from there are of use",
+        needs: "a remark of a part of its rows' calls",
+        holds: || remark(|f| f.doubt = Some(Doubt::PartOfRow)),
+        fails: || remark(|f| f.doubt = Some(Doubt::Unsure)),
+    },
+    Sentence {
+        says: "a remark only: too few of them were looked at, or these differ: 700 of 20,033,022 calls",
+        needs: "a remark that few looks stand for",
+        holds: || remark(|f| f.doubt = Some(Doubt::FewSamples)),
+        fails: || remark(|f| f.doubt = Some(Doubt::PartOfRow)),
+    },
+    Sentence {
+        says: "fix: save frames with _setjmp",
+        needs: "a remark that costs what a finding would",
+        holds: || remark(|f| f.doubt = Some(Doubt::Unsure)),
+        fails: || remark(|f| f.doubt = Some(Doubt::Cheap)),
+    },
+];
+
+/// All that is said of a story, on one line: the report, and the sentences that JSON and the page have.
+fn said((rec, judgement): &Story) -> String {
+    let style = Style { color: false, width: 160, whole_names: true };
+    let mut text = report(rec, judgement, &ReportOptions::default(), &style);
+    let json = report_json(rec, judgement, None);
+    let mut told = vec![json["told"].clone()];
+    let findings = ["findings", "also"].into_iter().filter_map(|list| json[list].as_array());
+    told.extend(findings.flatten().map(|f| f["told"].clone()));
+    told.iter().filter_map(|told| told.as_object()).flat_map(|told| told.values()).for_each(|value| {
+        text += " ";
+        text += value.as_str().unwrap_or_default();
+        text += &value.as_array().into_iter().flatten().filter_map(|v| v.as_str()).collect::<Vec<_>>().join(" ");
+    });
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_is_told_where_its_fact_holds_and_only_there() {
+    for Sentence { says, needs, holds, fails } in SENTENCES {
+        let (told, silent) = (said(&holds()), said(&fails()));
+        assert!(told.contains(says), "where there is {needs}, it is told: {says}\n{told}");
+        assert!(!silent.contains(says), "without {needs}, it is not told: {says}\n{silent}");
+    }
+}
+
+/// What the terminal says of a figure, JSON and page say too: they have the same sentence.
+#[test]
+fn a_figure_is_worked_out_once() {
+    for story in [stories::ruby(), stories::lttng(), stories::localtime(), found(started)] {
+        let style = Style { color: false, width: 400, whole_names: true };
+        let text = report(&story.0, &story.1, &ReportOptions::default(), &style);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let json = report_json(&story.0, &story.1, None);
+        assert!(text.contains(json["told"]["verdict"].as_str().unwrap()), "{text}\n{}", json["told"]);
+        for finding in json["findings"].as_array().unwrap() {
+            let told = &finding["told"];
+            let cost = told["cost"].as_str().unwrap().split_once(", ").map_or("", |(time, _)| time);
+            for part in [told["calls"].as_str().unwrap(), cost] {
+                assert!(text.contains(part), "{part} is not in {text}");
+            }
+        }
+    }
+}
