@@ -1,18 +1,32 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
+use super::interpreter::{Interpreter, Look};
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
-use super::python::Python;
-use super::python_layout::Layout;
-use super::python_lines;
+use super::python::layout::Layout;
+use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
-use super::thread::Thread;
+use super::thread::{Evaluation, Thread};
 use crate::lines::ScriptLines;
+use crate::{PlacedFrame, RawFrame};
+use std::ops::Range;
 
 /// Where the memory begins.
 const BASE: u64 = 0x10_000;
 /// Versions of Ruby that are known, and some that are not.
 const RUBIES: [(u32, u32); 7] = [(2, 7), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (9, 9)];
+
+/// Looks at a thread whose native stack lies at `stack`.
+pub(crate) fn look_at(
+    interpreter: &mut dyn Interpreter,
+    lines: &mut ScriptLines,
+    memory: &mut Memory<'_, '_>,
+    (thread, stack): (Thread, Range<u64>),
+) -> Option<Vec<Evaluation>> {
+    let frame = RawFrame { module: None, address: 0, is_return: true };
+    let placed = [stack.start, stack.end].map(|sp| PlacedFrame { frame, ip: 0, sp, constant: true, pointer: None });
+    interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
+}
 
 pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     let mut read = in_turn(|address: u64, buffer: &mut [u8]| {
@@ -28,14 +42,15 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     for told in std::iter::once(None).chain((8..16).map(|minor| Some(3 << 24 | minor << 16))) {
         let mut memory = Memory::new(&mut read);
         if let Some(layout) = Layout::of(&mut memory, BASE, told) {
-            Python::new(layout, BASE).evaluations(&mut ScriptLines::default(), &mut memory, thread);
+            let mut python = Python::new(layout, BASE);
+            look_at(&mut python, &mut ScriptLines::default(), &mut memory, (thread, 0..0));
         }
     }
     for version in RUBIES {
         let mut memory = Memory::new(&mut read);
         if let Some(mut ruby) = Ruby::new(version, BASE) {
-            let stack = BASE + seed % 4096 * 8;
-            ruby.evaluations(&mut ScriptLines::default(), &mut memory, stack..BASE + bytes.len() as u64);
+            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+            look_at(&mut ruby, &mut ScriptLines::default(), &mut memory, (thread, stack));
         }
     }
     for minor in 8..16 {

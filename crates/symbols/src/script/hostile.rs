@@ -1,9 +1,9 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
+use super::fuzzing::look_at;
 use super::memory::{Memory, Room, in_turn};
-use super::python::Python;
-use super::python_layout::Layout as PythonLayout;
-use super::python_lines;
+use super::python::layout::Layout as PythonLayout;
+use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
 use super::thread::Thread;
 use crate::lines::ScriptLines;
@@ -49,7 +49,7 @@ proptest! {
         if let Some(layout) = PythonLayout::of(&mut memory, BASE, Some(3 << 24 | told << 16)) {
             let mut python = Python::new(layout, BASE);
             for fs_base in [None, image.get(tid as usize).copied()] {
-                python.evaluations(&mut ScriptLines::default(), &mut memory, Thread { tid, fs_base });
+                look_at(&mut python, &mut ScriptLines::default(), &mut memory, (Thread { tid, fs_base }, 0..0));
             }
         }
     }
@@ -63,7 +63,8 @@ proptest! {
         let mut memory = Memory::new(&mut read);
         if let Some(layout) = PythonLayout::of(&mut memory, BASE, None) {
             prop_assert!(free == 0 && (13..=14).contains(&minor));
-            Python::new(layout, BASE).evaluations(&mut ScriptLines::default(), &mut memory, Thread { tid: 7, fs_base: Some(7) });
+            let thread = Thread { tid: 7, fs_base: Some(7) };
+            look_at(&mut Python::new(layout, BASE), &mut ScriptLines::default(), &mut memory, (thread, 0..0));
         }
     }
 
@@ -73,7 +74,9 @@ proptest! {
         let mut memory = Memory::new(&mut read);
         let version = if minor == 5 { (2, 7) } else { (3, minor) };
         if let Some(mut ruby) = Ruby::new(version, BASE) {
-            ruby.evaluations(&mut ScriptLines::default(), &mut memory, BASE + 8 * stack..BASE + 8 * 1024);
+            let thread = Thread { tid: 7, fs_base: None };
+            let stack = BASE + 8 * stack..BASE + 8 * 1024;
+            look_at(&mut ruby, &mut ScriptLines::default(), &mut memory, (thread, stack));
         }
     }
 
@@ -88,7 +91,7 @@ proptest! {
             let mut lines = ScriptLines::default();
             let mut look = |room, wanted: &[u64]| {
                 let mut memory = Memory::ahead(&mut read, room, wanted);
-                let told = python.evaluations(&mut lines, &mut memory, thread);
+                let told = look_at(&mut python, &mut lines, &mut memory, (thread, 0..0));
                 (told, memory.end())
             };
             let (first, ended) = look(Room::default(), wanted);

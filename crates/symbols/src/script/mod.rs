@@ -8,38 +8,36 @@
 pub(crate) mod fuzzing;
 #[cfg(test)]
 mod hostile;
+mod interpreter;
 mod jit;
+mod languages;
 mod memory;
 mod perf_map;
 mod python;
-mod python_layout;
-mod python_lines;
 mod ruby;
-mod ruby_layout;
 mod thread;
 
+pub(crate) use interpreter::Runtime;
+use interpreter::{Interpreter, Look};
 pub(crate) use jit::has_map;
+pub(crate) use languages::recognise;
 use memory::Memory;
 pub use memory::ReadMemory;
 pub(crate) use memory::Room;
-use python::Python;
-use python_layout::Layout;
-use ruby::Ruby;
 use thread::Evaluation;
 pub use thread::Thread;
 
-use crate::lines::ScriptLines;
-use crate::module::Runtime;
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use foldhash::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use systoll_model::FrameClass;
 
 /// The interpreters of an address space, and what is known of their code.
 #[derive(Debug, Default)]
 pub(crate) struct Interpreters {
     /// `None` where its version is not known.
-    runtimes: HashMap<ModuleKey, Option<Interpreter>>,
+    runtimes: HashMap<ModuleKey, Option<Box<dyn Interpreter>>>,
     /// What the processes in it have compiled.
     compiled: jit::Processes,
     /// By thread: which pages its last look needed.
@@ -81,18 +79,16 @@ impl Interpreters {
         }
         let Some(key) = keys.find(|key| symbols.runtime(*key).is_some()) else { return native() };
         let Some(bias) = files.into_iter().find(|f| f.module == key).map(|f| f.bias) else { return native() };
-        let Some(runtime) = symbols.runtime(key).cloned() else { return native() };
+        let Some(runtime) = symbols.runtime(key) else { return native() };
         let wanted = self.needed.remove(&stopped.thread.tid).unwrap_or_default();
         let mut memory = Memory::ahead(stopped.read, std::mem::take(&mut symbols.scripts.room), &wanted);
         let interpreter = self.runtimes.entry(key).or_insert_with(|| {
-            let known = Interpreter::of(&mut memory, &runtime, bias);
-            if known.is_none() {
-                symbols.complain_of_runtime(key);
-            }
-            known
+            let known = runtime.attach(&mut memory, bias);
+            known.map_err(|missing| symbols.complain_of_runtime(key, &missing)).ok()
         });
         let (lines, thread) = (&mut symbols.scripts.lines, stopped.thread);
-        let evaluations = interpreter.as_mut().and_then(|i| i.evaluations(lines, &mut memory, placed, thread));
+        let mut look = Look { thread, placed, memory: &mut memory, lines };
+        let evaluations = interpreter.as_mut().and_then(|i| i.evaluations(&mut look));
         let ended = memory.end();
         symbols.scripts.room = ended.room;
         if self.needed.len() >= MAX_LOOKED {
@@ -126,39 +122,6 @@ pub(crate) struct Stopped<'r, 'f> {
     pub(crate) read: &'r mut ReadMemory<'f>,
 }
 
-/// What reads the frames of one kind of interpreter.
-#[derive(Debug)]
-enum Interpreter {
-    Python(Python),
-    Ruby(Ruby),
-}
-
-impl Interpreter {
-    /// That of a file mapped with `bias`; `None` where its version is not known.
-    fn of(memory: &mut Memory<'_, '_>, runtime: &Runtime, bias: u64) -> Option<Self> {
-        match *runtime {
-            Runtime::Python { runtime, version, .. } => {
-                let runtime = bias.wrapping_add(runtime);
-                Some(Self::Python(Python::new(Layout::of(memory, runtime, version)?, runtime)))
-            }
-            Runtime::Ruby { vm, version, .. } => Some(Self::Ruby(Ruby::new(version, bias.wrapping_add(vm))?)),
-        }
-    }
-
-    fn evaluations(
-        &mut self,
-        lines: &mut ScriptLines,
-        memory: &mut Memory<'_, '_>,
-        placed: &[PlacedFrame],
-        thread: Thread,
-    ) -> Option<Vec<Evaluation>> {
-        match self {
-            Self::Python(python) => python.evaluations(lines, memory, thread),
-            Self::Ruby(ruby) => ruby.evaluations(lines, memory, placed.first()?.sp..placed.last()?.sp),
-        }
-    }
-}
-
 /// Puts each evaluation behind the frame that evaluates it: the one it has an address in, else by
 /// counting evaluations, else all of them behind the innermost of the interpreter's frames.
 fn interleave(
@@ -190,8 +153,8 @@ fn interleave(
 
 impl Symbols {
     /// The runtime in a file, if it is one.
-    fn runtime(&self, key: ModuleKey) -> Option<&Runtime> {
-        self.module(key)?.runtime()
+    fn runtime(&self, key: ModuleKey) -> Option<Arc<dyn Runtime>> {
+        self.module(key)?.runtime().cloned()
     }
 
     /// The compiler at run time that a file is.
@@ -214,9 +177,9 @@ impl Symbols {
         self.module(key)?.range(start).filter(|range| range.start == start)
     }
 
-    fn complain_of_runtime(&mut self, key: ModuleKey) {
+    fn complain_of_runtime(&mut self, key: ModuleKey, missing: &str) {
         if let Some(path) = self.path(key) {
-            self.complain(format!("{path}: no lines of scripts: this version's frames are not known"));
+            self.complain(format!("{path}: no lines of scripts: {missing}"));
         }
     }
 
@@ -228,12 +191,7 @@ impl Symbols {
             return self.scripts.any_compiled && frame.module.is_none();
         };
         let path = || self.module(key).map_or("", |m| &m.path);
-        // Python's own modules in C, and Ruby's.
-        let bundled = |p: &str| {
-            p.contains("/lib-dynload/")
-                || (p.contains("/ruby/") && ruby::is_bundled(p))
-                || (self.scripts.any_compiled && jit::is_bundled(p))
-        };
+        let bundled = |p: &str| languages::is_bundled(p) || (self.scripts.any_compiled && jit::is_bundled(p));
         self.scripts.runtimes.contains(&key) || bundled(path())
     }
 
