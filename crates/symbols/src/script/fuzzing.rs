@@ -1,5 +1,6 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
+use super::bash::Bash;
 use super::interpreter::{Interpreter, Look};
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
@@ -46,6 +47,7 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
             look_at(&mut python, &mut ScriptLines::default(), &mut memory, (thread, 0..0));
         }
     }
+    look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     for version in RUBIES {
         let mut memory = Memory::new(&mut read);
         if let Some(mut ruby) = Ruby::new(version, BASE) {

@@ -1,5 +1,6 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
+use super::bash::Bash;
 use super::fuzzing::look_at;
 use super::memory::{Memory, Room, in_turn};
 use super::python::layout::Layout as PythonLayout;
@@ -78,6 +79,13 @@ proptest! {
             let stack = BASE + 8 * stack..BASE + 8 * 1024;
             look_at(&mut ruby, &mut ScriptLines::default(), &mut memory, (thread, stack));
         }
+    }
+
+    #[test]
+    fn any_bash_comes_to_an_end(image in image(), at in 0u64..1000) {
+        let mut read = reader(&image);
+        let thread = Thread { tid: 7, fs_base: None };
+        look_at(&mut Bash::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     }
 
     #[test]

@@ -9,11 +9,15 @@ use super::thread::{Evaluation, Thread};
 use crate::PlacedFrame;
 use crate::elf::ElfFile;
 use crate::lines::ScriptLines;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 use object::LittleEndian as Le;
 use object::elf;
 use std::fmt::Debug;
 use std::ops::Range;
 use systoll_binfile::c_str;
+
+/// Most bytes of a function's code that are decoded.
+const MAX_CODE: u64 = 256;
 
 /// A file that holds an interpreter.
 pub(crate) trait Runtime: Debug + Send + Sync {
@@ -24,6 +28,12 @@ pub(crate) trait Runtime: Debug + Send + Sync {
     /// Returns the address of the function that executes scripts, once for each of the evaluations within each
     /// other; `None` where the evaluations are not to be matched with native frames.
     fn evaluate(&self) -> Option<u64>;
+
+    /// Returns true if its programs begin with the script's first line after few calls, and may end after few: their
+    /// lines are looked at from the first call on, also where all that they call has been met in earlier runs.
+    fn is_brief(&self) -> bool {
+        false
+    }
 }
 
 /// An interpreter in an address space.
@@ -64,6 +74,23 @@ impl Candidate<'_> {
     /// Returns the 4-byte word that the file has at an ELF virtual address.
     pub(crate) fn half(&self, at: u64) -> Option<u32> {
         Some(u32::from_le_bytes(self.elf.read_vaddr(at, 4)?.try_into().ok()?))
+    }
+
+    /// Returns where an exported function begins and ends; an empty range where that is not known.
+    pub(crate) fn function(&self, name: &str) -> Range<u64> {
+        self.elf.exports().and_then(|exports| exports.extents(name.as_bytes()).next()).unwrap_or_default()
+    }
+
+    /// Returns the address from which an exported function reads its first pointer, decoded up to there.
+    pub(crate) fn first_pointer_read(&self, name: &str) -> Option<u64> {
+        let function = self.function(name);
+        let len = function.end.saturating_sub(function.start).min(MAX_CODE);
+        let code = self.elf.read_vaddr(function.start, len)?;
+        let decoder = Decoder::with_ip(64, &code, function.start, DecoderOptions::NONE);
+        let is_read = |i: &Instruction| {
+            i.mnemonic() == Mnemonic::Mov && i.is_ip_rel_memory_operand() && i.op0_register().is_gpr64()
+        };
+        decoder.into_iter().find(is_read).map(|i| i.ip_rel_memory_address())
     }
 
     /// Returns the addresses of exported symbols, in the order of `names`.

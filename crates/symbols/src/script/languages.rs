@@ -1,7 +1,7 @@
 //! The languages whose lines are read from their interpreter's memory.
 
 use super::interpreter::{Candidate, Runtime};
-use super::{python, ruby};
+use super::{bash, python, ruby};
 use crate::elf::ElfFile;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ struct Files {
 const LANGUAGES: &[Files] = &[
     Files { recognise: python::recognise, is_bundled: python::is_bundled },
     Files { recognise: ruby::recognise, is_bundled: ruby::is_bundled_module },
+    Files { recognise: bash::recognise, is_bundled: bash::is_bundled },
 ];
 
 /// Returns the interpreter in a file, if it is one.

@@ -4,6 +4,7 @@
 //! waits, by where the interpreter's version keeps them, and put behind the native frame that
 //! evaluates them. Everything read is checked: what can't be told has no lines, never wrong ones.
 
+mod bash;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 #[cfg(test)]
@@ -170,6 +171,11 @@ impl Symbols {
     /// Whether a file reads scripts and runs them, whose lines can be told.
     pub fn interprets(&self, key: ModuleKey) -> bool {
         self.runtime(key).is_some()
+    }
+
+    /// Whether a file holds an interpreter whose lines are to be looked at from its first call on.
+    pub(crate) fn interprets_at_once(&self, key: ModuleKey) -> bool {
+        self.runtime(key).is_some_and(|runtime| runtime.is_brief())
     }
 
     /// The function that begins at `start`.
