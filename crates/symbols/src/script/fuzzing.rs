@@ -4,6 +4,10 @@ use super::bash::Bash;
 use super::interpreter::{Interpreter, Look};
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
+use super::perl::Perl;
+use super::perl::layout::Layout as PerlLayout;
+use super::php::Php;
+use super::php::layout::Layout as PhpLayout;
 use super::python::layout::Layout;
 use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
@@ -14,6 +18,8 @@ use std::ops::Range;
 
 /// Where the memory begins.
 const BASE: u64 = 0x10_000;
+/// Interfaces of PHP that are known, and one that is not.
+pub(crate) const PHPS: [u32; 4] = [20_190_902, 20_220_829, 20_250_925, 1];
 /// Versions of Ruby that are known, and some that are not.
 const RUBIES: [(u32, u32); 7] = [(2, 7), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (9, 9)];
 
@@ -48,6 +54,19 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
         }
     }
     look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    for version in 27..44 {
+        if let Some(layout) = PerlLayout::of(version) {
+            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+            let mut perl = Perl::new(layout, BASE, BASE + 8);
+            look_at(&mut perl, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
+        }
+    }
+    for interface in PHPS {
+        if let Some(layout) = PhpLayout::of(interface) {
+            let mut php = Php::new(layout, BASE.wrapping_add(seed % 4096 * 8).wrapping_sub(488));
+            look_at(&mut php, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+        }
+    }
     for version in RUBIES {
         let mut memory = Memory::new(&mut read);
         if let Some(mut ruby) = Ruby::new(version, BASE) {

@@ -1,8 +1,12 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
 use super::bash::Bash;
-use super::fuzzing::look_at;
+use super::fuzzing::{PHPS, look_at};
 use super::memory::{Memory, Room, in_turn};
+use super::perl::Perl;
+use super::perl::layout::Layout as PerlLayout;
+use super::php::Php;
+use super::php::layout::Layout as PhpLayout;
 use super::python::layout::Layout as PythonLayout;
 use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
@@ -86,6 +90,29 @@ proptest! {
         let mut read = reader(&image);
         let thread = Thread { tid: 7, fs_base: None };
         look_at(&mut Bash::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    }
+
+    #[test]
+    fn any_perl_comes_to_an_end(image in image(), version in 27u8..44, stack in 0u64..1024) {
+        let mut read = reader(&image);
+        if let Some(layout) = PerlLayout::of(version) {
+            let mut perl = Perl::new(layout, BASE, BASE + 8);
+            let stack = BASE + 8 * stack..BASE + 8 * 1024;
+            for fs_base in [None, Some(BASE + 64)] {
+                let at = (Thread { tid: 7, fs_base }, stack.clone());
+                look_at(&mut perl, &mut ScriptLines::default(), &mut Memory::new(&mut read), at);
+            }
+        }
+    }
+
+    #[test]
+    fn any_php_comes_to_an_end(image in image(), version in 0usize..4, at in 0u64..1000) {
+        let mut read = reader(&image);
+        if let Some(layout) = PhpLayout::of(PHPS[version]) {
+            let mut php = Php::new(layout, BASE + 8 * at - 488);
+            let thread = Thread { tid: 7, fs_base: None };
+            look_at(&mut php, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+        }
     }
 
     #[test]

@@ -21,9 +21,9 @@ const MAX_CODE: u64 = 256;
 
 /// A file that holds an interpreter.
 pub(crate) trait Runtime: Debug + Send + Sync {
-    /// Knows the interpreter of a process that has the file mapped with `bias`. Says what is missing where its
-    /// version's frames are not known.
-    fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Box<dyn Interpreter>, String>;
+    /// Knows the interpreter of a process that has the file mapped with `bias`; `Ok(None)` while that has not begun.
+    /// Says what is missing where its version's frames are not known.
+    fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String>;
 
     /// Returns the address of the function that executes scripts, once for each of the evaluations within each
     /// other; `None` where the evaluations are not to be matched with native frames.

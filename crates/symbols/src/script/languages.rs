@@ -1,7 +1,7 @@
 //! The languages whose lines are read from their interpreter's memory.
 
 use super::interpreter::{Candidate, Runtime};
-use super::{bash, python, ruby};
+use super::{bash, perl, php, python, ruby};
 use crate::elf::ElfFile;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ const LANGUAGES: &[Files] = &[
     Files { recognise: python::recognise, is_bundled: python::is_bundled },
     Files { recognise: ruby::recognise, is_bundled: ruby::is_bundled_module },
     Files { recognise: bash::recognise, is_bundled: bash::is_bundled },
+    Files { recognise: perl::recognise, is_bundled: perl::is_bundled },
+    Files { recognise: php::recognise, is_bundled: php::is_bundled },
 ];
 
 /// Returns the interpreter in a file, if it is one.

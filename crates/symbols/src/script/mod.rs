@@ -14,6 +14,8 @@ mod jit;
 mod languages;
 mod memory;
 mod perf_map;
+mod perl;
+mod php;
 mod python;
 mod ruby;
 mod thread;
@@ -83,13 +85,20 @@ impl Interpreters {
         let Some(runtime) = symbols.runtime(key) else { return native() };
         let wanted = self.needed.remove(&stopped.thread.tid).unwrap_or_default();
         let mut memory = Memory::ahead(stopped.read, std::mem::take(&mut symbols.scripts.room), &wanted);
-        let interpreter = self.runtimes.entry(key).or_insert_with(|| {
-            let known = runtime.attach(&mut memory, bias);
-            known.map_err(|missing| symbols.complain_of_runtime(key, &missing)).ok()
-        });
+        if !self.runtimes.contains_key(&key) {
+            match runtime.attach(&mut memory, bias) {
+                Ok(None) => {}
+                Ok(known) => drop(self.runtimes.insert(key, known)),
+                Err(missing) => {
+                    symbols.complain_of_runtime(key, &missing);
+                    self.runtimes.insert(key, None);
+                }
+            }
+        }
+        let interpreter = self.runtimes.get_mut(&key).and_then(Option::as_mut);
         let (lines, thread) = (&mut symbols.scripts.lines, stopped.thread);
         let mut look = Look { thread, placed, memory: &mut memory, lines };
-        let evaluations = interpreter.as_mut().and_then(|i| i.evaluations(&mut look));
+        let evaluations = interpreter.and_then(|i| i.evaluations(&mut look));
         let ended = memory.end();
         symbols.scripts.room = ended.room;
         if self.needed.len() >= MAX_LOOKED {

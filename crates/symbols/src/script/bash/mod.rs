@@ -89,9 +89,9 @@ pub(crate) fn is_bundled(path: &str) -> bool {
 }
 
 impl Runtime for BashFile {
-    fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Box<dyn Interpreter>, String> {
+    fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
         let command = self.command.map(|at| at.wrapping_add(bias));
-        Ok(Box::new(Bash { at: self.at.moved(bias), waiting: self.waiting.clone(), command }))
+        Ok(Some(Box::new(Bash { at: self.at.moved(bias), waiting: self.waiting.clone(), command })))
     }
 
     fn evaluate(&self) -> Option<u64> {

@@ -62,10 +62,10 @@ pub(crate) fn is_bundled(path: &str) -> bool {
 }
 
 impl Runtime for PythonFile {
-    fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Box<dyn Interpreter>, String> {
+    fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
         let runtime = bias.wrapping_add(self.runtime);
         match Layout::of(memory, runtime, self.version) {
-            Some(layout) => Ok(Box::new(Python::new(layout, runtime))),
+            Some(layout) => Ok(Some(Box::new(Python::new(layout, runtime)))),
             None => Err("this version's frames are not known".to_owned()),
         }
     }

@@ -57,9 +57,9 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
 }
 
 impl Runtime for RubyFile {
-    fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Box<dyn Interpreter>, String> {
+    fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
         match Ruby::new(self.version, bias.wrapping_add(self.vm)) {
-            Some(ruby) => Ok(Box::new(ruby)),
+            Some(ruby) => Ok(Some(Box::new(ruby))),
             None => Err("this version's frames are not known".to_owned()),
         }
     }
