@@ -180,6 +180,47 @@ trap 'for i in {{1..{TIMES}}}; do /bin/true; done' EXIT
 true
 """, line=0)
 
+case("starts_programs_in_zsh", "clone", "leaf", f"""
+leaf() {{
+  local i
+  for i in {{1..{TIMES}}}; do
+    :
+    /bin/true  # HERE
+  done
+}}
+render() {{
+  leaf
+}}
+render
+""", shell="zsh")
+case("own_level_in_zsh", "clone", "main", f"""
+for i in {{1..{TIMES}}}; do
+  if true; then
+    x=$(echo a)  # HERE
+  fi
+done
+""", shell="zsh")
+case("sourced_file_in_zsh", "clone", "helper", f"""
+cat > helper.inc <<'END'
+# a library
+helper() {{
+  /bin/true  # HERE
+}}
+END
+. ./helper.inc
+for i in {{1..{TIMES}}}; do
+  helper
+done
+""", line=3, shown="helper.inc", shell="zsh")
+case("redirection_in_zsh", "openat", "log", f"""
+log() {{
+  : > log.txt  # HERE
+}}
+for i in {{1..{10 * TIMES}}}; do
+  log $i
+done
+""", shell="zsh")
+
 
 def wrong(box, name, call, function, body, shell, line, file, shown, run):
     """What a case's report says instead of the truth; None where it says the truth."""

@@ -12,6 +12,7 @@ use super::python::layout::Layout;
 use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
 use super::thread::{Evaluation, Thread};
+use super::zsh::Zsh;
 use crate::lines::ScriptLines;
 use crate::{PlacedFrame, RawFrame};
 use std::ops::Range;
@@ -53,6 +54,7 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
             look_at(&mut python, &mut ScriptLines::default(), &mut memory, (thread, 0..0));
         }
     }
+    look_at(&mut Zsh::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     for version in 27..44 {
         if let Some(layout) = PerlLayout::of(version) {

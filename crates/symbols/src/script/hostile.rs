@@ -11,6 +11,7 @@ use super::python::layout::Layout as PythonLayout;
 use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
 use super::thread::Thread;
+use super::zsh::Zsh;
 use crate::lines::ScriptLines;
 use proptest::prelude::*;
 
@@ -86,9 +87,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bash_comes_to_an_end(image in image(), at in 0u64..1000) {
+    fn any_shell_comes_to_an_end(image in image(), at in 0u64..1000) {
         let mut read = reader(&image);
         let thread = Thread { tid: 7, fs_base: None };
+        look_at(&mut Zsh::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
         look_at(&mut Bash::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     }
 

@@ -1,7 +1,7 @@
 //! The languages whose lines are read from their interpreter's memory.
 
 use super::interpreter::{Candidate, Runtime};
-use super::{bash, perl, php, python, ruby};
+use super::{bash, perl, php, python, ruby, zsh};
 use crate::elf::ElfFile;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ const LANGUAGES: &[Files] = &[
     Files { recognise: bash::recognise, is_bundled: bash::is_bundled },
     Files { recognise: perl::recognise, is_bundled: perl::is_bundled },
     Files { recognise: php::recognise, is_bundled: php::is_bundled },
+    Files { recognise: zsh::recognise, is_bundled: zsh::is_bundled },
 ];
 
 /// Returns the interpreter in a file, if it is one.

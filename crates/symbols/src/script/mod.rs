@@ -19,6 +19,7 @@ mod php;
 mod python;
 mod ruby;
 mod thread;
+mod zsh;
 
 pub(crate) use interpreter::Runtime;
 use interpreter::{Interpreter, Look};

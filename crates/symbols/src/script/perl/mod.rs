@@ -40,6 +40,8 @@ struct PerlFile {
     /// `PL_curinterp`, and `PL_thr_key`, which only builds with threads have.
     first: Option<u64>,
     key: Option<u64>,
+    /// `PL_op_name`: what operations are called, by their types.
+    operations: Option<u64>,
 }
 
 /// Returns the Perl in a file, if it holds one.
@@ -48,7 +50,8 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     let byte = |at: Option<u64>| file.elf.read_vaddr(at?, 1)?.first().copied();
     let version = [byte(revision)?, byte(version)?, byte(subversion)?];
     let [first, key] = file.exported(["PL_curinterp", "PL_thr_key"]);
-    Some(Box::new(PerlFile { version, first, key }))
+    let [operations] = file.exported(["PL_op_name"]);
+    Some(Box::new(PerlFile { version, first, key, operations }))
 }
 
 /// Returns true for the modules in C that come with Perl.
@@ -70,7 +73,10 @@ impl Runtime for PerlFile {
         let (Some(first), Some(key)) = (self.first, self.key) else {
             return Err(format!("of {told} built without threads it is not known where frames are kept"));
         };
-        Ok(Some(Box::new(Perl::new(layout, first.wrapping_add(bias), key.wrapping_add(bias)))))
+        Ok(Some(Box::new(Perl {
+            operations: self.operations.map(|at| at.wrapping_add(bias)),
+            ..Perl::new(layout, first.wrapping_add(bias), key.wrapping_add(bias))
+        })))
     }
 
     fn evaluate(&self) -> Option<u64> {
@@ -88,6 +94,7 @@ pub(crate) struct Perl {
     layout: Layout,
     first: u64,
     key: u64,
+    operations: Option<u64>,
     /// Where an interpreter keeps its innermost jump buffer, once found.
     buffer: Option<u64>,
 }
@@ -104,7 +111,7 @@ impl Interpreter for Perl {
 
 impl Perl {
     pub(crate) fn new(layout: Layout, first: u64, key: u64) -> Self {
-        Self { layout, first, key, buffer: None }
+        Self { layout, first, key, operations: None, buffer: None }
     }
 
     /// Returns the interpreter that runs in the thread with that native stack.
@@ -136,7 +143,11 @@ impl Perl {
         let operation = memory.word(interpreter.wrapping_add(at::OPERATION))?;
         statement = closest(memory, statement, Sought::At(operation));
         let mut stack = memory.pointer(interpreter.wrapping_add(layout.stack))?;
-        let mut frames = Vec::new();
+        let mut frames: Vec<RawFrame> = Vec::new();
+        if let Some(name) = self.operation(memory, operation) {
+            let line = ScriptLine { language: Language::Perl, function: name.into(), file: None, line: None };
+            frames.extend(lines.frame(line, FrameClass::Runtime));
+        }
         let mut room = MAX_CONTEXTS;
         for _ in 0..MAX_STACKS {
             let contexts = memory.word(stack.wrapping_add(at::CONTEXTS))?;
@@ -164,6 +175,18 @@ impl Perl {
         }
         frames.extend(frame(lines, memory, "main".to_owned(), statement)?);
         Some(frames)
+    }
+
+    /// Returns the name of an operation that is a function of Perl's own: `print`, `ftfile`.
+    fn operation(&self, memory: &mut Memory<'_, '_>, operation: u64) -> Option<String> {
+        /// Longer names are none.
+        const MOST: usize = 32;
+        let kind = statement::kind(memory, operation)?;
+        let name = memory.pointer(self.operations?.wrapping_add(u64::from(kind) * 8))?;
+        let name = String::from_utf8(memory.text(name, MOST)?).ok()?;
+        // A call of a subroutine, which may be written in C, has its name from elsewhere.
+        let calls = ["entersub", "null", "nextstate", "dbstate", "enteriter", "custom"];
+        (kind != 0 && !calls.contains(&name.as_str())).then_some(name)
     }
 
     /// Returns what a context calls the code in it; `Some(None)` for a block of what is around it.

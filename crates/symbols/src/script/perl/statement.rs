@@ -31,6 +31,11 @@ pub(crate) fn closest(memory: &mut Memory<'_, '_>, begun: u64, sought: Sought) -
     find(memory, begun, sought).unwrap_or(begun)
 }
 
+/// Returns the type of an operation, by which its name is known.
+pub(crate) fn kind(memory: &mut Memory<'_, '_>, operation: u64) -> Option<u32> {
+    Some(memory.half(operation.checked_add(KIND)?)? & KIND_MASK)
+}
+
 fn find(memory: &mut Memory<'_, '_>, begun: u64, sought: Sought) -> Option<u64> {
     let head = memory.half(begun.wrapping_add(KIND))?;
     let statement = head & KIND_MASK;
