@@ -102,6 +102,10 @@ impl CodeLanguage {
             ScriptLanguage::Ruby => Self::Ruby,
             ScriptLanguage::JavaScript => Self::JavaScript,
             ScriptLanguage::Java => Self::Java,
+            ScriptLanguage::Bash => Self::Bash,
+            ScriptLanguage::Shell => Self::Shell,
+            ScriptLanguage::Perl => Self::Perl,
+            ScriptLanguage::Php => Self::Php,
         }
     }
 

@@ -17,6 +17,8 @@ pub(crate) fn language_api(recording: &Recording, row: &Row, language: Option<Co
     let own = match (language, library) {
         (CodeLanguage::Python, Some(frame)) => return python_name(frame),
         (CodeLanguage::Ruby, Some(frame)) if frame.language == Some(ScriptLanguage::Ruby) => ruby_name(frame),
+        (CodeLanguage::Php, Some(frame)) if frame.language == Some(ScriptLanguage::Php) => php_name(frame),
+        (CodeLanguage::Perl, Some(frame)) if frame.language == Some(ScriptLanguage::Perl) => perl_name(frame),
         (CodeLanguage::Rust, _) => rust_name(&frames),
         // As it is imported: `os.Stat`, and `fmt.Println`.
         (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
@@ -44,6 +46,20 @@ fn ruby_name(frame: &Frame) -> Option<String> {
     }
     (!name.is_empty() && name.chars().all(word))
         .then(|| known::ruby(name).map_or_else(|| name.to_owned(), str::to_owned))
+}
+
+/// PHP's own functions are written in C, and have a name and no line.
+fn php_name(frame: &Frame) -> Option<String> {
+    frame.location().filter(|place| place.file.is_none()).map(|place| place.function.to_string())
+}
+
+/// Perl's own functions have the name of their operation and no line; those of its library have both.
+fn perl_name(frame: &Frame) -> Option<String> {
+    let place = frame.location()?;
+    match &place.file {
+        Some(_) => Some(place.function.to_string()).filter(|name| name.contains("::") && !name.ends_with("::BEGIN")),
+        None => known::perl(&place.function).map(str::to_owned),
+    }
 }
 
 /// The outermost function of Rust's library that the user's code called: `std::fs::metadata`, `File::read`.
@@ -123,6 +139,20 @@ mod tests {
         ] {
             assert_eq!(rust_path(name).as_deref(), shown, "{name}");
         }
+    }
+
+    #[test]
+    fn functions_in_c_are_named_where_they_have_no_line() {
+        let frame = |function: &str, file: Option<&str>| {
+            let location = Location { function: function.into(), file: file.map(Into::into), line: None };
+            Frame { locations: vec![location], ..Frame::default() }
+        };
+        assert_eq!(php_name(&frame("file_put_contents", None)).as_deref(), Some("file_put_contents"));
+        assert_eq!(php_name(&frame("Logger::line", Some("a.php"))), None);
+        assert_eq!(perl_name(&frame("backtick", None)).as_deref(), Some("`…`"));
+        assert_eq!(perl_name(&frame("add", None)), None);
+        let find = frame("File::Find::find", Some("/usr/share/perl/5.36/File/Find.pm"));
+        assert_eq!(perl_name(&find).as_deref(), Some("File::Find::find"));
     }
 
     #[test]

@@ -59,11 +59,20 @@ pub enum Language {
     JavaScript,
     /// Java and what else runs in its virtual machine, compiled as it runs.
     Java,
+    /// Bash.
+    Bash,
+    /// Any other shell.
+    Shell,
+    /// Perl.
+    Perl,
+    /// PHP.
+    Php,
 }
 
 impl Language {
     /// All languages.
-    pub const ALL: [Self; 4] = [Self::Python, Self::Ruby, Self::JavaScript, Self::Java];
+    pub const ALL: [Self; 8] =
+        [Self::Python, Self::Ruby, Self::JavaScript, Self::Java, Self::Bash, Self::Shell, Self::Perl, Self::Php];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -72,6 +81,10 @@ impl Language {
             Self::Ruby => "Ruby",
             Self::JavaScript => "JavaScript",
             Self::Java => "Java",
+            Self::Bash => "Bash",
+            Self::Shell => "Shell",
+            Self::Perl => "Perl",
+            Self::Php => "PHP",
         }
     }
 }

@@ -92,6 +92,13 @@ const RUNTIME: &[Known] = known! {
         "handleWrite" => "FileOutputStream.write",
         "handleOpen" => "FileInputStream or FileOutputStream",
     }
+    Bash {
+        "echo_builtin" => "echo",
+        "printf_builtin" => "printf",
+        "command_substitute" => "$(…)",
+        "zread" => "$(…) or read",
+        "zreadc" => "read",
+    }
     Tcl {
         "TclpOpenFileChannel" => "open",
         "TclpCreateProcess" => "exec",
@@ -181,6 +188,68 @@ const LIBC: &[Known] = known! {
     }
 };
 
+/// Operations of Perl that make system calls, by the names that Perl has for them, as they are written.
+const PERL: &[(&str, &str)] = &[
+    ("backtick", "`…`"),
+    ("readline", "<…>"),
+    ("rcatline", "<…>"),
+    ("glob", "glob"),
+    ("ftfile", "-f"),
+    ("ftdir", "-d"),
+    ("ftis", "-e"),
+    ("ftsize", "-s"),
+    ("ftzero", "-z"),
+    ("ftlink", "-l"),
+    ("ftmtime", "-M"),
+    ("fteread", "-r"),
+    ("ftewrite", "-w"),
+    ("fteexec", "-x"),
+    ("sselect", "select"),
+    ("tms", "times"),
+    ("open_dir", "opendir"),
+    ("bind", "bind"),
+    ("print", "print"),
+    ("say", "say"),
+    ("prtf", "printf"),
+    ("open", "open"),
+    ("close", "close"),
+    ("read", "read"),
+    ("sysread", "sysread"),
+    ("syswrite", "syswrite"),
+    ("sysopen", "sysopen"),
+    ("sysseek", "sysseek"),
+    ("seek", "seek"),
+    ("tell", "tell"),
+    ("eof", "eof"),
+    ("stat", "stat"),
+    ("lstat", "lstat"),
+    ("unlink", "unlink"),
+    ("rename", "rename"),
+    ("mkdir", "mkdir"),
+    ("rmdir", "rmdir"),
+    ("chdir", "chdir"),
+    ("chmod", "chmod"),
+    ("readlink", "readlink"),
+    ("readdir", "readdir"),
+    ("closedir", "closedir"),
+    ("umask", "umask"),
+    ("flock", "flock"),
+    ("system", "system"),
+    ("exec", "exec"),
+    ("fork", "fork"),
+    ("wait", "wait"),
+    ("waitpid", "waitpid"),
+    ("kill", "kill"),
+    ("sleep", "sleep"),
+    ("time", "time"),
+    ("localtime", "localtime"),
+    ("gmtime", "gmtime"),
+    ("getppid", "getppid"),
+    ("require", "require"),
+    ("gpwnam", "getpwnam"),
+    ("gpwuid", "getpwuid"),
+];
+
 /// Methods of Ruby that are written in C, whose class no frame tells, and which make system calls in one class only.
 const RUBY: &[(&str, &str)] = &[
     ("exist?", "File.exist?"),
@@ -226,6 +295,11 @@ pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'
 /// By the function of the C library.
 pub(super) fn by_libc(language: CodeLanguage, api: &str) -> Option<&'static str> {
     LIBC.iter().find(|known| known.language == language && known.serves == api).map(|known| known.shown)
+}
+
+/// Perl's function, by the name of its operation.
+pub(super) fn perl(operation: &str) -> Option<&'static str> {
+    PERL.iter().find(|(name, _)| *name == operation).map(|(_, shown)| *shown)
 }
 
 /// Ruby's method with its class, where it is one that makes system calls in one class only.

@@ -6,6 +6,7 @@
 use super::symbol_table::SymbolTable;
 use super::view::View;
 use object::elf;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The dynamic symbols of a file, and its index of them.
@@ -40,6 +41,11 @@ impl Exports {
 
     /// Addresses of what is defined under this name: of several where there are versions.
     pub(crate) fn addresses(&self, name: &[u8]) -> impl Iterator<Item = u64> {
+        self.extents(name).map(|extent| extent.start)
+    }
+
+    /// Where what is defined under this name begins and ends.
+    pub(crate) fn extents(&self, name: &[u8]) -> impl Iterator<Item = Range<u64>> {
         let hash = elf::gnu_hash(name);
         let bucket = self.buckets_at + u64::from(hash % self.buckets) * 4;
         let start = self.index.half(bucket).filter(|start| *start >= self.first);
@@ -51,7 +57,7 @@ impl Exports {
             Some((at, said))
         });
         let alike = chain.filter(move |(_, said)| said | 1 == hash | 1);
-        alike.filter_map(move |(at, _)| self.table.defined(at, &name))
+        alike.filter_map(move |(at, _)| self.table.extent(at, &name))
     }
 }
 

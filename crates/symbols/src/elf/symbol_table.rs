@@ -5,6 +5,7 @@ use super::view::View;
 use object::LittleEndian as Le;
 use object::elf;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use systoll_binfile::elf::{Symbol, symbols};
 
@@ -26,6 +27,12 @@ impl SymbolTable {
     pub(crate) fn defined(&self, index: u32, name: &[u8]) -> Option<u64> {
         let symbol = self.symbol(index).filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF)?;
         (self.strings.get(symbol.st_name.get(Le)).as_deref() == Some(name)).then(|| symbol.st_value.get(Le))
+    }
+
+    /// Where the symbol at `index` begins and ends, if it is defined here under this name.
+    pub(crate) fn extent(&self, index: u32, name: &[u8]) -> Option<Range<u64>> {
+        let start = self.defined(index, name)?;
+        Some(start..start.checked_add(self.symbol(index)?.st_size.get(Le))?)
     }
 
     /// The name of the symbol at `index`.

@@ -5,7 +5,6 @@ mod asked;
 mod class;
 pub(crate) mod debug_file;
 mod preload;
-mod runtime;
 mod tables;
 
 pub use asked::{
@@ -14,5 +13,4 @@ pub use asked::{
 };
 pub(crate) use class::is_libc;
 pub use preload::{Preloaded, PreloadedFile, libraries_of, make_decoder_ready};
-pub(crate) use runtime::Runtime;
 pub(crate) use tables::Module;

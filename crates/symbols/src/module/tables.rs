@@ -6,10 +6,10 @@ use super::asked::{
 };
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
-use super::runtime::Runtime;
 use crate::code::{Callee, GotSlots, calls, extent, start};
 use crate::elf::{ElfFile, GoTable};
 use crate::names::{Function, Names};
+use crate::script::{Runtime, recognise};
 use crate::unwind::{Cfi, Epilogue, RowContext, Rule, Step, find_epilogue};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -29,7 +29,7 @@ pub(crate) struct Module {
     slots: OnceLock<GotSlots>,
     ownership: OnceLock<Ownership>,
     main: OnceLock<Option<Range<u64>>>,
-    runtime: OnceLock<Option<Runtime>>,
+    runtime: OnceLock<Option<Arc<dyn Runtime>>>,
     debug: OnceLock<Option<DebugFile>>,
     debug_state: OnceLock<u64>,
     fetched: OnceLock<Option<DebugFile>>,
@@ -222,14 +222,14 @@ impl Module {
     }
 
     /// The language runtime that the file is, if it is one.
-    pub(crate) fn runtime(&self) -> Option<&Runtime> {
+    pub(crate) fn runtime(&self) -> Option<&Arc<dyn Runtime>> {
         let find = || {
             let mut found = None;
             let is_one = self.asked.ask(NameQuestion::Runtime, || {
-                found = Runtime::of(&self.elf, &self.path);
+                found = recognise(&self.elf, &self.path);
                 found.as_ref().map(|_| Function::default())
             });
-            found.or_else(|| is_one.and_then(|_| Runtime::of(&self.elf, &self.path)))
+            found.or_else(|| is_one.and_then(|_| recognise(&self.elf, &self.path)))
         };
         self.runtime.get_or_init(find).as_ref()
     }

@@ -1,18 +1,40 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
+use super::bash::Bash;
+use super::interpreter::{Interpreter, Look};
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
-use super::python::Python;
-use super::python_layout::Layout;
-use super::python_lines;
+use super::perl::Perl;
+use super::perl::layout::Layout as PerlLayout;
+use super::php::Php;
+use super::php::layout::Layout as PhpLayout;
+use super::python::layout::Layout;
+use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
-use super::thread::Thread;
+use super::thread::{Evaluation, Thread};
+use super::zsh::Zsh;
 use crate::lines::ScriptLines;
+use crate::{PlacedFrame, RawFrame};
+use std::ops::Range;
 
 /// Where the memory begins.
 const BASE: u64 = 0x10_000;
+/// Interfaces of PHP that are known, and one that is not.
+pub(crate) const PHPS: [u32; 4] = [20_190_902, 20_220_829, 20_250_925, 1];
 /// Versions of Ruby that are known, and some that are not.
 const RUBIES: [(u32, u32); 7] = [(2, 7), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (9, 9)];
+
+/// Looks at a thread whose native stack lies at `stack`.
+pub(crate) fn look_at(
+    interpreter: &mut dyn Interpreter,
+    lines: &mut ScriptLines,
+    memory: &mut Memory<'_, '_>,
+    (thread, stack): (Thread, Range<u64>),
+) -> Option<Vec<Evaluation>> {
+    let frame = RawFrame { module: None, address: 0, is_return: true };
+    let placed = [stack.start, stack.end].map(|sp| PlacedFrame { frame, ip: 0, sp, constant: true, pointer: None });
+    interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
+}
 
 pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     let mut read = in_turn(|address: u64, buffer: &mut [u8]| {
@@ -28,14 +50,30 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     for told in std::iter::once(None).chain((8..16).map(|minor| Some(3 << 24 | minor << 16))) {
         let mut memory = Memory::new(&mut read);
         if let Some(layout) = Layout::of(&mut memory, BASE, told) {
-            Python::new(layout, BASE).evaluations(&mut ScriptLines::default(), &mut memory, thread);
+            let mut python = Python::new(layout, BASE);
+            look_at(&mut python, &mut ScriptLines::default(), &mut memory, (thread, 0..0));
+        }
+    }
+    look_at(&mut Zsh::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    for version in 27..44 {
+        if let Some(layout) = PerlLayout::of(version) {
+            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+            let mut perl = Perl::new(layout, BASE, BASE + 8);
+            look_at(&mut perl, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
+        }
+    }
+    for interface in PHPS {
+        if let Some(layout) = PhpLayout::of(interface) {
+            let mut php = Php::new(layout, BASE.wrapping_add(seed % 4096 * 8).wrapping_sub(488));
+            look_at(&mut php, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
         }
     }
     for version in RUBIES {
         let mut memory = Memory::new(&mut read);
         if let Some(mut ruby) = Ruby::new(version, BASE) {
-            let stack = BASE + seed % 4096 * 8;
-            ruby.evaluations(&mut ScriptLines::default(), &mut memory, stack..BASE + bytes.len() as u64);
+            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+            look_at(&mut ruby, &mut ScriptLines::default(), &mut memory, (thread, stack));
         }
     }
     for minor in 8..16 {

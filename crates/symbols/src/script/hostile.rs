@@ -1,11 +1,17 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
+use super::bash::Bash;
+use super::fuzzing::{PHPS, look_at};
 use super::memory::{Memory, Room, in_turn};
-use super::python::Python;
-use super::python_layout::Layout as PythonLayout;
-use super::python_lines;
+use super::perl::Perl;
+use super::perl::layout::Layout as PerlLayout;
+use super::php::Php;
+use super::php::layout::Layout as PhpLayout;
+use super::python::layout::Layout as PythonLayout;
+use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
 use super::thread::Thread;
+use super::zsh::Zsh;
 use crate::lines::ScriptLines;
 use proptest::prelude::*;
 
@@ -49,7 +55,7 @@ proptest! {
         if let Some(layout) = PythonLayout::of(&mut memory, BASE, Some(3 << 24 | told << 16)) {
             let mut python = Python::new(layout, BASE);
             for fs_base in [None, image.get(tid as usize).copied()] {
-                python.evaluations(&mut ScriptLines::default(), &mut memory, Thread { tid, fs_base });
+                look_at(&mut python, &mut ScriptLines::default(), &mut memory, (Thread { tid, fs_base }, 0..0));
             }
         }
     }
@@ -63,7 +69,8 @@ proptest! {
         let mut memory = Memory::new(&mut read);
         if let Some(layout) = PythonLayout::of(&mut memory, BASE, None) {
             prop_assert!(free == 0 && (13..=14).contains(&minor));
-            Python::new(layout, BASE).evaluations(&mut ScriptLines::default(), &mut memory, Thread { tid: 7, fs_base: Some(7) });
+            let thread = Thread { tid: 7, fs_base: Some(7) };
+            look_at(&mut Python::new(layout, BASE), &mut ScriptLines::default(), &mut memory, (thread, 0..0));
         }
     }
 
@@ -73,7 +80,40 @@ proptest! {
         let mut memory = Memory::new(&mut read);
         let version = if minor == 5 { (2, 7) } else { (3, minor) };
         if let Some(mut ruby) = Ruby::new(version, BASE) {
-            ruby.evaluations(&mut ScriptLines::default(), &mut memory, BASE + 8 * stack..BASE + 8 * 1024);
+            let thread = Thread { tid: 7, fs_base: None };
+            let stack = BASE + 8 * stack..BASE + 8 * 1024;
+            look_at(&mut ruby, &mut ScriptLines::default(), &mut memory, (thread, stack));
+        }
+    }
+
+    #[test]
+    fn any_shell_comes_to_an_end(image in image(), at in 0u64..1000) {
+        let mut read = reader(&image);
+        let thread = Thread { tid: 7, fs_base: None };
+        look_at(&mut Zsh::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+        look_at(&mut Bash::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    }
+
+    #[test]
+    fn any_perl_comes_to_an_end(image in image(), version in 27u8..44, stack in 0u64..1024) {
+        let mut read = reader(&image);
+        if let Some(layout) = PerlLayout::of(version) {
+            let mut perl = Perl::new(layout, BASE, BASE + 8);
+            let stack = BASE + 8 * stack..BASE + 8 * 1024;
+            for fs_base in [None, Some(BASE + 64)] {
+                let at = (Thread { tid: 7, fs_base }, stack.clone());
+                look_at(&mut perl, &mut ScriptLines::default(), &mut Memory::new(&mut read), at);
+            }
+        }
+    }
+
+    #[test]
+    fn any_php_comes_to_an_end(image in image(), version in 0usize..4, at in 0u64..1000) {
+        let mut read = reader(&image);
+        if let Some(layout) = PhpLayout::of(PHPS[version]) {
+            let mut php = Php::new(layout, BASE + 8 * at - 488);
+            let thread = Thread { tid: 7, fs_base: None };
+            look_at(&mut php, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
         }
     }
 
@@ -88,7 +128,7 @@ proptest! {
             let mut lines = ScriptLines::default();
             let mut look = |room, wanted: &[u64]| {
                 let mut memory = Memory::ahead(&mut read, room, wanted);
-                let told = python.evaluations(&mut lines, &mut memory, thread);
+                let told = look_at(&mut python, &mut lines, &mut memory, (thread, 0..0));
                 (told, memory.end())
             };
             let (first, ended) = look(Room::default(), wanted);

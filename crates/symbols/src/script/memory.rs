@@ -185,6 +185,22 @@ impl<'r, 'f> Memory<'r, 'f> {
         Some(byte[0])
     }
 
+    /// Returns the bytes at `address` up to the first that is zero, or the first `most` of them.
+    pub(crate) fn text(&mut self, address: u64, most: usize) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        let mut at = address;
+        while text.len() < most {
+            let found = self.some(at, most - text.len())?;
+            let end = found.iter().position(|b| *b == 0);
+            text.extend_from_slice(found.get(..end.unwrap_or(found.len()))?);
+            if end.is_some() {
+                break;
+            }
+            at = address.checked_add(text.len() as u64)?;
+        }
+        Some(text)
+    }
+
     /// Whether there are these bytes at `address`.
     pub(crate) fn holds(&mut self, address: u64, bytes: &[u8]) -> bool {
         let mut at = address;

@@ -4,42 +4,44 @@
 //! waits, by where the interpreter's version keeps them, and put behind the native frame that
 //! evaluates them. Everything read is checked: what can't be told has no lines, never wrong ones.
 
+mod bash;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 #[cfg(test)]
 mod hostile;
+mod interpreter;
 mod jit;
+mod languages;
 mod memory;
 mod perf_map;
+mod perl;
+mod php;
 mod python;
-mod python_layout;
-mod python_lines;
 mod ruby;
-mod ruby_layout;
 mod thread;
+mod zsh;
 
+pub(crate) use interpreter::Runtime;
+use interpreter::{Interpreter, Look};
 pub(crate) use jit::has_map;
+pub(crate) use languages::recognise;
 use memory::Memory;
 pub use memory::ReadMemory;
 pub(crate) use memory::Room;
-use python::Python;
-use python_layout::Layout;
-use ruby::Ruby;
 use thread::Evaluation;
 pub use thread::Thread;
 
-use crate::lines::ScriptLines;
-use crate::module::Runtime;
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use foldhash::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use systoll_model::FrameClass;
 
 /// The interpreters of an address space, and what is known of their code.
 #[derive(Debug, Default)]
 pub(crate) struct Interpreters {
     /// `None` where its version is not known.
-    runtimes: HashMap<ModuleKey, Option<Interpreter>>,
+    runtimes: HashMap<ModuleKey, Option<Box<dyn Interpreter>>>,
     /// What the processes in it have compiled.
     compiled: jit::Processes,
     /// By thread: which pages its last look needed.
@@ -81,18 +83,23 @@ impl Interpreters {
         }
         let Some(key) = keys.find(|key| symbols.runtime(*key).is_some()) else { return native() };
         let Some(bias) = files.into_iter().find(|f| f.module == key).map(|f| f.bias) else { return native() };
-        let Some(runtime) = symbols.runtime(key).cloned() else { return native() };
+        let Some(runtime) = symbols.runtime(key) else { return native() };
         let wanted = self.needed.remove(&stopped.thread.tid).unwrap_or_default();
         let mut memory = Memory::ahead(stopped.read, std::mem::take(&mut symbols.scripts.room), &wanted);
-        let interpreter = self.runtimes.entry(key).or_insert_with(|| {
-            let known = Interpreter::of(&mut memory, &runtime, bias);
-            if known.is_none() {
-                symbols.complain_of_runtime(key);
+        if !self.runtimes.contains_key(&key) {
+            match runtime.attach(&mut memory, bias) {
+                Ok(None) => {}
+                Ok(known) => drop(self.runtimes.insert(key, known)),
+                Err(missing) => {
+                    symbols.complain_of_runtime(key, &missing);
+                    self.runtimes.insert(key, None);
+                }
             }
-            known
-        });
+        }
+        let interpreter = self.runtimes.get_mut(&key).and_then(Option::as_mut);
         let (lines, thread) = (&mut symbols.scripts.lines, stopped.thread);
-        let evaluations = interpreter.as_mut().and_then(|i| i.evaluations(lines, &mut memory, placed, thread));
+        let mut look = Look { thread, placed, memory: &mut memory, lines };
+        let evaluations = interpreter.and_then(|i| i.evaluations(&mut look));
         let ended = memory.end();
         symbols.scripts.room = ended.room;
         if self.needed.len() >= MAX_LOOKED {
@@ -126,39 +133,6 @@ pub(crate) struct Stopped<'r, 'f> {
     pub(crate) read: &'r mut ReadMemory<'f>,
 }
 
-/// What reads the frames of one kind of interpreter.
-#[derive(Debug)]
-enum Interpreter {
-    Python(Python),
-    Ruby(Ruby),
-}
-
-impl Interpreter {
-    /// That of a file mapped with `bias`; `None` where its version is not known.
-    fn of(memory: &mut Memory<'_, '_>, runtime: &Runtime, bias: u64) -> Option<Self> {
-        match *runtime {
-            Runtime::Python { runtime, version, .. } => {
-                let runtime = bias.wrapping_add(runtime);
-                Some(Self::Python(Python::new(Layout::of(memory, runtime, version)?, runtime)))
-            }
-            Runtime::Ruby { vm, version, .. } => Some(Self::Ruby(Ruby::new(version, bias.wrapping_add(vm))?)),
-        }
-    }
-
-    fn evaluations(
-        &mut self,
-        lines: &mut ScriptLines,
-        memory: &mut Memory<'_, '_>,
-        placed: &[PlacedFrame],
-        thread: Thread,
-    ) -> Option<Vec<Evaluation>> {
-        match self {
-            Self::Python(python) => python.evaluations(lines, memory, thread),
-            Self::Ruby(ruby) => ruby.evaluations(lines, memory, placed.first()?.sp..placed.last()?.sp),
-        }
-    }
-}
-
 /// Puts each evaluation behind the frame that evaluates it: the one it has an address in, else by
 /// counting evaluations, else all of them behind the innermost of the interpreter's frames.
 fn interleave(
@@ -190,8 +164,8 @@ fn interleave(
 
 impl Symbols {
     /// The runtime in a file, if it is one.
-    fn runtime(&self, key: ModuleKey) -> Option<&Runtime> {
-        self.module(key)?.runtime()
+    fn runtime(&self, key: ModuleKey) -> Option<Arc<dyn Runtime>> {
+        self.module(key)?.runtime().cloned()
     }
 
     /// The compiler at run time that a file is.
@@ -209,14 +183,19 @@ impl Symbols {
         self.runtime(key).is_some()
     }
 
+    /// Whether a file holds an interpreter whose lines are to be looked at from its first call on.
+    pub(crate) fn interprets_at_once(&self, key: ModuleKey) -> bool {
+        self.runtime(key).is_some_and(|runtime| runtime.is_brief())
+    }
+
     /// The function that begins at `start`.
     fn function_at(&self, key: ModuleKey, start: u64) -> Option<Range<u64>> {
         self.module(key)?.range(start).filter(|range| range.start == start)
     }
 
-    fn complain_of_runtime(&mut self, key: ModuleKey) {
+    fn complain_of_runtime(&mut self, key: ModuleKey, missing: &str) {
         if let Some(path) = self.path(key) {
-            self.complain(format!("{path}: no lines of scripts: this version's frames are not known"));
+            self.complain(format!("{path}: no lines of scripts: {missing}"));
         }
     }
 
@@ -228,12 +207,7 @@ impl Symbols {
             return self.scripts.any_compiled && frame.module.is_none();
         };
         let path = || self.module(key).map_or("", |m| &m.path);
-        // Python's own modules in C, and Ruby's.
-        let bundled = |p: &str| {
-            p.contains("/lib-dynload/")
-                || (p.contains("/ruby/") && ruby::is_bundled(p))
-                || (self.scripts.any_compiled && jit::is_bundled(p))
-        };
+        let bundled = |p: &str| languages::is_bundled(p) || (self.scripts.any_compiled && jit::is_bundled(p));
         self.scripts.runtimes.contains(&key) || bundled(path())
     }
 

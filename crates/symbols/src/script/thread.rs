@@ -13,6 +13,33 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Returns what the thread keeps under a key of `pthread_key_create`, with glibc. Where the thread's own address is
+    /// not known it is looked for at the end of its stack, above the outermost frame; the first thread has none there.
+    pub(super) fn specific(self, memory: &mut Memory<'_, '_>, outermost: u64, key: u32) -> Option<u64> {
+        // `struct pthread.specific_1stblock`: pairs of a sequence number and the value.
+        const SPECIFIC: u64 = 0x310;
+        const IN_FIRST_BLOCK: u32 = 32;
+        let thread = match self.fs_base {
+            Some(base) => base,
+            None => self.address(memory, outermost)?,
+        };
+        let pair = thread.wrapping_add(SPECIFIC).wrapping_add(u64::from(key) * 16);
+        (key < IN_FIRST_BLOCK).then(|| memory.pointer(pair.wrapping_add(8)))?
+    }
+
+    /// Returns the address of glibc's `struct pthread`, which points to itself twice and holds the thread's id.
+    fn address(self, memory: &mut Memory<'_, '_>, outermost: u64) -> Option<u64> {
+        /// What lies between the first frame and the struct: the thread's own variables.
+        const WITHIN: u64 = 16 << 10;
+        const TID: u64 = 0x2d0;
+        let start = outermost & !0xf;
+        (start..start.saturating_add(WITHIN)).step_by(16).find(|at| {
+            memory.word(*at) == Some(*at)
+                && memory.word(at.wrapping_add(16)) == Some(*at)
+                && memory.half(at.wrapping_add(TID)) == Some(self.tid as u32)
+        })
+    }
+
     /// Whether `pthread_self` returns `id` in it.
     pub(super) fn is(self, memory: &mut Memory<'_, '_>, id: u64) -> bool {
         // `struct pthread.tid` of glibc (since 2.4) and of musl (since 1.2), on x86-64.

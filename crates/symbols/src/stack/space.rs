@@ -39,6 +39,8 @@ pub struct AddressSpace {
     interpreters: Interpreters,
     /// Whether a file in it compiles scripts as they run.
     compiles: bool,
+    /// Whether a file in it holds an interpreter whose frames can be read from its start on.
+    reads_scripts: bool,
 }
 
 impl AddressSpace {
@@ -78,6 +80,7 @@ impl AddressSpace {
         Arc::make_mut(&mut self.mappings).splice(replaced.clone(), [mapping]);
         Arc::make_mut(&mut self.mapped).splice(replaced, [new]);
         self.compiles |= symbols.compiles(file.module);
+        self.reads_scripts |= symbols.interprets_at_once(file.module);
         Some(file)
     }
 
@@ -105,7 +108,8 @@ impl AddressSpace {
         let mappings = mapped.iter().map(|m| known(m).unwrap_or_else(|| load(symbols, pid, m))).collect();
         (self.mapped, self.mappings) = (Arc::new(mapped), Arc::new(mappings));
         let compiles = self.files().any(|f| symbols.compiles(f.module));
-        self.compiles = compiles;
+        let reads_scripts = self.files().any(|f| symbols.interprets_at_once(f.module));
+        (self.compiles, self.reads_scripts) = (compiles, reads_scripts);
     }
 
     /// Whether `address` lies in an executable mapping, as of the last update.
@@ -154,7 +158,7 @@ impl AddressSpace {
 
     /// Whether scripts' lines have been asked for and can be told.
     pub fn runs_scripts(&self) -> bool {
-        self.interpreters.any()
+        self.reads_scripts || self.interpreters.any()
     }
 
     /// Whether a look at a stack may tell a script's line or function: one has, or what is mapped compiles
@@ -171,7 +175,7 @@ impl AddressSpace {
     /// Whether the stack of `tid` has names that its frames in files don't: unless it compiles scripts and no
     /// map of them is there so far.
     pub fn has_names_on_stack(&self, tid: i32) -> bool {
-        !self.compiles || self.interpreters.any() || has_map(tid)
+        !self.compiles || self.runs_scripts() || has_map(tid)
     }
 
     /// Frames of a waiting thread, as unwound just now, with the lines of scripts between them.

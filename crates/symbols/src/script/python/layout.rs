@@ -5,7 +5,7 @@
 //! headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on x86-64; fields of a minor version do
 //! not move (it would break extensions).
 
-use super::memory::Memory;
+use crate::script::memory::Memory;
 use systoll_binfile::word;
 
 /// How a thread's frames hang together.

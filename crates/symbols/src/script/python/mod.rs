@@ -1,8 +1,11 @@
 //! CPython: from a thread's state to the lines it is at.
 
+pub(crate) mod layout;
+pub(crate) mod lines;
+
+use self::layout::{BYTES, Chain, LENGTH, Layout, STATE, TYPE, TYPE_NAME};
+use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::memory::Memory;
-use super::python_layout::{BYTES, Chain, LENGTH, Layout, STATE, TYPE, TYPE_NAME};
-use super::python_lines;
 use super::thread::{Evaluation, Thread};
 use crate::RawFrame;
 use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
@@ -23,6 +26,54 @@ const MAX_CODES: usize = 8192;
 const MAX_TABLE: u64 = 1 << 20;
 /// `FRAME_OWNED_BY_CSTACK` (3.12, 3.13) or `FRAME_OWNED_BY_INTERPRETER` (3.14).
 const OWNED_BY_EVALUATION: u8 = 3;
+
+/// A file that holds CPython: what it exports, as ELF virtual addresses.
+#[derive(Clone, Copy, Debug)]
+struct PythonFile {
+    /// `_PyRuntime`.
+    runtime: u64,
+    /// `_PyEval_EvalFrameDefault`.
+    evaluate: Option<u64>,
+    /// `PY_VERSION_HEX` as far as the file tells: without the micro version where only its
+    /// name does.
+    version: Option<u32>,
+}
+
+/// Returns the CPython in a file, if it holds one.
+pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
+    let [runtime, evaluate, version] = file.exported(["_PyRuntime", "_PyEval_EvalFrameDefault", "Py_Version"]);
+    let runtime = runtime?;
+    let soname = || file.elf.soname.as_deref().and_then(version_in);
+    let version = version.and_then(|at| file.half(at)).or_else(soname).or_else(|| version_in(file.file_name()));
+    Some(Box::new(PythonFile { runtime, evaluate, version }))
+}
+
+/// The version in a file's name: `python3.9`, `libpython3.10.so.1.0`.
+fn version_in(name: &str) -> Option<u32> {
+    let (_, rest) = name.split_once("python3.")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let minor: u32 = digits.parse().ok().filter(|m| *m < 256)?;
+    Some(3 << 24 | minor << 16)
+}
+
+/// Returns true for Python's own modules in C.
+pub(crate) fn is_bundled(path: &str) -> bool {
+    path.contains("/lib-dynload/")
+}
+
+impl Runtime for PythonFile {
+    fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
+        let runtime = bias.wrapping_add(self.runtime);
+        match Layout::of(memory, runtime, self.version) {
+            Some(layout) => Ok(Some(Box::new(Python::new(layout, runtime)))),
+            None => Err("this version's frames are not known".to_owned()),
+        }
+    }
+
+    fn evaluate(&self) -> Option<u64> {
+        self.evaluate
+    }
+}
 
 /// A CPython in an address space.
 #[derive(Debug)]
@@ -50,24 +101,21 @@ struct Code {
     lines: HashMap<u32, RawFrame>,
 }
 
-impl Python {
-    pub(crate) fn new(layout: Layout, runtime: u64) -> Self {
-        Self { layout, runtime, codes: HashMap::default(), types: HashMap::default() }
-    }
-
-    /// What `thread` is executing, innermost first; `None` where that can't be told.
-    pub(crate) fn evaluations(
-        &mut self,
-        lines: &mut ScriptLines,
-        memory: &mut Memory<'_, '_>,
-        thread: Thread,
-    ) -> Option<Vec<Evaluation>> {
-        let state = self.thread(memory, thread)?;
+impl Interpreter for Python {
+    fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
+        let Look { lines, memory, .. } = look;
+        let state = self.thread(memory, look.thread)?;
         match self.layout.chain {
             Chain::Objects => self.objects(lines, memory, state),
             Chain::CFrames { .. } => self.by_cframes(lines, memory, state),
             Chain::Entries { .. } => self.by_entries(lines, memory, state),
         }
+    }
+}
+
+impl Python {
+    pub(crate) fn new(layout: Layout, runtime: u64) -> Self {
+        Self { layout, runtime, codes: HashMap::default(), types: HashMap::default() }
     }
 
     /// The `PyThreadState` of a thread.
@@ -197,7 +245,7 @@ impl Python {
             language: Language::Python,
             function: Arc::clone(&code.function),
             file: Some(Arc::clone(&code.file)),
-            line: python_lines::line(minor, &code.table, code.first_line, offset),
+            line: lines::line(minor, &code.table, code.first_line, offset),
         };
         let frame = lines.frame(line, code.class)?;
         code.lines.insert(offset, frame);
@@ -286,4 +334,17 @@ fn class(file: &str) -> FrameClass {
     let library = file.rsplit_once("/lib/python3").map(|(_, rest)| rest);
     let standard = library.is_some_and(|rest| !rest.contains("/site-packages/") && !rest.contains("/dist-packages/"));
     if standard || file.starts_with("<frozen ") { FrameClass::Runtime } else { FrameClass::User }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_told_by_names() {
+        assert_eq!(version_in("python3.9"), Some(0x0309_0000));
+        assert_eq!(version_in("libpython3.10.so.1.0"), Some(0x030a_0000));
+        assert_eq!(version_in("python3"), None);
+        assert_eq!(version_in("libruby-3.1.so.3.1"), None);
+    }
 }

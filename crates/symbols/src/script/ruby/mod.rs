@@ -1,8 +1,11 @@
 //! CRuby: from a thread's stack to the lines it is at.
 
+pub(crate) mod layout;
+
+use self::layout as at;
+use self::layout::Layout;
+use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::memory::Memory;
-use super::ruby_layout as at;
-use super::ruby_layout::Layout;
 use super::thread::Evaluation;
 use crate::RawFrame;
 use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
@@ -34,6 +37,38 @@ const SEQUENCE_MASK: u64 = TYPE_MASK | 0xf << 12;
 /// `FL_USER1`: of strings `NOEMBED`, of arrays `EMBED`.
 const USER1: u64 = 1 << 13;
 
+/// A file that holds CRuby: what it exports, as ELF virtual addresses.
+#[derive(Clone, Copy, Debug)]
+struct RubyFile {
+    /// `ruby_current_vm_ptr`.
+    vm: u64,
+    /// `rb_vm_exec`.
+    evaluate: Option<u64>,
+    /// Major and minor version.
+    version: (u32, u32),
+}
+
+/// Returns the CRuby in a file, if it holds one.
+pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
+    let [vm, evaluate, api] = file.exported(["ruby_current_vm_ptr", "rb_vm_exec", "ruby_api_version"]);
+    let (vm, api) = (vm?, api?);
+    let version = (file.half(api)?, file.half(api.checked_add(4)?)?);
+    Some(Box::new(RubyFile { vm, evaluate, version }))
+}
+
+impl Runtime for RubyFile {
+    fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
+        match Ruby::new(self.version, bias.wrapping_add(self.vm)) {
+            Some(ruby) => Ok(Some(Box::new(ruby))),
+            None => Err("this version's frames are not known".to_owned()),
+        }
+    }
+
+    fn evaluate(&self) -> Option<u64> {
+        self.evaluate
+    }
+}
+
 /// A CRuby in an address space.
 #[derive(Debug)]
 pub(crate) struct Ruby {
@@ -58,20 +93,10 @@ struct Sequence {
     lines: HashMap<u64, Option<RawFrame>>,
 }
 
-impl Ruby {
-    /// `None` for a version that is not known.
-    pub(crate) fn new(version: (u32, u32), vm: u64) -> Option<Self> {
-        Some(Self { layout: Layout::of(version)?, vm, sequences: HashMap::default() })
-    }
-
-    /// What the thread with that native stack is executing, innermost first; `None` where that
-    /// can't be told.
-    pub(crate) fn evaluations(
-        &mut self,
-        lines: &mut ScriptLines,
-        memory: &mut Memory<'_, '_>,
-        stack: Range<u64>,
-    ) -> Option<Vec<Evaluation>> {
+impl Interpreter for Ruby {
+    fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
+        let stack = look.stack()?;
+        let Look { lines, memory, .. } = look;
         let context = self.context(memory, stack)?;
         let start = memory.pointer(context.wrapping_add(at::STACK))?;
         let size = memory.word(context.wrapping_add(at::STACK_SIZE))?.checked_mul(8)?;
@@ -96,6 +121,13 @@ impl Ruby {
             evaluations.push(Evaluation { frames, at: None });
         }
         Some(evaluations)
+    }
+}
+
+impl Ruby {
+    /// `None` for a version that is not known.
+    pub(crate) fn new(version: (u32, u32), vm: u64) -> Option<Self> {
+        Some(Self { layout: Layout::of(version)?, vm, sequences: HashMap::default() })
     }
 
     /// The execution context of the thread or fiber whose native stack that is: the jump buffers
@@ -251,6 +283,11 @@ fn source_line(memory: &mut Memory<'_, '_>, info: u64, entry_size: u64, index: u
 /// Whether a file is of Ruby's own library.
 fn class(file: &str) -> FrameClass {
     if file.starts_with("<internal:") || is_bundled(file) { FrameClass::Runtime } else { FrameClass::User }
+}
+
+/// Returns true for Ruby's own modules in C.
+pub(crate) fn is_bundled_module(path: &str) -> bool {
+    path.contains("/ruby/") && is_bundled(path)
 }
 
 /// Whether a path is one of those that come with Ruby: `…/ruby/3.1.0/…` and rubygems itself, but

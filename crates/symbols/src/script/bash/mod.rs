@@ -1,0 +1,219 @@
+//! Bash: from the variables that it exports to the lines of the functions it is in.
+//!
+//! Bash keeps the line of the command it runs in `line_number`, and the functions around it in the arrays that
+//! scripts know as `FUNCNAME`, `BASH_SOURCE` and `BASH_LINENO`. Lines are those of bash's own messages: within an
+//! `eval` or a `$(…)` of several lines they are counted from where its text ends or begins, as `$LINENO` is.
+
+mod command;
+mod layout;
+
+use self::layout::{ARRAYS, Array, DEFINED_AT, Offsets, Table};
+use super::interpreter::{Candidate, Interpreter, Look, Runtime};
+use super::memory::{Memory, readable};
+use super::thread::Evaluation;
+use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
+use crate::{PlacedFrame, RawFrame};
+use std::ops::Range;
+use std::sync::Arc;
+use systoll_model::{FrameClass, Language};
+
+/// Most functions within each other that are told.
+const MAX_FRAMES: usize = 512;
+/// The largest line number that is believed.
+const MAX_LINE: u32 = 1 << 26;
+/// What a script's own level is called: by bash too, at the bottom of `FUNCNAME`.
+const MAIN: &str = "main";
+/// Signals that a trap may be for: from EXIT, which is 0, up to here. `DEBUG`, `ERR` and `RETURN` lie beyond.
+const SIGNALS: u32 = 65;
+
+/// A file that holds bash: what it exports, as ELF virtual addresses.
+#[derive(Clone, Debug)]
+struct BashFile {
+    at: Offsets,
+    waiting: Waiting,
+    /// `currently_executing_command`, which is static in most versions: `executing_line_number` reads it.
+    command: Option<u64>,
+}
+
+/// Functions that are on the native stack while bash waits for the command it has started: where they begin and
+/// end in their file. By then `line_number` is no longer the command's.
+#[derive(Clone, Debug, Default)]
+struct Waiting {
+    /// `wait_for`, …
+    wait: Range<u64>,
+    /// … and `execute_command_internal`, where that calls it.
+    execute: Range<u64>,
+}
+
+impl Waiting {
+    /// Returns true if the stack waits for a command that was started by this shell's own level.
+    fn is_on(&self, placed: &[PlacedFrame]) -> bool {
+        let within = |frame: Option<&PlacedFrame>, function: &Range<u64>| {
+            frame.is_some_and(|f| f.frame.module.is_some() && function.contains(&f.frame.lookup()))
+        };
+        let wait = placed.iter().position(|f| within(Some(f), &self.wait));
+        wait.is_some_and(|at| within(placed.get(at + 1), &self.execute))
+    }
+}
+
+/// Returns the bash in a file, if it holds one.
+pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
+    let [variables, line, last_line, executing, trap, command, functions, version] = file.exported([
+        "global_variables",
+        "line_number",
+        "line_number_for_err_trap",
+        "executing",
+        "running_trap",
+        "command_execution_string",
+        "shell_function_defs",
+        "dist_version",
+    ]);
+    version?;
+    let at = Offsets {
+        variables: variables?,
+        line: line?,
+        last_line: last_line?,
+        executing: executing?,
+        trap: trap?,
+        command: command?,
+        functions: functions?,
+    };
+    let waiting = Waiting { wait: file.function("wait_for"), execute: file.function("execute_command_internal") };
+    let command = file.first_pointer_read("executing_line_number");
+    Some(Box::new(BashFile { at, waiting, command }))
+}
+
+/// Returns true for builtins that are loaded from files of their own.
+pub(crate) fn is_bundled(path: &str) -> bool {
+    path.contains("/lib/bash/")
+}
+
+impl Runtime for BashFile {
+    fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
+        let command = self.command.map(|at| at.wrapping_add(bias));
+        Ok(Some(Box::new(Bash { at: self.at.moved(bias), waiting: self.waiting.clone(), command })))
+    }
+
+    fn evaluate(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_brief(&self) -> bool {
+        true
+    }
+}
+
+/// A bash in an address space.
+#[derive(Debug)]
+pub(crate) struct Bash {
+    at: Offsets,
+    waiting: Waiting,
+    command: Option<u64>,
+}
+
+/// One function, sourced file or script that is being executed.
+#[derive(Debug)]
+struct Level {
+    function: Arc<str>,
+    file: Arc<str>,
+    line: u32,
+}
+
+impl Interpreter for Bash {
+    fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
+        let Look { memory, lines, .. } = look;
+        let trap = memory.half(self.at.trap)?;
+        let of_command = self.command.filter(|_| trap == 0).and_then(|at| command::first_line(memory, at));
+        let waits = self.waiting.is_on(look.placed);
+        let line = match of_command {
+            Some(line) => line,
+            None => memory.half(if waits { self.at.last_line } else { self.at.line })?,
+        };
+        let mut levels = self.levels(memory, line)?;
+        let by_command_line = memory.word(self.at.command)? != 0;
+        // The shell reads its script, or starts or ends: that is nobody's line.
+        let idle = memory.half(self.at.executing)? == 0 && trap == 0 && !by_command_line && levels.len() <= 1;
+        if idle || levels.first().is_none_or(|l| l.line == 0) {
+            return Some(Vec::new());
+        }
+        let in_trap = if (1..=SIGNALS).contains(&trap) { self.trapped(memory, &levels) } else { None };
+        if let Some(level) = in_trap.and_then(|at| levels.get_mut(at)) {
+            // Its lines are counted in the trap's own text.
+            level.function = trap_name(trap - 1).into();
+            level.line = 0;
+        }
+        let frames = levels.iter().map(|level| frame(lines, level)).collect::<Option<Vec<RawFrame>>>()?;
+        Some(vec![Evaluation { frames, at: None }])
+    }
+}
+
+impl Bash {
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn at(base: u64) -> Self {
+        let at = Offsets { variables: 0, line: 8, last_line: 20, executing: 12, trap: 16, command: 24, functions: 32 };
+        Self { at: at.moved(base), waiting: Waiting::default(), command: Some(base + 40) }
+    }
+
+    /// Returns what is being executed, innermost first, with the line each level is at: the innermost at `line`.
+    fn levels(&self, memory: &mut Memory<'_, '_>, mut line: u32) -> Option<Vec<Level>> {
+        let table = Table::of_context(memory, self.at.variables)?;
+        let [functions, sources, lines] = ARRAYS.map(|name| Array::of(memory, table, name));
+        let (mut functions, mut sources, mut lines) = (functions?, sources?, lines?);
+        let mut levels = Vec::new();
+        while levels.len() < MAX_FRAMES {
+            let Some(function) = functions.next(memory)? else { break };
+            let (source, called_at) = (sources.next(memory)??, lines.next(memory)??);
+            levels.push(Level { function: text(memory, function)?, file: text(memory, source)?, line });
+            line = text(memory, called_at)?.parse().ok().filter(|l| *l <= MAX_LINE)?;
+        }
+        // Of commands that are no file's nothing stands at the bottom.
+        if line != 0 && levels.len() < MAX_FRAMES {
+            let file = if memory.word(self.at.command)? != 0 { "-c" } else { "<stdin>" };
+            levels.push(Level { function: MAIN.into(), file: file.into(), line });
+        }
+        Some(levels)
+    }
+
+    /// Returns which level a running trap was run in: the first that is at a line before its function's own, or
+    /// else the script itself.
+    fn trapped(&self, memory: &mut Memory<'_, '_>, levels: &[Level]) -> Option<usize> {
+        let defined = Table::of_pointer(memory, self.at.functions);
+        levels.iter().position(|level| {
+            let definition = defined.and_then(|table| table.find(memory, level.function.as_bytes()));
+            definition.and_then(|d| memory.half(d.wrapping_add(DEFINED_AT))).is_none_or(|at| level.line < at)
+        })
+    }
+}
+
+/// Returns the name of the trap of a signal, as `trap -p` has it.
+fn trap_name(signal: u32) -> String {
+    let name = match signal {
+        0 => "EXIT",
+        1 => "HUP",
+        2 => "INT",
+        3 => "QUIT",
+        10 => "USR1",
+        12 => "USR2",
+        13 => "PIPE",
+        14 => "ALRM",
+        15 => "TERM",
+        17 => "CHLD",
+        other => return format!("trap {other}"),
+    };
+    format!("trap {name}")
+}
+
+fn frame(lines: &mut ScriptLines, level: &Level) -> Option<RawFrame> {
+    let line = ScriptLine {
+        language: Language::Bash,
+        function: Arc::clone(&level.function),
+        file: Some(Arc::clone(&level.file)),
+        line: Some(level.line).filter(|l| *l > 0),
+    };
+    lines.frame(line, FrameClass::User)
+}
+
+/// Returns the text at `address`, up to its zero byte.
+fn text(memory: &mut Memory<'_, '_>, address: u64) -> Option<Arc<str>> {
+    Some(readable(&memory.text(address, MAX_NAME)?).into())
+}

@@ -1,0 +1,120 @@
+//! What every interpreter is asked: which files hold one, and which lines its threads are at.
+//!
+//! A language is a folder beside this file. It recognises its files by what they export ([`Runtime`]), knows
+//! where its version keeps its frames in a process that has the file mapped ([`Interpreter`]), and reads them
+//! while a thread waits.
+
+use super::memory::Memory;
+use super::thread::{Evaluation, Thread};
+use crate::PlacedFrame;
+use crate::elf::ElfFile;
+use crate::lines::ScriptLines;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+use object::LittleEndian as Le;
+use object::elf;
+use std::fmt::Debug;
+use std::ops::Range;
+use systoll_binfile::c_str;
+
+/// Most bytes of a function's code that are decoded.
+const MAX_CODE: u64 = 256;
+
+/// A file that holds an interpreter.
+pub(crate) trait Runtime: Debug + Send + Sync {
+    /// Knows the interpreter of a process that has the file mapped with `bias`; `Ok(None)` while that has not begun.
+    /// Says what is missing where its version's frames are not known.
+    fn attach(&self, memory: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String>;
+
+    /// Returns the address of the function that executes scripts, once for each of the evaluations within each
+    /// other; `None` where the evaluations are not to be matched with native frames.
+    fn evaluate(&self) -> Option<u64>;
+
+    /// Returns true if its programs begin with the script's first line after few calls, and may end after few: their
+    /// lines are looked at from the first call on, also where all that they call has been met in earlier runs.
+    fn is_brief(&self) -> bool {
+        false
+    }
+}
+
+/// An interpreter in an address space.
+pub(crate) trait Interpreter: Debug + Send {
+    /// Returns what the thread is executing, innermost first; `None` where that can't be told.
+    fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>>;
+}
+
+/// One look at a waiting thread.
+pub(crate) struct Look<'l, 'r, 'f> {
+    pub(crate) thread: Thread,
+    /// The thread's native frames, innermost first.
+    pub(crate) placed: &'l [PlacedFrame],
+    pub(crate) memory: &'l mut Memory<'r, 'f>,
+    pub(crate) lines: &'l mut ScriptLines,
+}
+
+impl Look<'_, '_, '_> {
+    /// Returns the part of the native stack that was unwound; `None` if nothing was.
+    pub(crate) fn stack(&self) -> Option<Range<u64>> {
+        Some(self.placed.first()?.sp..self.placed.last()?.sp)
+    }
+}
+
+/// A file that may hold an interpreter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate<'e> {
+    pub(crate) elf: &'e ElfFile,
+    pub(crate) path: &'e str,
+}
+
+impl Candidate<'_> {
+    /// Returns the file's own name, without folders.
+    pub(crate) fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(self.path)
+    }
+
+    /// Returns the 4-byte word that the file has at an ELF virtual address.
+    pub(crate) fn half(&self, at: u64) -> Option<u32> {
+        Some(u32::from_le_bytes(self.elf.read_vaddr(at, 4)?.try_into().ok()?))
+    }
+
+    /// Returns where an exported function begins and ends; an empty range where that is not known.
+    pub(crate) fn function(&self, name: &str) -> Range<u64> {
+        self.elf.exports().and_then(|exports| exports.extents(name.as_bytes()).next()).unwrap_or_default()
+    }
+
+    /// Returns the address from which an exported function reads its first pointer, decoded up to there.
+    pub(crate) fn first_pointer_read(&self, name: &str) -> Option<u64> {
+        let function = self.function(name);
+        let len = function.end.saturating_sub(function.start).min(MAX_CODE);
+        let code = self.elf.read_vaddr(function.start, len)?;
+        let decoder = Decoder::with_ip(64, &code, function.start, DecoderOptions::NONE);
+        let is_read = |i: &Instruction| {
+            i.mnemonic() == Mnemonic::Mov && i.is_ip_rel_memory_operand() && i.op0_register().is_gpr64()
+        };
+        decoder.into_iter().find(is_read).map(|i| i.ip_rel_memory_address())
+    }
+
+    /// Returns the addresses of exported symbols, in the order of `names`.
+    pub(crate) fn exported<const N: usize>(&self, names: [&str; N]) -> [Option<u64>; N] {
+        if let Some(exports) = self.elf.exports() {
+            return names.map(|name| exports.addresses(name.as_bytes()).next());
+        }
+        let mut found = [None; N];
+        let Some(table) = self.elf.dynamic_symbols() else { return found };
+        let strings = table.strings.whole();
+        for symbol in table.symbols().iter().filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF) {
+            let at = symbol.st_name.get(Le) as usize;
+            // Most are something else, as their first bytes tell.
+            let might = strings.get(at..).is_some_and(|s| names.iter().any(|n| s.starts_with(n.as_bytes())));
+            if !might {
+                continue;
+            }
+            let name = c_str(strings, at);
+            for (wanted, found) in names.iter().zip(&mut found) {
+                if name == Some(wanted.as_bytes()) {
+                    *found = Some(symbol.st_value.get(Le));
+                }
+            }
+        }
+        found
+    }
+}

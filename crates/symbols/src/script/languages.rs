@@ -1,0 +1,34 @@
+//! The languages whose lines are read from their interpreter's memory.
+
+use super::interpreter::{Candidate, Runtime};
+use super::{bash, perl, php, python, ruby, zsh};
+use crate::elf::ElfFile;
+use std::sync::Arc;
+
+/// What is known of a language's files.
+struct Files {
+    /// Returns the interpreter in a file, if it is one of this language.
+    recognise: fn(Candidate<'_>) -> Option<Box<dyn Runtime>>,
+    /// Returns true for the native modules that come with the interpreter, by their path.
+    is_bundled: fn(&str) -> bool,
+}
+
+const LANGUAGES: &[Files] = &[
+    Files { recognise: python::recognise, is_bundled: python::is_bundled },
+    Files { recognise: ruby::recognise, is_bundled: ruby::is_bundled_module },
+    Files { recognise: bash::recognise, is_bundled: bash::is_bundled },
+    Files { recognise: perl::recognise, is_bundled: perl::is_bundled },
+    Files { recognise: php::recognise, is_bundled: php::is_bundled },
+    Files { recognise: zsh::recognise, is_bundled: zsh::is_bundled },
+];
+
+/// Returns the interpreter in a file, if it is one.
+pub(crate) fn recognise(elf: &ElfFile, path: &str) -> Option<Arc<dyn Runtime>> {
+    let file = Candidate { elf, path };
+    LANGUAGES.iter().find_map(|language| (language.recognise)(file)).map(Arc::from)
+}
+
+/// Returns true for the native modules that come with one of the interpreters.
+pub(crate) fn is_bundled(path: &str) -> bool {
+    LANGUAGES.iter().any(|language| (language.is_bundled)(path))
+}

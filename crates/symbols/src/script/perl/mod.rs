@@ -1,0 +1,260 @@
+//! Perl: from an interpreter's context stack to the lines its subroutines are at.
+//!
+//! A build with threads keeps each interpreter apart; a thread's own is found by the key that Perl has it under, and
+//! the first thread's by `PL_curinterp`. Either is believed only where the jump buffers it would leave evaluations by
+//! lie on the native stack of the thread that is looked at.
+
+pub(crate) mod layout;
+mod names;
+mod statement;
+
+use self::layout as at;
+use self::layout::{KNOWN, Layout};
+use self::statement::{Sought, closest};
+use super::interpreter::{Candidate, Interpreter, Look, Runtime};
+use super::memory::{Memory, readable};
+use super::thread::{Evaluation, Thread};
+use crate::RawFrame;
+use crate::lines::{MAX_NAME, ScriptLine, ScriptLines};
+use std::ops::Range;
+use systoll_model::{FrameClass, Language};
+
+/// Most stacks of contexts, and contexts in all of them.
+const MAX_STACKS: usize = 64;
+const MAX_CONTEXTS: u32 = 4096;
+/// Most subroutines within each other that are told.
+const MAX_FRAMES: usize = 512;
+/// The largest line number that is believed.
+const MAX_LINE: u32 = 1 << 26;
+/// What lies between the outermost frame found and the end of a native stack.
+const BEYOND: u64 = 16 << 10;
+/// Where in an interpreter its innermost jump buffer may be kept, and how many may lie within each other.
+const TOP_BUFFER: Range<u64> = 0x200..0x400;
+const MAX_BUFFERS: usize = 256;
+
+/// A file that holds Perl: what it exports, as ELF virtual addresses.
+#[derive(Clone, Copy, Debug)]
+struct PerlFile {
+    /// Revision, version and subversion: 5, 36, 0.
+    version: [u8; 3],
+    /// `PL_curinterp`, and `PL_thr_key`, which only builds with threads have.
+    first: Option<u64>,
+    key: Option<u64>,
+    /// `PL_op_name`: what operations are called, by their types.
+    operations: Option<u64>,
+}
+
+/// Returns the Perl in a file, if it holds one.
+pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
+    let [revision, version, subversion] = file.exported(["PL_revision", "PL_version", "PL_subversion"]);
+    let byte = |at: Option<u64>| file.elf.read_vaddr(at?, 1)?.first().copied();
+    let version = [byte(revision)?, byte(version)?, byte(subversion)?];
+    let [first, key] = file.exported(["PL_curinterp", "PL_thr_key"]);
+    let [operations] = file.exported(["PL_op_name"]);
+    Some(Box::new(PerlFile { version, first, key, operations }))
+}
+
+/// Returns true for the modules in C that come with Perl.
+pub(crate) fn is_bundled(path: &str) -> bool {
+    path.contains("/perl") && path.contains("/auto/")
+}
+
+impl Runtime for PerlFile {
+    fn attach(&self, _: &mut Memory<'_, '_>, bias: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
+        let [revision, version, subversion] = self.version;
+        let told = format!("Perl {revision}.{version}.{subversion}");
+        let layout = Layout::of(version).filter(|_| revision == 5).ok_or_else(|| {
+            format!(
+                "of {told} it is not known where frames are kept, of 5.{} to 5.{} it is",
+                KNOWN.start(),
+                KNOWN.end()
+            )
+        })?;
+        let (Some(first), Some(key)) = (self.first, self.key) else {
+            return Err(format!("of {told} built without threads it is not known where frames are kept"));
+        };
+        Ok(Some(Box::new(Perl {
+            operations: self.operations.map(|at| at.wrapping_add(bias)),
+            ..Perl::new(layout, first.wrapping_add(bias), key.wrapping_add(bias))
+        })))
+    }
+
+    fn evaluate(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_brief(&self) -> bool {
+        true
+    }
+}
+
+/// A Perl in an address space.
+#[derive(Debug)]
+pub(crate) struct Perl {
+    layout: Layout,
+    first: u64,
+    key: u64,
+    operations: Option<u64>,
+    /// Where an interpreter keeps its innermost jump buffer, once found.
+    buffer: Option<u64>,
+}
+
+impl Interpreter for Perl {
+    fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
+        let stack = look.stack()?;
+        let Look { lines, memory, .. } = look;
+        let interpreter = self.interpreter(memory, look.thread, &stack)?;
+        let frames = self.frames(lines, memory, interpreter)?;
+        Some(vec![Evaluation { frames, at: None }])
+    }
+}
+
+impl Perl {
+    pub(crate) fn new(layout: Layout, first: u64, key: u64) -> Self {
+        Self { layout, first, key, operations: None, buffer: None }
+    }
+
+    /// Returns the interpreter that runs in the thread with that native stack.
+    fn interpreter(&mut self, memory: &mut Memory<'_, '_>, thread: Thread, stack: &Range<u64>) -> Option<u64> {
+        let key = memory.half(self.key)?;
+        let own = thread.specific(memory, stack.end, key);
+        if let Some(own) = own.filter(|own| self.runs_on(memory, *own, stack)) {
+            return Some(own);
+        }
+        let first = memory.pointer(self.first)?;
+        self.runs_on(memory, first, stack).then_some(first)
+    }
+
+    /// Returns true if an interpreter's innermost jump buffer lies on a native stack.
+    fn runs_on(&mut self, memory: &mut Memory<'_, '_>, interpreter: u64, stack: &Range<u64>) -> bool {
+        let offset = match self.buffer {
+            Some(offset) => Some(offset),
+            None => TOP_BUFFER.step_by(8).find(|offset| is_top_buffer(memory, interpreter, *offset)),
+        };
+        self.buffer = offset;
+        let buffer = offset.and_then(|offset| memory.word(interpreter.wrapping_add(offset)));
+        buffer.is_some_and(|at| at >= stack.start && at < stack.end.saturating_add(BEYOND))
+    }
+
+    /// Returns the subroutines an interpreter is in, with the line each is at, innermost first.
+    fn frames(&self, lines: &mut ScriptLines, memory: &mut Memory<'_, '_>, interpreter: u64) -> Option<Vec<RawFrame>> {
+        let layout = self.layout;
+        let mut statement = memory.pointer(interpreter.wrapping_add(layout.current_op))?;
+        let operation = memory.word(interpreter.wrapping_add(at::OPERATION))?;
+        statement = closest(memory, statement, Sought::At(operation));
+        let mut stack = memory.pointer(interpreter.wrapping_add(layout.stack))?;
+        let mut frames: Vec<RawFrame> = Vec::new();
+        if let Some(name) = self.operation(memory, operation) {
+            let line = ScriptLine { language: Language::Perl, function: name.into(), file: None, line: None };
+            frames.extend(lines.frame(line, FrameClass::Runtime));
+        }
+        let mut room = MAX_CONTEXTS;
+        for _ in 0..MAX_STACKS {
+            let contexts = memory.word(stack.wrapping_add(at::CONTEXTS))?;
+            let last = memory.half(stack.wrapping_add(at::LAST))? as i32;
+            for index in (0..=last).rev() {
+                room -= 1;
+                if room == 0 {
+                    return Some(frames);
+                }
+                let context = contexts.wrapping_add(index as u64 * layout.context_size);
+                let Some(function) = self.function(memory, context)? else { continue };
+                frames.extend(frame(lines, memory, function, statement)?);
+                let begun = memory.pointer(context.wrapping_add(at::CALLER))?;
+                // Where it returns to; none where a function in C has called it.
+                let next = memory.word(context.wrapping_add(at::RETURN))?;
+                statement = if next == 0 { begun } else { closest(memory, begun, Sought::Before(next)) };
+                if frames.len() >= MAX_FRAMES {
+                    return Some(frames);
+                }
+            }
+            if memory.half(stack.wrapping_add(layout.stack_type))? == at::MAIN_STACK {
+                break;
+            }
+            stack = memory.pointer(stack.wrapping_add(at::AROUND))?;
+        }
+        frames.extend(frame(lines, memory, "main".to_owned(), statement)?);
+        Some(frames)
+    }
+
+    /// Returns the name of an operation that is a function of Perl's own: `print`, `ftfile`.
+    fn operation(&self, memory: &mut Memory<'_, '_>, operation: u64) -> Option<String> {
+        /// Longer names are none.
+        const MOST: usize = 32;
+        let kind = statement::kind(memory, operation)?;
+        let name = memory.pointer(self.operations?.wrapping_add(u64::from(kind) * 8))?;
+        let name = String::from_utf8(memory.text(name, MOST)?).ok()?;
+        // A call of a subroutine, which may be written in C, has its name from elsewhere.
+        let calls = ["entersub", "null", "nextstate", "dbstate", "enteriter", "custom"];
+        (kind != 0 && !calls.contains(&name.as_str())).then_some(name)
+    }
+
+    /// Returns what a context calls the code in it; `Some(None)` for a block of what is around it.
+    fn function(&self, memory: &mut Memory<'_, '_>, context: u64) -> Option<Option<String>> {
+        let kind = memory.byte(context)?;
+        match kind & at::TYPE {
+            at::SUB | at::FORMAT if kind & at::FAKE == 0 => {
+                let code = memory.pointer(context.wrapping_add(self.layout.sub))?;
+                Some(Some(names::of_sub(memory, self.layout, code)?))
+            }
+            at::EVAL if kind & at::BLOCK == 0 => Some(Some("(eval)".to_owned())),
+            _ => Some(None),
+        }
+    }
+}
+
+/// Returns true if the jump buffers that hang together from `offset` on end with the one that the interpreter holds
+/// itself, right behind (`Itop_env`, `Istart_env`).
+fn is_top_buffer(memory: &mut Memory<'_, '_>, interpreter: u64, offset: u64) -> bool {
+    let last = interpreter.wrapping_add(offset + 8);
+    let mut buffer = interpreter.wrapping_add(offset);
+    for step in 0..MAX_BUFFERS {
+        match memory.pointer(buffer) {
+            Some(next) if next == last => return step > 0,
+            Some(next) => buffer = next,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Returns the line of a statement; `Some(None)` where it has none.
+fn frame(
+    lines: &mut ScriptLines,
+    memory: &mut Memory<'_, '_>,
+    function: String,
+    statement: u64,
+) -> Option<Option<RawFrame>> {
+    let line = memory.half(statement.wrapping_add(at::LINE))?;
+    let file = memory.word(statement.wrapping_add(at::FILE))?;
+    if line == 0 || line > MAX_LINE || file == 0 {
+        return Some(None);
+    }
+    let file = readable(&memory.text(file, MAX_NAME)?);
+    let class = class(&file);
+    let line =
+        ScriptLine { language: Language::Perl, function: function.into(), file: Some(file.into()), line: Some(line) };
+    Some(Some(lines.frame(line, class)?))
+}
+
+/// Whether a file is of Perl's own library: `…/perl/5.36.0/…`, `…/perl-base/…`, but not what CPAN has installed.
+fn class(file: &str) -> FrameClass {
+    let versioned = ["/perl/5.", "/perl5/5.", "/lib/5."].iter().any(|folder| file.contains(folder));
+    let installed = ["/site_perl/", "/vendor_perl/", "/local/"].iter().any(|folder| file.contains(folder));
+    if file.contains("/perl-base/") || versioned && !installed { FrameClass::Runtime } else { FrameClass::User }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_perl_is_told_by_its_path() {
+        for ours in ["/usr/share/perl/5.36/Carp.pm", "/usr/lib/x86_64-linux-gnu/perl-base/POSIX.pm"] {
+            assert_eq!(class(ours), FrameClass::Runtime, "{ours}");
+        }
+        for theirs in ["app.pl", "/usr/share/perl5/Image/ExifTool.pm", "/usr/local/share/perl/5.36.0/X.pm", "-e"] {
+            assert_eq!(class(theirs), FrameClass::User, "{theirs}");
+        }
+    }
+}

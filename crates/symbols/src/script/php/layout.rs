@@ -1,0 +1,66 @@
+//! Where PHP keeps what, by the number of its engine's interface: zend_globals.h, zend_compile.h and zend_types.h of
+//! builds without threads on x86-64.
+//!
+//! What is said of 8.2 was read from a running one; of other versions it is as the OpenTelemetry profiler has it.
+
+/// Offsets of fields, in bytes, where versions differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// `zend_executor_globals.current_execute_data`.
+    pub(crate) current: u64,
+    /// `zend_op_array.filename`; the first and the last line follow.
+    pub(crate) file: u64,
+}
+
+/// `zend_execute_data`.
+pub(crate) const INSTRUCTION: u64 = 0;
+pub(crate) const FUNCTION: u64 = 24;
+pub(crate) const INFO: u64 = 40;
+pub(crate) const CALLER: u64 = 48;
+/// `ZEND_CALL_TOP`: the function that executes scripts was called for this.
+pub(crate) const TOP: u32 = 1 << 17;
+/// `zend_function`: its type in the first byte, its name, the class it is of.
+pub(crate) const NAME: u64 = 8;
+pub(crate) const SCOPE: u64 = 16;
+pub(crate) const INTERNAL: u8 = 1;
+pub(crate) const USER: u8 = 2;
+pub(crate) const EVALUATED: u8 = 4;
+/// `zend_class_entry.name`.
+pub(crate) const CLASS_NAME: u64 = 8;
+/// `zend_op.lineno`.
+pub(crate) const LINE: u64 = 24;
+/// From the file of a function to its first and its last line.
+pub(crate) const FIRST_LINE: u64 = 8;
+pub(crate) const LAST_LINE: u64 = 12;
+/// `zend_string`: type, length and text.
+pub(crate) const STRING_TYPE: u64 = 4;
+pub(crate) const IS_STRING: u32 = 6;
+pub(crate) const LENGTH: u64 = 16;
+pub(crate) const TEXT: u64 = 24;
+/// `zend_array.arData`: its first value points to the engine's own module.
+pub(crate) const VALUES: u64 = 16;
+/// `zend_module_entry.zend_api`.
+pub(crate) const INTERFACE: u64 = 4;
+
+/// `ZEND_MODULE_API_NO` of the versions that are known, and what they are called.
+const KNOWN: &[(u32, &str, Layout)] = &[
+    (20_190_902, "7.4", Layout { current: 488, file: 136 }),
+    (20_200_930, "8.0", Layout { current: 488, file: 144 }),
+    (20_210_902, "8.1", Layout { current: 488, file: 144 }),
+    (20_220_829, "8.2", Layout { current: 488, file: 152 }),
+    (20_230_831, "8.3", Layout { current: 488, file: 144 }),
+    (20_240_924, "8.4", Layout { current: 488, file: 168 }),
+    (20_250_925, "8.5", Layout { current: 512, file: 168 }),
+];
+
+impl Layout {
+    /// That of an engine with this interface; `None` where it is not known.
+    pub(crate) fn of(interface: u32) -> Option<Self> {
+        KNOWN.iter().find(|(number, ..)| *number == interface).map(|(.., layout)| *layout)
+    }
+
+    /// Returns the versions that are known, for a person.
+    pub(crate) fn known() -> String {
+        KNOWN.iter().map(|(_, name, _)| *name).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,253 @@
+"""Names in shells' scripts: the line that starts programs, reads and writes, as the truth in the script's text has it.
+
+Each case is a script whose one line with the word HERE is run some 60 times; the row of the call it is known by, with
+most calls, has to name that line, its function and its file.
+"""
+import os
+
+from harness import BOTH, test, tool
+
+CASES = []
+TIMES = 60
+
+
+def case(name, call, function, body, shell="bash", line=None, file=None, shown=None, run=None):
+    """A script; `call` is what its HERE is known by; `line` where that is another line than the shell's own `$LINENO`."""
+    file = file or f"{name}.sh"
+    CASES.append((name, call, function, body, shell, line, file, shown or file, run))
+
+
+case("starts_programs", "clone", "leaf", f"""
+leaf() {{
+  for i in {{1..{TIMES}}}; do
+    /bin/true  # HERE
+  done
+}}
+render() {{
+  leaf
+}}
+render
+""")
+case("waits_for_programs", "wait4", "leaf", f"""
+leaf() {{
+  local i=0
+  while [ $i -lt {TIMES} ]; do
+    i=$((i + 1))
+    if true; then
+      /bin/true  # HERE
+    fi
+  done
+}}
+leaf
+""")
+case("waits_at_the_scripts_own_level", "wait4", "main", f"""
+for i in {{1..{TIMES}}}; do
+  if true
+  then
+    /bin/true  # HERE
+  fi
+done
+""")
+case("command_substitution", "clone", "now", f"""
+now() {{
+  x=$(echo now)  # HERE
+}}
+for i in {{1..{TIMES}}}; do now; done
+""")
+case("pipeline", "pipe2", "main", f"""
+for i in {{1..{TIMES}}}; do
+  :
+  echo x | cat > /dev/null  # HERE
+done
+""")
+case("sourced_file", "clone", "helper", f"""
+cat > helper.inc <<'END'
+# a library
+helper() {{
+  /bin/true  # HERE
+}}
+END
+. ./helper.inc
+for i in {{1..{TIMES}}}; do
+  helper
+done
+""", line=3, shown="helper.inc")
+case("read_in_a_loop", "read", "each", f"""
+each() {{
+  while
+    read -r line  # HERE
+  do
+    :
+  done < <(seq 2000)
+}}
+each
+""")
+case("here_document", "pipe2", "feed", f"""
+feed() {{
+  local i
+  for i in {{1..{TIMES}}}; do
+    : <<END  # HERE
+a
+b
+END
+  done
+}}
+feed
+""")
+case("written_to_a_file", "write", "log", f"""
+log() {{
+  echo "$1" >> log.txt  # HERE
+}}
+for i in {{1..{TIMES}}}; do
+  log $i
+done
+""")
+case("redirection", "openat", "log", f"""
+log() {{
+  : > log.txt  # HERE
+}}
+for i in {{1..{10 * TIMES}}}; do
+  log $i
+done
+""")
+case("subshell", "clone", "main", f"""
+for i in {{1..{TIMES}}}; do
+  true
+  (cd /)  # HERE
+done
+""")
+case("in_the_background", "clone", "main", f"""
+for i in {{1..{TIMES}}}; do
+  true
+  /bin/true &  # HERE
+done
+wait
+""")
+case("evaluated", "clone", "main", f"""
+for i in {{1..{TIMES}}}; do
+  eval "/bin/true"  # HERE
+done
+""")
+case("debug_trap", "clone", "check", f"""
+check() {{
+  /bin/true  # HERE
+}}
+trap check DEBUG
+i=0
+while [ $i -lt {TIMES} ]; do
+  i=$((i + 1))
+done
+""")
+case("called_by_an_exit_trap", "clone", "cleanup", f"""
+cleanup() {{
+  for i in {{1..{TIMES}}}; do
+    /bin/true  # HERE
+  done
+}}
+trap cleanup EXIT
+true
+""")
+case("deep", "clone", "down", f"""
+down() {{
+  if [ $1 -gt 0 ]; then
+    down $(($1 - 1))
+  else
+    for i in {{1..{TIMES}}}; do
+      /bin/true  # HERE
+    done
+  fi
+}}
+down 150
+""")
+case("command_line", "clone", "main", f"""true
+for i in {{1..{TIMES}}}; do
+  /bin/true  # HERE
+done
+""", shown="-c", run=lambda shell, path, body: ([shell, "-c", body], b""))
+case("standard_input", "clone", "f", f"""f() {{
+  /bin/true  # HERE
+}}
+for i in {{1..{TIMES}}}; do f; done
+""", shown="main", run=lambda shell, path, body: ([shell], body.encode()))
+case("letters", "clone", "main", f"""
+for i in {{1..{TIMES}}}; do
+  /bin/true  # HERE
+done
+""", file="größe-日本.sh")
+# Lines of a trap's own text are none of the script's.
+case("text_of_a_trap", "clone", "trap EXIT", f"""
+trap 'for i in {{1..{TIMES}}}; do /bin/true; done' EXIT
+true
+""", line=0)
+
+case("starts_programs_in_zsh", "clone", "leaf", f"""
+leaf() {{
+  local i
+  for i in {{1..{TIMES}}}; do
+    :
+    /bin/true  # HERE
+  done
+}}
+render() {{
+  leaf
+}}
+render
+""", shell="zsh")
+case("own_level_in_zsh", "clone", "main", f"""
+for i in {{1..{TIMES}}}; do
+  if true; then
+    x=$(echo a)  # HERE
+  fi
+done
+""", shell="zsh")
+case("sourced_file_in_zsh", "clone", "helper", f"""
+cat > helper.inc <<'END'
+# a library
+helper() {{
+  /bin/true  # HERE
+}}
+END
+. ./helper.inc
+for i in {{1..{TIMES}}}; do
+  helper
+done
+""", line=3, shown="helper.inc", shell="zsh")
+case("redirection_in_zsh", "openat", "log", f"""
+log() {{
+  : > log.txt  # HERE
+}}
+for i in {{1..{10 * TIMES}}}; do
+  log $i
+done
+""", shell="zsh")
+
+
+def wrong(box, name, call, function, body, shell, line, file, shown, run):
+    """What a case's report says instead of the truth; None where it says the truth."""
+    line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text) if line is None else line or None
+    path = os.path.join(box.dir, file)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(body)
+    os.chmod(path, 0o644)
+    argv, stdin = run(tool(shell), path, body) if run else ([tool(shell), path], b"")
+    doc, r = box.report(argv, input=stdin)
+    assert r.returncode == 0, f"{name}: {r.stderr[:300]} {r.stderr[-300:]}"
+    rows = [r for r in doc["rows"] if r["syscall"] == call]
+    if not rows:
+        return "no calls seen"
+    row = max(rows, key=lambda r: r["calls"])
+    user = row["user"] or {}
+    told = (os.path.basename(user.get("file") or ""), user.get("line"), user.get("function"))
+    truth = (shown, line, function)
+    return None if told == truth else f"{told} and not {truth}; {row['calls']} calls, lines {row['lines'][:3]}; {doc['problems']}"
+
+
+@test(users=("root", "nobody"), backends=BOTH)
+def lines_of_shells(box):
+    failed = {}
+    for name, *rest in CASES:
+        why = wrong(box, name, *rest)
+        if why:
+            failed[name] = why
+    print(f"      {len(CASES) - len(failed)} of {len(CASES)} scripts named by their line")
+    assert not failed, failed
