@@ -302,6 +302,9 @@ pub struct RunArgs {
     /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
     #[arg(long, value_name = "REC")]
     pub save: Option<PathBuf>,
+    /// Have --save replace a file that is no recording
+    #[arg(long, requires = "save")]
+    pub force: bool,
     /// Add the run to FOLDER, where `systoll fleet` finds it (docs/fleet.md)
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,

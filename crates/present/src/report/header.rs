@@ -3,7 +3,7 @@
 use super::screen::{LONG_RUN_NS, Report};
 use crate::access::processes;
 use crate::style::{Line, Role};
-use crate::text::{clean, columns, shell_words, shorten};
+use crate::text::{columns, shell_words, shorten};
 use crate::units::{calls, counted, grouped, ns, percent, percent_of_cpu, rate, time};
 use systoll_judge::Finding;
 use systoll_model::{BackendKind, Exit, Phase, signal_name};
@@ -114,7 +114,7 @@ impl Report<'_> {
 
     fn only(&self) -> Option<Line> {
         let only = self.options.only.as_ref()?;
-        Some(Line::of(Role::Warn, format!("only {}", shorten(&clean(only), 60))))
+        Some(Line::of(Role::Warn, format!("only {}", only.text())))
     }
 
     /// Whether watching took so much time that the wall time isn't the program's own.
