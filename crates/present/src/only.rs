@@ -19,11 +19,11 @@ pub struct Only {
 }
 
 impl Only {
-    /// `open (made as openat)`.
+    /// `open, made as openat`.
     pub(crate) fn text(&self) -> String {
         let asked = shorten(&clean(&self.asked), ASKED);
         let names: Vec<String> = self.made_as.iter().map(ToString::to_string).collect();
-        if names.is_empty() { asked } else { format!("{asked} (made as {})", names.join(", ")) }
+        if names.is_empty() { asked } else { format!("{asked}, made as {}", names.join(", ")) }
     }
 
     /// `none of open; 148 other calls`.

@@ -175,7 +175,7 @@ fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
     let made_as = vec![systoll_model::Sysno::from_name("openat").unwrap()];
     let only = Only { asked: "open".into(), made_as, others: 3 };
     let text = screen_with(stories::localtime(), ReportOptions { only: Some(only), ..ReportOptions::default() });
-    assert!(text.contains("only open (made as openat)"), "{text}");
+    assert!(text.contains("only open, made as openat"), "{text}");
 }
 
 #[test]

@@ -303,11 +303,11 @@ fn no_room(error: &std::io::Error, bytes: u64) -> String {
     text
 }
 
-/// The tip by which a mistyped option would become the program that is run; empty where there is none.
-fn false_tip(text: &str) -> String {
-    let begins = "  tip: to pass '";
-    let line = text.lines().find(|line| line.starts_with(begins));
-    line.map_or_else(String::new, |line| format!("{line}\n\n"))
+/// Without clap's tip to put `--` before a mistyped option, by which that would become the program that is run.
+fn without_false_tip(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  tip: to pass '")).collect();
+    lines.dedup_by(|a, b| a.is_empty() && b.is_empty());
+    lines.join("\n")
 }
 
 /// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
@@ -327,8 +327,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         }
         let width = crate::output::stderr_columns();
         let text = error.render().to_string().replacen("error: ", "systoll: ", 1);
-        // clap knows of no program whose options come later: `systoll run -- -p` would run one called `-p`.
-        let text = text.replace(&false_tip(&text), "");
+        let text = without_false_tip(&text);
         let lines: Vec<String> = text.lines().flat_map(|line| systoll_present::wrapped(line, width)).collect();
         crate::output::to_stderr(&(lines.join("\n") + "\n"));
         return ExitCode::from(OWN);

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::{Output, Place, keep, to_stderr, whole};
 use crate::{page, tables};
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_judge::{Catalogue, Finding, grouped, judge};
@@ -123,13 +123,15 @@ fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
 
 /// `systoll report REC`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let named = args.recording.clone().or_else(|| (!io::stdin().is_terminal()).then(|| "-".into()));
+    let path = named.ok_or(Failure::Usage("which recording? systoll report REC, or - for standard input"))?;
     if let Some(folder) = &args.parquet {
         tables::prepare(folder)?;
-        let (recording, catalogue) = (read(&args.recording)?, catalogue(args.show.causes.as_deref())?);
+        let (recording, catalogue) = (read(&path)?, catalogue(args.show.causes.as_deref())?);
         tables::add(folder, &recording, &catalogue, &args.labels, true)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let recording = read(&args.recording)?;
+    let recording = read(&path)?;
     let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
     shown.tell(&mut output, &recording)?;
     Ok(ExitCode::SUCCESS)

@@ -32,7 +32,7 @@ const HABITS: &[Habit] = &[
         &["-s", "-v", "-x", "-X", "-a", "--string-limit", "--no-abbrev", "--strings-in-hex", "--const-print-style", "--columns"],
         NO_STREAM,
     ),
-    habit(&["-n", "--syscall-number"], NO_STREAM),
+    habit(&["--syscall-number"], NO_STREAM),
     habit(&["-i", "--instruction-pointer"], "who makes the calls: --by caller, or -k for whole stacks"),
     habit(&["-A", "--output-append-mode"], "-o replaces its file; to add to one: 2>> FILE"),
     habit(&["-b", "--detach-on"], "systoll goes on watching after an execve: strace -b execve"),

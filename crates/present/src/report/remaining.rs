@@ -1,6 +1,7 @@
 //! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
 
 use super::finding::{subject, tag};
+use super::flags::is_told_by_flags;
 use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{row, rows_of};
@@ -133,6 +134,7 @@ impl Report<'_> {
         let parts = [
             when(some, &|| self.also()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
+            when(some, &|| self.flags()),
             self.problems(),
             when(some && all && !healthy, &|| self.remaining()),
             when(some && all, &|| self.vdso()),
@@ -285,7 +287,7 @@ impl Report<'_> {
     fn problems(&self) -> Vec<Line> {
         // Doubts about names matter where names were given, that is, in findings.
         let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
-        let matters = |p: &&Problem| named || p.kind != ProblemKind::Name;
+        let matters = |p: &&Problem| (named || p.kind != ProblemKind::Name) && !is_told_by_flags(p);
         let mut problems: Vec<_> = self.rec.problems.iter().filter(matters).collect();
         problems.sort_by_key(|p| !p.kind.spoils_exactness());
         let problems = added_up(problems.iter().map(|p| p.text.as_str()));
