@@ -2,8 +2,8 @@
 """Packages of systoll for x86-64 Linux, each by one command, the same bytes from the same pieces.
 
   package.py build            the static command, the tests' library, man pages, completions
-  package.py tar              systoll-VERSION-x86_64-linux.tar.gz: the command alone, with its pages
-  package.py deb              systoll_VERSION_amd64.deb
+  package.py tar              systoll-VERSION-x86_64-linux.tar.gz: the command, its pages, the library for tests in C
+  package.py deb              systoll_VERSION_amd64.deb: likewise
   package.py wheel            the command and the pytest plugin for pip
   package.py npm              the command and the plugin of Node's test runner for npm
   package.py all              all of them, with SHA256SUMS
@@ -45,9 +45,17 @@ def pages(folder):
     return [Entry(place, made(built.read(source))) for source, place, made in places]
 
 
+HEADER = os.path.join(ROOT, "crates", "test-c", "include", "systoll_block.h")
+
+
+def for_c(folder, libraries):
+    """What tests in C and C++ include and link."""
+    return [Entry("include/systoll_block.h", built.read(HEADER)), Entry(f"{libraries}/{built.LIBRARY}", built.read(folder, built.LIBRARY), 0o755)]
+
+
 def make_tar(folder):
     name = f"systoll-{built.workspace('version')}-x86_64-linux"
-    files = [Entry("bin/systoll", built.command(folder), 0o755), *pages(folder), *built.licences()]
+    files = [Entry("bin/systoll", built.command(folder), 0o755), *pages(folder), *for_c(folder, "lib"), *built.licences()]
     files += [Entry(n, built.read(ROOT, n)) for n in ("README.md", "CHANGELOG.md")]
     return f"{name}.tar.gz", gz(tar([Entry(f"{name}/{e.name}", e.data, e.mode) for e in files]))
 
@@ -61,7 +69,7 @@ def make_deb(folder):
     )
     doc = "usr/share/doc/systoll"
     files = [Entry("usr/bin/systoll", built.command(folder), 0o755), Entry(f"{doc}/copyright", copyright)]
-    files += [Entry(f"usr/{e.name}", e.data) for e in pages(folder)]
+    files += [Entry(f"usr/{e.name}", e.data, e.mode) for e in (*pages(folder), *for_c(folder, "lib/x86_64-linux-gnu"))]
     files += [Entry(f"{doc}/{e.name}", e.data) for e in built.licences()]
     files += [Entry(f"{doc}/changelog.gz", gz(built.read(ROOT, "CHANGELOG.md"))), Entry(f"{doc}/SKILL.md", built.read(ROOT, "skills", "systoll", "SKILL.md"))]
     control = (

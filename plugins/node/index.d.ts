@@ -13,8 +13,13 @@ export class Counts {
   /** Each call that was made, with its count. */
   readonly byName: Record<string, number>;
   readonly callers: Caller[];
-  /** How often the call of this name was made; 'total' is all of them but returns of signal handlers. */
+  /**
+   * How often the call of this name was made; 'total' is all of them but returns of signal handlers. The name of an older
+   * call stands as well for what libraries make of it today: 'open' for openat; `byName` tells them apart.
+   */
   of(name: string): number;
+  /** The calls that `of(name)` counts. */
+  standsFor(name: string): string[];
 }
 
 /** Calls can't be counted here; the message says why. */

@@ -23,7 +23,7 @@ pub use server::Running;
 pub use shim::{Shim, preload};
 pub use spec::Spec;
 pub use story::{Built, Pair, Story, stories, story};
-pub use tree::kill_tree;
+pub use tree::{children, kill_tree};
 pub use unwatched::{Deadline, RunError, Streams, Usage, children_so_far, run_unwatched};
 pub use workshop::Workshop;
 

@@ -50,9 +50,13 @@ impl Shim {
     /// Writes it into `dir` for good, for every user to read, and gives its path.
     ///
     /// # Errors
-    /// Where it can't be written there.
+    /// Where it can't be written there, or where other users can put another in its place.
     pub fn export(&self, dir: &Path) -> Result<PathBuf, CureError> {
         let path = dir.join(self.file_name());
+        let refused = |why: Untrusted| CureError::Write { path: path.clone(), source: io::Error::other(why) };
+        let whole = dir.canonicalize().map_err(|source| CureError::Write { path: path.clone(), source })?;
+        // Whoever can put another file there would have their code loaded.
+        systoll_trust::check(&whole).map_err(refused)?;
         place(self.bytes, dir, &path).map_err(|source| CureError::Write { path: path.clone(), source })?;
         Ok(path)
     }

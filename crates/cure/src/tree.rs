@@ -24,7 +24,7 @@ pub(crate) fn signal(pid: u32, number: libc::c_int) {
 }
 
 /// The children that any thread of a process has started, as /proc tells (CONFIG_PROC_CHILDREN).
-pub(crate) fn children(pid: u32) -> Vec<u32> {
+pub fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().filter_map(|t| systoll_files::read_kernel(t.path().join("children"), 64).ok());
     lists

@@ -2,15 +2,19 @@
 //! interpreter that a script names, the map that a runtime puts under /tmp.
 //!
 //! Invariant: opening never waits for another process. A FIFO without a writer, a terminal, a tape, a leased file: what is
-//! no regular file is not opened at all, and if it becomes one in between, opening it returns at once.
+//! no regular file is not opened at all, and if it becomes one in between, opening it returns at once. What the user names
+//! on the command line ([`input`]) may be a pipe; one that nobody writes to is given up on.
 //! Outside of this crate, `record`, `symbols` and `cure` open no file by path (a tidy rule).
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 /// The longest file of the kernel's that is read: a `maps` file has some 100 bytes a mapping.
 const MAX_KERNEL: u64 = 64 << 20;
@@ -40,6 +44,35 @@ pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(not_regular()) }
+}
+
+/// How long a FIFO without a writer is waited for: a writer that is started beside the reader is there in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Opens what the user names to be read once, from its start to its end: a file, the pipe of `<(command)`, a device. A FIFO
+/// that nobody has opened for writing is given up on after five seconds.
+///
+/// # Errors
+/// Where it can't be opened; a folder can't.
+pub fn input(path: impl AsRef<Path>) -> io::Result<File> {
+    opened_within(path.as_ref(), PATIENCE)
+}
+
+fn opened_within(path: &Path, patience: Duration) -> io::Result<File> {
+    let meta = path.metadata()?;
+    if meta.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    let open = |path: &Path| File::options().read(true).custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC).open(path);
+    if !meta.file_type().is_fifo() {
+        return open(path);
+    }
+    let (tell, told) = mpsc::channel();
+    let path = path.to_owned();
+    // To open a FIFO waits for a writer. The thread that does lasts as long as that, or this process.
+    thread::Builder::new().name("systoll-fifo".into()).spawn(move || tell.send(open(&path)))?;
+    let nobody = || io::Error::new(io::ErrorKind::TimedOut, "it is a pipe, and nobody writes to it");
+    told.recv_timeout(patience).unwrap_or_else(|_| Err(nobody()))
 }
 
 fn not_regular() -> io::Error {
@@ -88,6 +121,7 @@ pub fn read_kernel(path: impl AsRef<Path>, usual: usize) -> io::Result<Vec<u8>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn a_fifo_is_not_waited_for_and_a_plain_file_is_read() {
@@ -104,6 +138,30 @@ mod tests {
         assert!(open(&link, Links::Refuse).is_err());
         assert_eq!(open(&plain, Links::Refuse).unwrap().1.len(), 10);
         assert!(open(dir.path().join("none"), Links::Follow).is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_read_where_somebody_writes_and_not_waited_for_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (alone, fifo) = (dir.path().join("alone"), dir.path().join("fifo"));
+        assert!(std::process::Command::new("mkfifo").args([&alone, &fifo]).status().unwrap().success());
+        let nobody = opened_within(&alone, Duration::from_millis(50)).unwrap_err();
+        assert_eq!(nobody.kind(), io::ErrorKind::TimedOut);
+        let writing = thread::spawn({
+            let fifo = fifo.clone();
+            move || std::fs::write(fifo, "0123")
+        });
+        let mut read = String::new();
+        opened_within(&fifo, PATIENCE).unwrap().read_to_string(&mut read).unwrap();
+        writing.join().unwrap().unwrap();
+        assert_eq!(read, "0123");
+        // As a shell's `<(command)`.
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"abcd").unwrap();
+        drop(writer);
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        assert_eq!(io::read_to_string(opened_within(Path::new(&path), PATIENCE).unwrap()).unwrap(), "abcd");
+        assert_eq!(opened_within(dir.path(), PATIENCE).unwrap_err().raw_os_error(), Some(libc::EISDIR));
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub struct Answer {
     pub rows: Vec<Vec<Cell>>,
     /// There are lines beyond the limit.
     pub is_cut: bool,
+    /// Files that were not asked about, because they are no Parquet: the first of them by name.
+    pub left_out: Vec<String>,
+    /// How many there are.
+    pub left_out_count: u64,
 }
 
 /// Why what came is no answer.
@@ -62,7 +66,10 @@ impl Answer {
                     if let Some(why) = text("error") {
                         return Err(Bad::Failed { why, missing: text("missing") });
                     }
-                    if let Some(columns) = said.get("columns").and_then(Value::as_array) {
+                    if let Some(files) = said.get("left_out").and_then(Value::as_array) {
+                        answer.left_out = files.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                        answer.left_out_count = said.get("count").and_then(Value::as_u64).unwrap_or(0);
+                    } else if let Some(columns) = said.get("columns").and_then(Value::as_array) {
                         answer.columns = columns.iter().map(|c| c.as_str().unwrap_or_default().to_owned()).collect();
                         told = true;
                     } else if told {
@@ -105,6 +112,13 @@ mod tests {
         }
         assert_eq!(read("{\"columns\": [\"a\"]}\n[1, 2]\n"), Err(Bad::CutShort), "a line that is too long");
         assert_eq!(read("[1]\n"), Err(Bad::CutShort));
+    }
+
+    #[test]
+    fn what_was_left_out_is_told() {
+        let told = "{\"left_out\": [\"a.parquet\"], \"count\": 7}\n{\"columns\": []}\n{\"rows\": 0, \"more\": false}\n";
+        let answer = read(told).unwrap();
+        assert_eq!((answer.left_out, answer.left_out_count), (vec!["a.parquet".to_owned()], 7));
     }
 
     #[test]

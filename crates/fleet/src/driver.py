@@ -18,6 +18,8 @@ import os
 OUT = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
+# Files that are left out and told by name.
+MOST_TOLD = 20
 TEXTS = ("service", "host", "since", "release", "cause", "api", "function", "syscall")
 
 
@@ -56,6 +58,28 @@ def text(value):
     return "'" + value.replace("'", "''") + "'"
 
 
+def is_parquet(path):
+    """Whether a file begins and ends as Parquet's do; what can't be looked at from here is the engine's matter."""
+    try:
+        with open(path, "rb") as f:
+            begins = f.read(4)
+            size = f.seek(0, 2)
+            f.seek(max(0, size - 4))
+            return size >= 12 and begins == b"PAR1" == f.read(4)
+    except OSError:
+        return True
+
+
+def readable(folders):
+    """The files that are asked about, and those that are not because they are no Parquet; no files where all will do."""
+    named = [path for folder in folders for path in glob.iglob(os.path.join(glob.escape(folder), "**", "*.parquet"), recursive=True)]
+    left_out = sorted(path for path in named if not is_parquet(path))
+    if left_out:
+        tell({"left_out": [os.fsencode(path).decode("utf-8", "replace") for path in left_out[:MOST_TOLD]], "count": len(left_out)})
+    good = set(named) - set(left_out)
+    return sorted(good) if left_out and good else None
+
+
 def unreadable(con, patterns):
     """The first file that can't be read whole, and why; nothing where all can be."""
     import duckdb
@@ -82,7 +106,8 @@ def ask_duckdb(request, asked):
         pass
     if request["scratch"]:
         con.execute(f"set temp_directory = {text(request['scratch'])}")
-    patterns = [text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"]]
+    good = readable(request["folders"])
+    patterns = [text(glob.escape(path)) for path in good] if good else [text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"]]
     try:
         query_duckdb(con, request, asked, patterns)
     except duckdb.Error as error:
@@ -139,9 +164,13 @@ def ask_spark(request, asked):
 
     spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    fleet = None
+    fleet, good = None, readable(request["folders"])
     for folder in request["folders"]:
-        some = spark.read.option("pathGlobFilter", "*.parquet").parquet(folder)
+        reader = spark.read.option("pathGlobFilter", "*.parquet")
+        below = [path for path in good or [] if path.startswith(os.path.join(folder, ""))]
+        if good is not None and not below:
+            continue
+        some = reader.option("basePath", folder).parquet(*below) if below else reader.parquet(folder)
         fleet = some if fleet is None else fleet.unionByName(some)
     # Spark takes each %XX of a folder's name for a character; it is a byte.
     folded = lambda name: name.encode("utf-8").decode("latin-1")

@@ -7,8 +7,9 @@ use crate::units::{grouped, time, time_span};
 use std::io::{self, Write};
 use systoll_model::Exit;
 use systoll_prove::{
-    CallCounts, Change, Comparison, Conclusion, CountChange, Difference, DiffersAt, Estimate, ExpectedBeside,
-    ExpectedWin, GainReason, GainSource, Measured, Options, Outcome, Range, Sameness, Stopped, Verdict,
+    Agreement, CallCounts, Change, Comparison, Conclusion, CountChange, Difference, DiffersAt, Enough, Estimate,
+    ExpectedBeside, ExpectedWin, GainReason, GainSource, Measured, Options, Outcome, Range, Sameness, Stopped,
+    Undecided, Verdict,
 };
 
 /// Where the columns end: label, `a`, `b`, change.
@@ -58,10 +59,14 @@ pub fn write_comparison(
             writeln!(w, "{}", line.render(&style))?;
         }
     }
-    let (label, role, verdict) = verdict(m, counts, comparison.watched);
+    let undecided = comparison.undecided(counts, expected);
+    let (label, role, verdict) = match &undecided {
+        Some(undecided) => ("  not decided   ", Role::Plain, undecided_text(undecided, counts)),
+        None => verdict(m, counts, comparison.told_ns(counts, expected), comparison.watched),
+    };
     writeln!(w)?;
     write_text(w, Line::of(Role::Strong, label), role, &verdict, &style)?;
-    if let Some(advice) = advice(m) {
+    if let Some(advice) = advice(m).filter(|_| undecided.is_none_or(|undecided| undecided.shown_by.is_none())) {
         write_text(w, Line::of(Role::Plain, "  to show less "), Role::Plain, advice, &style)?;
     }
     if let Some(beside) = comparison.expected(expected) {
@@ -134,12 +139,14 @@ fn expected_text(beside: &ExpectedBeside, shown: Verdict) -> String {
 
 fn gain_text(source: &GainSource) -> String {
     let calls = format!("the calls that are gone cost {}", time(source.calls_ns.max(0.0) as u64));
+    let won = time(source.most_cpu_ns as u64);
     match source.why {
         GainReason::Waiting if source.calls_ns <= 0.0 => "most was waiting".into(),
         GainReason::Faults(a, b) => format!("{calls}; the rest are page faults, {} -> {}", grouped(a), grouped(b)),
         GainReason::Around => format!("{calls}; the rest is the program's own work around them"),
         GainReason::Kernel => format!("{calls}; the rest is the kernel's work outside them"),
-        GainReason::Replaced => format!("{calls}, but what is done in their place costs as well"),
+        GainReason::Replaced => format!("{calls}, at most {won} is won: what is done in their place costs as well"),
+        GainReason::NotWon => format!("{calls} in watched runs, of which at most {won} is won here"),
         GainReason::Waiting => format!("{calls}; the rest was waiting"),
     }
 }
@@ -202,14 +209,14 @@ pub fn write_keep(w: &mut dyn Write, lines: &[String], gives_up: &str, style: &S
 
 fn outcome_role(outcome: Outcome) -> Role {
     match outcome {
-        Outcome::Same { .. } => Role::Faint,
+        Outcome::Same(_) => Role::Faint,
         Outcome::Differs(_) => Role::Bad,
     }
 }
 
 fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) -> String {
     match (comparison.outcome, &comparison.measured) {
-        (Outcome::Same { exit, output }, Some(m)) => {
+        (Outcome::Same(same), Some(m)) => {
             let watched = counts.map_or_else(String::new, |(a, b)| match a.runs.min(b.runs) {
                 0 | 1 => String::new(),
                 n => format!("; {n} watched runs a side for counts"),
@@ -218,9 +225,9 @@ fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCount
                 true => "both sides watched alike from inside",
                 false => "unwatched for time",
             };
-            format!("{}, interleaved, {how}{watched}; {}", pairs_text(m), same_text(exit, output))
+            format!("{}, interleaved, {how}{watched}; {}", pairs_text(m), same_text(same))
         }
-        (Outcome::Same { exit, output }, None) => same_text(exit, output),
+        (Outcome::Same(same), None) => same_text(same),
         (Outcome::Differs(difference), _) => difference_text(difference),
     }
 }
@@ -243,16 +250,30 @@ fn pairs_text(m: &Measured) -> String {
     }
 }
 
-fn same_text(exit: Exit, output: Sameness) -> String {
-    let output = match output {
-        Sameness::Exact | Sameness::Different => "same output",
-        Sameness::ButDigits => "same output but for numbers, which vary by themselves",
-        Sameness::ButDigitsAndOrder => "same output but for numbers and the order of lines, which vary by themselves",
+/// What was compared and is the same, and what was not looked at.
+fn same_text(same: Agreement) -> String {
+    let what = match (same.stdout, same.stderr) {
+        (Some(_), None) => "standard output",
+        (None, Some(_)) => "standard error",
+        _ => "output",
     };
-    match exit {
-        Exit::Code(0) => format!("{output}, same exit code"),
-        exit => format!("{output}, both end with {exit}"),
+    let output = same.output().map(|degree| match degree {
+        Sameness::Exact | Sameness::Different => format!("same {what}"),
+        Sameness::ButDigits => format!("same {what} but for numbers, which vary by themselves"),
+        Sameness::ButDigitsAndOrder => {
+            format!("same {what} but for numbers and the order of lines, which vary by themselves")
+        }
+    });
+    let said = same.by.then(|| "the comparing command says the same of both".to_owned());
+    let exit = same.exit.map(|exit| match exit {
+        Exit::Code(0) => "same exit code".into(),
+        exit => format!("both end with {exit}"),
+    });
+    let unseen = (output.is_none() && !same.by).then(|| "output was not compared".to_owned());
+    if unseen.is_some() && exit.is_none() {
+        return "neither output nor exit code was compared".into();
     }
+    output.into_iter().chain(said).chain(exit).chain(unseen).collect::<Vec<_>>().join(", ")
 }
 
 fn difference_text(difference: Difference) -> String {
@@ -390,14 +411,22 @@ fn signed(percent: f64) -> String {
 }
 
 /// The verdict: its label, its colour, and what is said.
-fn verdict(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>, experiment: bool) -> (&'static str, Role, String) {
+fn verdict(
+    m: &Measured,
+    counts: Option<(&CallCounts, &CallCounts)>,
+    told_ns: Option<f64>,
+    experiment: bool,
+) -> (&'static str, Role, String) {
     let said: Vec<String> =
         [phrase(&m.wall, "faster", "slower"), phrase(&m.cpu, "less CPU", "more CPU")].into_iter().flatten().collect();
     let conclusion = m.conclusion();
     if conclusion == Conclusion::NothingShown {
-        let text = match counts.and_then(|(a, b)| a.percent_fewer_in(b)) {
-            Some(percent) => format!("{percent:.0} % fewer calls, nothing won in time"),
-            None => "no difference shown".into(),
+        // What was told to be won is ruled out, or nobody told.
+        let most = (0.0 - m.cpu.low / 100.0 * m.a.cpu_ns.median).max(0.0);
+        let text = match (fewer(counts), told_ns) {
+            (Some(fewer), Some(_)) => format!("{fewer}; at most {} of CPU is won", time(most as u64)),
+            (Some(fewer), None) => format!("{fewer}, no difference in time shown"),
+            (None, _) => "no difference shown".into(),
         };
         return ("  not proved   ", Role::Plain, text);
     }
@@ -411,6 +440,34 @@ fn verdict(m: &Measured, counts: Option<(&CallCounts, &CallCounts)>, experiment:
         _ => ("  shown    ", Role::Bad),
     };
     (label, role, text)
+}
+
+/// `97 % fewer calls`.
+fn fewer(counts: Option<(&CallCounts, &CallCounts)>) -> Option<String> {
+    let percent = counts.and_then(|(a, b)| a.percent_fewer_in(b))?;
+    Some(format!("{percent:.0} % fewer calls"))
+}
+
+/// `11 % fewer calls; 4.0 ms of 87 ms CPU is below what these runs can show`.
+fn undecided_text(undecided: &Undecided, counts: Option<(&CallCounts, &CallCounts)>) -> String {
+    let [told, cpu] = [undecided.told_ns, undecided.cpu_ns].map(|ns| time(ns.max(0.0) as u64));
+    let below = format!("{told} of {cpu} CPU is below what these runs can show");
+    fewer(counts).map_or_else(|| below.clone(), |fewer| format!("{fewer}; {below}"))
+}
+
+/// Writes the command that would show a gain which these runs could not.
+///
+/// # Errors
+/// Where `w` fails.
+pub fn write_to_decide(w: &mut dyn Write, command: &str, enough: Enough, style: &Style) -> io::Result<()> {
+    let time = time(u64::try_from(enough.time.as_nanos()).unwrap_or(u64::MAX));
+    write_text(
+        w,
+        Line::of(Role::Strong, "  to decide  "),
+        Role::Plain,
+        &format!("{}   (some {time})", clean(command)),
+        style,
+    )
 }
 
 /// `38 times faster`, `12 % less CPU`; `None` where no difference was shown.

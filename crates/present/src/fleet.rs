@@ -247,7 +247,7 @@ mod tests {
             share,
         ];
         let columns = ["service", "hosts", "of_hosts", "needless_ns", "share"].map(str::to_owned).to_vec();
-        Answer { columns, rows: vec![row; rows], is_cut: rows > 1 }
+        Answer { columns, rows: vec![row; rows], is_cut: rows > 1, ..Answer::default() }
     }
 
     fn shown(answer: &Answer, width: usize) -> String {

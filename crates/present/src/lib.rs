@@ -31,6 +31,7 @@ mod export;
 mod fleet;
 mod host_report;
 mod json;
+mod only;
 mod report;
 mod servers;
 mod strace_table;
@@ -43,7 +44,7 @@ pub use bisect::{BisectReport, Hunk, Tried, bisect_json, write_bisect};
 pub use check::{
     BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
 };
-pub use comparison::{write_comparison, write_idle, write_keep, write_ways};
+pub use comparison::{write_comparison, write_idle, write_keep, write_to_decide, write_ways};
 pub use diff::{DiffOptions, write_diff, write_diff_markdown};
 pub use doctor::{Checked, doctor_json, write_doctor};
 pub use explain::{write_causes, write_explain};
@@ -51,6 +52,7 @@ pub use export::{hyperfine_json, hyperfine_markdown};
 pub use fleet::{answer_json, write_answer};
 pub use host_report::{box_json, write_box};
 pub use json::{SCHEMA_VERSION, SideCommand, diff_json, prove_json, report_json};
+pub use only::Only;
 pub use report::{ReportOptions, write_finding, write_grouping, write_report};
 pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};

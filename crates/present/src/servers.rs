@@ -34,7 +34,7 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
     let (rate, unit) = if c.told { ("requests a second", "request") } else { ("loads a second", "load") };
     let ns = |e: Estimate| time(e.median.max(0.0) as u64);
     let line = |label: &str, a: String, b: String, change: &Change| row(label, (&a, &b), change, c.confidence);
-    let count = |e: Estimate| if e.median < 100.0 { format!("{:.1}", e.median) } else { grouped(e.median as u64) };
+    let count = |e: Estimate| three_digits(e.median);
     let mut lines = vec![line(rate, count(c.a.per_second), count(c.b.per_second), &c.per_second)];
     if let (Some(a), Some(b), Some(change)) = (c.a.latency_ns, c.b.latency_ns, &c.latency) {
         lines.push(line("latency", ns(a), ns(b), change));
@@ -55,6 +55,16 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
         }
     }
     writeln!(w, "\n{}", verdict(c, unit).render(&style))
+}
+
+/// A figure that is compared, to three digits at least: of 0.2 and 0.2 nobody sees that one is a tenth more.
+fn three_digits(figure: f64) -> String {
+    match figure {
+        f if f >= 100.0 => grouped(f as u64),
+        f if f >= 10.0 => format!("{f:.1}"),
+        f if f >= 1.0 => format!("{f:.2}"),
+        f => format!("{f:.3}"),
+    }
 }
 
 fn head((a, b): (&str, &str), style: &Style) -> Line {

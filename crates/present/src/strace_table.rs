@@ -4,6 +4,7 @@ mod columns;
 
 pub use columns::{TableColumn, TableSort};
 
+use crate::only::Only;
 use crate::style::{Line, Role, Style};
 use crate::text::clean;
 use crate::units::{calls, grouped, ns};
@@ -21,11 +22,19 @@ pub struct TableOptions {
     pub wall: bool,
     /// What is taken off each call's elapsed time, ns: `strace -O`.
     pub overhead_ns: u64,
+    /// The calls the recording was narrowed down to.
+    pub only: Option<Only>,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self { sort: TableSort::default(), columns: TableColumn::USUAL.to_vec(), wall: false, overhead_ns: 0 }
+        Self {
+            sort: TableSort::default(),
+            columns: TableColumn::USUAL.to_vec(),
+            wall: false,
+            overhead_ns: 0,
+            only: None,
+        }
     }
 }
 
@@ -208,6 +217,11 @@ fn timed(counts: &Counts) -> u64 {
 
 fn notes(rec: &Recording, options: &TableOptions) -> Vec<String> {
     let mut notes = vec![];
+    notes.extend(
+        options.only.as_ref().filter(|only| !only.made_as.is_empty()).map(|only| format!("only {}", only.text())),
+    );
+    let none = options.only.as_ref().filter(|only| rec.calls() == 0 && only.others > 0);
+    notes.extend(none.map(Only::none_seen));
     let elapsed = options.columns.iter().any(|c| c.is_elapsed());
     if options.wall && rec.calls() > 0 {
         notes.push(format!("counts are exact, times are {}", what_elapsed_is(rec, options)));

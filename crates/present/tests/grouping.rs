@@ -8,7 +8,7 @@ use systoll_judge::{By, Judgement, grouped};
 use systoll_model::{
     FrameClass, ProcessId, Recording, RowId, Stack, StackId, Sysno, Thread, ThreadCalls, Window, WindowCall,
 };
-use systoll_present::{ReportOptions, Style, write_grouping};
+use systoll_present::{Only, ReportOptions, Style, write_grouping};
 
 fn whole_screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
     let mut out = vec![];
@@ -24,9 +24,25 @@ fn screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> Str
     table.rsplit_once("\n\n").map_or(table, |(table, _)| table).to_owned() + "\n"
 }
 
+fn only(asked: &str, others: u64) -> Only {
+    Only { asked: asked.into(), made_as: Vec::new(), others }
+}
+
+#[test]
+fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
+    let options = ReportOptions { only: Some(only("open", 148)), ..ReportOptions::default() };
+    let mut out = Vec::new();
+    let style = Style { color: false, width: 100 };
+    let none = systoll_model::Recording::default();
+    write_grouping(&mut out, &none, &grouped(&none, By::Caller, None), None, &options, &style)
+        .expect("writing to memory");
+    let text = String::from_utf8(out).expect("UTF-8");
+    assert!(text.contains("\n  none of open; 148 other system calls\n"), "{text}");
+}
+
 #[test]
 fn how_calls_were_counted_and_which_is_told() {
-    let options = ReportOptions { only: Some("%file".into()), ..ReportOptions::default() };
+    let options = ReportOptions { only: Some(only("%file", 0)), ..ReportOptions::default() };
     let text = whole_screen(&server(), By::Caller, &options, 100);
     let last = text.rsplit_once("\n\n").map(|(_, last)| last).unwrap_or_default();
     assert!(last.starts_with("  4,503 system calls, counted exactly    only %file"), "{last}");

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use systoll_model::{Exit, InPlace, Missed, Sysno};
 use systoll_present::{SideCommand, hyperfine_json, hyperfine_markdown, prove_json};
 use systoll_prove::{
-    Answered, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness,
-    Side, Stopped, Usage, Verdict,
+    Agreement, Answered, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range,
+    Sameness, Side, Stopped, Usage, Verdict,
 };
 
 fn side(wall_ns: u64) -> Side {
@@ -47,6 +47,7 @@ fn proved() -> Comparison {
         pairs: 2,
         stopped: Stopped::Decided,
         confidence: 0.99,
+        negligible_percent: 0.5,
         a: side(20_000_000),
         b: side(10_000_000),
         wall: change(-50.0, Verdict::Faster),
@@ -55,7 +56,8 @@ fn proved() -> Comparison {
         sys: change(0.0, Verdict::NoDifference),
         max_rss: change(0.0, Verdict::NoDifference),
     };
-    let outcome = Outcome::Same { exit: Exit::Code(0), output: Sameness::ButDigits };
+    let (stdout, stderr) = (Some(Sameness::ButDigits), Some(Sameness::Exact));
+    let outcome = Outcome::Same(Agreement { exit: Some(Exit::Code(0)), stdout, stderr, by: false });
     Comparison { outcome, differs_at: None, measured: Some(measured), watched: false, answered: None }
 }
 

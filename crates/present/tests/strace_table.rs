@@ -113,8 +113,13 @@ fn no_call_at_all() {
 fn columns_and_order_are_as_asked_for() {
     let table = |columns: &[&str], sort: &str, wall| {
         let columns = columns.iter().filter_map(|c| TableColumn::from_name(c)).collect();
-        let options =
-            TableOptions { sort: TableSort::from_name(sort).expect("an order"), columns, wall, overhead_ns: 0 };
+        let options = TableOptions {
+            sort: TableSort::from_name(sort).expect("an order"),
+            columns,
+            wall,
+            overhead_ns: 0,
+            only: None,
+        };
         let mut out = vec![];
         write_strace_table(&mut out, &few(), &options, &Style::default()).expect("writing to memory");
         String::from_utf8(out).expect("UTF-8")
@@ -148,7 +153,7 @@ fn elapsed_times_stand_beside_those_paid() {
         let columns = columns.split(',').map(|c| TableColumn::from_name(c).expect("a column")).collect();
         let sort = TableSort::from_name(sort).expect("an order");
         let mut out = vec![];
-        let options = TableOptions { sort, columns, wall: false, overhead_ns };
+        let options = TableOptions { sort, columns, wall: false, overhead_ns, only: None };
         write_strace_table(&mut out, &rec, &options, &Style::default()).expect("writing to memory");
         String::from_utf8(out).expect("UTF-8")
     };

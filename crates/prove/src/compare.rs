@@ -3,7 +3,9 @@
 use crate::executor::timed_out;
 use crate::measure::measure;
 use crate::outcome::{Compared, compare_outcomes};
-use crate::{Comparison, Difference, Executor, Measured, Options, Outcome, Output, Pairs, ProveError, Stopped};
+use crate::{
+    Agreement, Comparison, Difference, Executor, Measured, Options, Outcome, Output, Pairs, ProveError, Stopped,
+};
 use std::time::{Duration, Instant};
 use systoll_cure::{Spec, Usage};
 use systoll_model::{EnvChange, Random};
@@ -51,7 +53,7 @@ pub fn compare(
     let watched = exec.watches();
     let Compared { outcome, differs_at, patience, pair } = compare_outcomes(exec, a, b, options)?;
     let unmeasured = Comparison { outcome, differs_at, measured: None, watched, answered: exec.answered() };
-    if !matches!(outcome, Outcome::Same { .. }) || unmeasured.is_part() {
+    if !matches!(outcome, Outcome::Same(_)) || unmeasured.is_part() {
         return Ok(unmeasured);
     }
     let sizes = (a.stack_bytes(), b.stack_bytes());
@@ -60,7 +62,6 @@ pub fn compare(
         exec,
         sides: [(a, padding.0), (b, padding.1)],
         outcome,
-        same_exit: options.same.exit,
         patience,
         pair,
         end: match options.pairs {
@@ -105,7 +106,6 @@ struct Timing<'a> {
     /// The two programs, and what each lacks of the other's size on the stack.
     sides: [(&'a Spec, usize); 2],
     outcome: Outcome,
-    same_exit: bool,
     patience: Duration,
     /// What a pair takes, by the first runs of both.
     pair: Duration,
@@ -220,8 +220,8 @@ impl Timing<'_> {
                 });
             }
         };
-        let Outcome::Same { exit, .. } = self.outcome else { return Ok(usage) };
-        if self.same_exit && usage.exit != exit {
+        let Outcome::Same(Agreement { exit: Some(exit), .. }) = self.outcome else { return Ok(usage) };
+        if usage.exit != exit {
             let (a, b) = if side == 0 { (usage.exit, exit) } else { (exit, usage.exit) };
             return Err(Halt::Differs(Difference::Exit { a, b }));
         }

@@ -18,6 +18,7 @@ mod outcome;
 mod result;
 mod serve;
 mod stats;
+mod undecided;
 
 pub use answered::Answered;
 pub use calls::{CallCounts, ChangedCount, CountChange, Range};
@@ -29,13 +30,15 @@ pub use gain_source::{GainReason, GainSource};
 pub use inside::Inside;
 pub use options::{LOOKS, Options, Pairs, Same};
 pub use result::{
-    Change, Comparison, Conclusion, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped, Verdict,
+    Agreement, Change, Comparison, Conclusion, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped,
+    Verdict,
 };
 pub use serve::{
     Drive, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns, Watching,
     compare_servers,
 };
 pub use systoll_cure::Usage;
+pub use undecided::{Enough, Undecided};
 
 use std::io;
 use std::path::PathBuf;

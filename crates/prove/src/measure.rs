@@ -16,6 +16,7 @@ pub(crate) fn measure(a: &[Usage], b: &[Usage], stopped: Stopped, options: &Opti
         pairs: u32::try_from(a.len().min(b.len())).unwrap_or(u32::MAX),
         stopped,
         confidence: options.confidence,
+        negligible_percent: options.negligible_percent,
         a: side(a, cuts)?,
         b: side(b, cuts)?,
         wall: change(wall, CLOCK_STEP_NS)?,

@@ -1,7 +1,9 @@
 //! Whether two programs do the same.
 
 use crate::executor::{KEPT, timed_out};
-use crate::{Difference, DiffersAt, Digest, Executor, Options, Outcome, Output, ProveError, Run, Same, Sameness};
+use crate::{
+    Agreement, Difference, DiffersAt, Digest, Executor, Options, Outcome, Output, ProveError, Run, Same, Sameness,
+};
 use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::Exit;
@@ -98,23 +100,25 @@ fn judge(same: &Same, first: &Run, second: &Run, other: &Run) -> Outcome {
     if same.exit && exits.0 != exits.1 {
         return differs(Difference::Exit { a: exits.0, b: exits.1 });
     }
-    let stream = |wanted: bool, of: fn(&Run) -> Option<Digest>| {
-        if wanted { compare_stream(of, first, second, other) } else { Stream::Same(Sameness::Exact) }
-    };
+    let stream =
+        |wanted: bool, of: fn(&Run) -> Option<Digest>| wanted.then(|| compare_stream(of, first, second, other));
     let streams = [
         (stream(same.stdout, |r| r.stdout), Difference::Stdout),
         (stream(same.stderr, |r| r.stderr), Difference::Stderr),
-        (said(first, second, other), Difference::By),
+        (same.by.is_some().then(|| said(first, second, other)), Difference::By),
     ];
-    let mut output = Sameness::Exact;
     for (stream, difference) in &streams {
         match stream {
-            Stream::Varies => return differs(Difference::Itself),
-            Stream::Differs => return differs(*difference),
-            Stream::Same(degree) => output = output.min(*degree),
+            Some(Stream::Varies) => return differs(Difference::Itself),
+            Some(Stream::Differs) => return differs(*difference),
+            Some(Stream::Same(_)) | None => {}
         }
     }
-    Outcome::Same { exit: exits.0, output }
+    let [stdout, stderr, by] = streams.map(|(stream, _)| match stream {
+        Some(Stream::Same(degree)) => Some(degree),
+        _ => None,
+    });
+    Outcome::Same(Agreement { exit: same.exit.then_some(exits.0), stdout, stderr, by: by.is_some() })
 }
 
 enum Stream {

@@ -25,7 +25,7 @@ pub struct Comparison {
 impl Comparison {
     /// What became of calls that were to be answered in place, where both do the same.
     pub fn answered_of_same(&self) -> Option<&Answered> {
-        self.answered.as_ref().filter(|_| matches!(self.outcome, Outcome::Same { .. }))
+        self.answered.as_ref().filter(|_| matches!(self.outcome, Outcome::Same(_)))
     }
 
     /// Whether too few calls were answered in place to claim anything.
@@ -48,15 +48,30 @@ pub struct DiffersAt {
 /// Whether two programs do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Same exit, and output the same to the degree `a`'s is from run to run.
-    Same {
-        /// How both ended, every time.
-        exit: Exit,
-        /// How far outputs were compared; what `a` varies by itself was left aside.
-        output: Sameness,
-    },
+    /// They do in all that was compared.
+    Same(Agreement),
     /// They do not.
     Differs(Difference),
+}
+
+/// What was compared of two programs, and is the same; `None` and `false` where it was not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// How both ended, every time.
+    pub exit: Option<Exit>,
+    /// How far standard output was compared: what `a` varies by itself was left aside.
+    pub stdout: Option<Sameness>,
+    /// How far standard error was, likewise.
+    pub stderr: Option<Sameness>,
+    /// The comparing command says the same of both.
+    pub by: bool,
+}
+
+impl Agreement {
+    /// How far output was compared: the lesser degree of the streams that were.
+    pub fn output(&self) -> Option<Sameness> {
+        self.stdout.into_iter().chain(self.stderr).min()
+    }
 }
 
 /// What is not the same.
@@ -105,6 +120,8 @@ pub struct Measured {
     pub stopped: Stopped,
     /// Confidence of all intervals together with the looks before, e.g. 0.99.
     pub confidence: f64,
+    /// Changes of less than this many percent are called none.
+    pub negligible_percent: f64,
     /// As it is.
     pub a: Side,
     /// Changed.
@@ -141,6 +158,11 @@ impl Measured {
             (false, true) => Conclusion::More,
             (false, false) => Conclusion::NothingShown,
         }
+    }
+
+    /// What a pair of runs takes, ns.
+    pub fn pair_ns(&self) -> f64 {
+        self.a.wall_ns.median + self.b.wall_ns.median
     }
 
     /// Whether neither wall nor processor time is shown to differ.
@@ -258,8 +280,9 @@ mod tests {
         let of = |wall, cpu| {
             let (wall, cpu, same) = (change(wall), change(cpu), change(Verdict::NoDifference));
             let (user, sys, max_rss) = (same, same, same);
-            let (a, b) = (side(), side());
-            Measured { pairs: 9, stopped: Stopped::Asked, confidence: 0.99, a, b, wall, cpu, user, sys, max_rss }
+            let (a, b, stopped) = (side(), side(), Stopped::Asked);
+            let (confidence, negligible_percent) = (0.99, 0.5);
+            Measured { pairs: 9, stopped, confidence, negligible_percent, a, b, wall, cpu, user, sys, max_rss }
         };
         use Verdict::{Faster, NoDifference, Slower};
         assert_eq!(of(NoDifference, NoDifference).conclusion(), Conclusion::NothingShown);

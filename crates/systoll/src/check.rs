@@ -2,16 +2,14 @@
 
 use crate::cli::{CheckArgs, Format};
 use crate::diff::{judgements, read_all};
+use crate::drained::Drained;
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Left, Output, Place, keep, progress_line, to_stderr};
 use crate::watched::Watched;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use systoll_compare::{Budget, BudgetError, MAX_TEXT, Run, Units, hold, learn};
 use systoll_model::{Exit, Recording};
 use systoll_present::{
@@ -22,8 +20,6 @@ use systoll_present::{
 const BROKEN: u8 = 1;
 /// The command did not end as it should have.
 const FAILED: u8 = 2;
-/// Of what a command prints, so much is looked at for its units of work: the end.
-const PRINTED: u64 = 1 << 20;
 /// Runs from which ranges are learnt unless told.
 const LEARNING: u32 = 3;
 
@@ -99,15 +95,11 @@ fn root() -> String {
 /// The budget's text; `None` where there is no such file.
 fn budget_text(path: &Path) -> Result<Option<String>, Failure> {
     let failed = |e| Failure::file("read", path, e);
-    let meta = match std::fs::metadata(path) {
+    let file = match systoll_files::input(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        meta => meta.map_err(failed)?,
+        file => file.map_err(failed)?,
     };
-    if meta.is_dir() {
-        return Err(failed(io::Error::from_raw_os_error(nix::libc::EISDIR)));
-    }
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
     file.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     String::from_utf8(bytes).map(Some).map_err(|_| Failure::Budget(path.to_owned(), "it is no UTF-8 text".into()))
 }
@@ -127,41 +119,31 @@ fn runs(args: &CheckArgs, per: Option<&Units>) -> Result<Runs, Failure> {
     for seed in 0..of {
         line.set_message(format!("run {} of {of}{}", seed + 1, left.words(seed.into(), of.into())));
         line.tick();
-        let printed = matches!(per, Some(Units::Printed(_))).then(tempfile::tempfile).transpose();
-        let printed = printed.map_err(|e| Failure::file("create", &std::env::temp_dir(), e))?.map(Arc::new);
-        let errors = if args.quiet { None } else { stderr() };
-        let watched = Watched {
-            command: args.command.clone(),
-            env: args.env.clone(),
-            output: printed.clone().or_else(|| errors.clone()),
-            errors,
-            seed: seed.into(),
-            ..Watched::default()
-        };
         let known = || format!(" after {seed} of {of} runs: nothing was {nothing}");
-        runs.recordings.push(watched.run().map_err(|e| e.knowing(known))?);
-        let text = printed.map(|file| end_of(&file)).transpose();
-        let text = text.map_err(|e| Failure::file("read", &std::env::temp_dir(), e))?.unwrap_or_default();
-        if !args.quiet {
-            to_stderr(&text);
-        }
-        runs.units.push(per.and_then(|per| per.count(&text)));
+        let (recording, printed) = one_run(args, seed).map_err(|e| e.knowing(known))?;
+        runs.recordings.push(recording);
+        runs.units.push(per.and_then(|per| per.count(&printed)));
     }
     line.finish_and_clear();
     Ok(runs)
 }
 
-/// Our standard error, for a command to write to.
-fn stderr() -> Option<Arc<File>> {
-    io::stderr().as_fd().try_clone_to_owned().ok().map(|fd| Arc::new(File::from(fd)))
-}
-
-/// The end of what was written.
-fn end_of(file: &File) -> io::Result<String> {
-    let mut file = file;
-    let all = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(all.saturating_sub(PRINTED)))?;
-    let mut bytes = Vec::new();
-    file.take(PRINTED).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// Watches the command once; gives what it wrote to standard output, or the end of that, too. Both streams are pipes,
+/// whatever ours are: the budget that was learnt at a terminal holds in CI.
+fn one_run(args: &CheckArgs, seed: u32) -> Result<(Recording, String), Failure> {
+    let pipe = || Drained::new(!args.quiet).map_err(|e| Failure::Stream("a pipe", e));
+    let (output, errors) = (pipe()?, pipe()?);
+    let watched = Watched {
+        command: args.command.clone(),
+        env: args.env.clone(),
+        output: Some(output.writer()),
+        errors: Some(errors.writer()),
+        seed: seed.into(),
+        ..Watched::default()
+    };
+    let recording = watched.run();
+    drop(watched);
+    let printed = output.text();
+    errors.text();
+    Ok((recording?, printed))
 }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use systoll_judge::{By, CodeLanguage};
 use systoll_model::{Elision, EnvChange};
 use systoll_present::TableSort;
-use values::{by, columns, duration, env_change, language, number, overhead, sort_by};
+use values::{by, columns, duration, env_change, language, number, overhead, period, sort_by};
 
 /// Exit codes, as `--help` and the man page tell them.
 const EXIT_CODES: &str = "Exit codes:
@@ -302,6 +302,9 @@ pub struct RunArgs {
     /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
     #[arg(long, value_name = "REC")]
     pub save: Option<PathBuf>,
+    /// Have --save replace a file that is no recording
+    #[arg(long, requires = "save")]
+    pub force: bool,
     /// Add the run to FOLDER, where `systoll fleet` finds it (docs/fleet.md)
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,
@@ -317,8 +320,8 @@ pub struct RunArgs {
     /// Set (VAR=VALUE) or remove (VAR) a variable in CMD's environment
     #[arg(short = 'E', long = "env", value_name = "VAR[=VALUE]", value_parser = env_change)]
     pub env: Vec<EnvChange>,
-    /// Print the report so far every so often, e.g. 10s; SIGUSR1 asks for one at any time
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Print the report so far every so often, e.g. 10s (a file has the last one); SIGUSR1 asks for one at any time
+    #[arg(long, value_name = "TIME", value_parser = period)]
     pub every: Option<Duration>,
     /// Go straight on to the proof of the best finding: runs CMD again, with and without, a few
     /// dozen times and for a minute at most, its output discarded
@@ -360,9 +363,9 @@ pub struct ReportArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub labels: LabelArgs,
-    /// A recording that `run --save` kept; - for standard input
+    /// A recording that `run --save` kept; - for standard input, as where one comes there and none is named
     #[arg(value_name = "REC")]
-    pub recording: PathBuf,
+    pub recording: Option<PathBuf>,
 }
 
 /// `systoll demo`.

@@ -30,9 +30,10 @@ pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
 /// The cause with this id. A name that reports show beside causes, of an API or a system call, leads to those it can have.
 pub(crate) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause, Failure> {
     catalogue.get(id).ok_or_else(|| {
-        let which = match of_call(catalogue, id) {
-            ids if ids.is_empty() => String::new(),
-            ids => format!("{id} can have these: {}\n", ids.join(", ")),
+        let which = match (of_call(catalogue, id), of_variable(catalogue, id)) {
+            (ids, _) if !ids.is_empty() => format!("{id} can have these: {}\n", ids.join(", ")),
+            (_, ids) if !ids.is_empty() => format!("the variable {id} is about these: {}\n", ids.join(", ")),
+            _ => String::new(),
         };
         Failure::Unknown {
             what: "cause",
@@ -53,6 +54,12 @@ fn of_call<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
         return of_api;
     }
     Sysno::from_name(name).map_or_else(Vec::new, |call| with(&|pattern| pattern.syscalls.contains(&call)))
+}
+
+/// Causes with a cure that sets or removes this variable of the environment.
+fn of_variable<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
+    let sets = |cause: &&Cause| cause.stop.iter().any(|cure| cure.env.keys().any(|key| key == name));
+    catalogue.iter().filter(sets).map(|cause| &*cause.id).collect()
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
@@ -89,6 +96,7 @@ mod tests {
         let catalogue = Catalogue::builtin();
         assert!(of_call(&catalogue, "localtime").contains(&"tz-unset"));
         assert!(of_call(&catalogue, "membarrier").contains(&"membarrier-global"));
+        assert_eq!(of_variable(&catalogue, "TZ"), ["tz-unset"]);
         assert_eq!(of_call(&catalogue, "frobnicate"), Vec::<&str>::new());
         let Err(Failure::Unknown { help, known, .. }) = known(&catalogue, "localtime") else { panic!("a cause") };
         assert!(help.contains("tz-unset") && known.is_empty(), "{help}");

@@ -36,6 +36,8 @@ pub(crate) enum Failure {
     File { what: &'static str, path: PathBuf, source: std::io::Error },
     /// What came out of a run could not be put into its file.
     NotKept { what: &'static str, path: PathBuf, source: std::io::Error, bytes: u64 },
+    /// A recording is to go where there is another file.
+    NotOurs(PathBuf),
     /// Standard output or error failed while the report was written.
     Stream(&'static str, std::io::Error),
     /// Standard output or error was closed: the report would have nowhere to go.
@@ -119,6 +121,7 @@ impl Failure {
             Self::NotKept { what, path, source, bytes } => {
                 vec![format!("the {what} was not kept: {}: {}", path.display(), no_room(source, *bytes))]
             }
+            Self::NotOurs(path) => vec![format!("{} is there and is no recording: it is not replaced", path.display())],
             Self::Stream(name, e) => vec![format!("can't write to {name}: {}", plain(e))],
             Self::Closed(name) => vec![format!("{name} is closed: the report would have nowhere to go")],
             Self::Unknown { what, name, known, .. } => {
@@ -151,6 +154,15 @@ impl Failure {
 
     fn advice(&self) -> Option<String> {
         match self {
+            Self::Record(systoll_record::Error::NotFound(program)) => crate::meant::program(&program.to_string_lossy()),
+            Self::Exec(program, e) if e.kind() == std::io::ErrorKind::NotFound => {
+                crate::meant::program(&program.to_string_lossy())
+            }
+            Self::Prove(ProveError::Run(RunError::Start { program, source }))
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                crate::meant::program(program)
+            }
             Self::Record(e) => e.advice(),
             Self::Trace(_, ImportError::Read(_) | ImportError::Foreign { .. }) => None,
             Self::Trace(path, ImportError::Profile) => {
@@ -169,6 +181,7 @@ impl Failure {
             Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
             Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),
+            Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),
             Self::Unreached { cure, elided, .. } => {
@@ -290,6 +303,13 @@ fn no_room(error: &std::io::Error, bytes: u64) -> String {
     text
 }
 
+/// Without clap's tip to put `--` before a mistyped option, by which that would become the program that is run.
+fn without_false_tip(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  tip: to pass '")).collect();
+    lines.dedup_by(|a, b| a.is_empty() && b.is_empty());
+    lines.join("\n")
+}
+
 /// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
@@ -307,6 +327,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         }
         let width = crate::output::stderr_columns();
         let text = error.render().to_string().replacen("error: ", "systoll: ", 1);
+        let text = without_false_tip(&text);
         let lines: Vec<String> = text.lines().flat_map(|line| systoll_present::wrapped(line, width)).collect();
         crate::output::to_stderr(&(lines.join("\n") + "\n"));
         return ExitCode::from(OWN);

@@ -2,14 +2,14 @@
 
 use crate::cli::{EngineName, FleetArgs};
 use crate::failure::Failure;
-use crate::output::{Output, progress_line};
+use crate::output::{Output, progress_line, to_stderr};
 use crate::pythons::pythons;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use systoll_export::answer_csv;
-use systoll_fleet::{Ask, Asked, Engine, QUESTIONS, question};
-use systoll_present::{answer_json, write_answer};
+use systoll_fleet::{Answer, Ask, Asked, Engine, QUESTIONS, question};
+use systoll_present::{answer_json, clean, write_answer};
 
 /// Lines of a table, unless the user says how many.
 const LINES: usize = 20;
@@ -45,6 +45,7 @@ pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
     let answer = systoll_fleet::ask(&ask);
     progress.finish_and_clear();
     let answer = answer.map_err(Failure::Fleet)?;
+    tell_left_out(&answer);
     if args.csv {
         let mut bytes = Vec::new();
         answer_csv(&answer, &mut bytes).map_err(Failure::Export)?;
@@ -60,6 +61,17 @@ pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
         write_answer(w, &answer, question.title, &question.note, &style)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says on standard error which files the answer does not know of.
+fn tell_left_out(answer: &Answer) {
+    for path in &answer.left_out {
+        to_stderr(&format!("systoll: {} is no Parquet file: it is left out\n", clean(path)));
+    }
+    let more = answer.left_out_count.saturating_sub(answer.left_out.len() as u64);
+    if more > 0 {
+        to_stderr(&format!("systoll: and {more} more files that are none\n"));
+    }
 }
 
 /// What was typed, understood.

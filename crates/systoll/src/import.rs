@@ -2,10 +2,9 @@
 
 use crate::cli::ImportArgs;
 use crate::failure::Failure;
-use crate::output::{Left, Output, Place, progress_line};
-use crate::report::{Shown, save};
+use crate::output::{Left, Output, progress_line};
+use crate::report::{Shown, place_to_save, save};
 use indicatif::ProgressBar;
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,8 +21,7 @@ const MAX_PRICED: usize = 40;
 /// Reads traces and shows what was asked for.
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
-    let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
-    let mut kept = args.save.as_ref().map(place).transpose()?;
+    let mut kept = args.save.as_deref().map(|path| place_to_save(path, args.force)).transpose()?;
     let mut recording = read(args)?;
     end_at_once(": all is read, and not judged yet");
     price_here(&mut recording);
@@ -72,7 +70,7 @@ impl Reading {
             let input = Counted { input: io::stdin().lock(), reading: self };
             return import.read("-", BufReader::with_capacity(CHUNK, input));
         }
-        let input = Counted { input: File::open(path)?, reading: self };
+        let input = Counted { input: systoll_files::input(path)?, reading: self };
         import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, input))
     }
 

@@ -10,6 +10,7 @@ mod control;
 mod demo;
 mod diff;
 mod doctor;
+mod drained;
 mod explain;
 mod export;
 mod failure;
@@ -25,6 +26,7 @@ mod pythons;
 mod report;
 mod run;
 mod seed;
+mod strace_options;
 mod tables;
 mod watched;
 

@@ -7,6 +7,7 @@ mod arguments;
 mod child;
 mod clip;
 mod shorten;
+mod strays;
 mod tools;
 
 use crate::failure::{Failure, ended_by};
@@ -27,6 +28,7 @@ nothing. Counts are exact; a gain is claimed only by `prove`.";
 
 /// Serves tools over standard input and output until the input ends.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
+    strays::adopt();
     let shop = Arc::new(Workshop::new()?);
     let server = Server {
         name: "systoll",

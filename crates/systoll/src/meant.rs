@@ -1,5 +1,7 @@
-//! What was meant by a command that there is not: other tools' words, a cause, a program, an option without its command.
+//! What was meant by a command that there is not: other tools' words, a cause, a program, an option without its command;
+//! and by a program that there is not: a whole line, a shell's own word, a variable.
 
+use crate::strace_options;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use systoll_judge::Catalogue;
 
@@ -33,6 +35,11 @@ const WORDS: &[Words] = &[
     words(&["flamegraph", "script"], "for other tools' formats", "systoll export --format FORMAT REC"),
     words(&["man", "manual", "docs", "usage"], "for the manual", "systoll help, or systoll help COMMAND"),
     words(&["test"], "to hold a program to its calls", "systoll check -- CMD"),
+    words(
+        &["update", "upgrade", "self-update", "install"],
+        "systoll does not update itself (docs/install.md); the version that this is",
+        "systoll --version",
+    ),
     words(&["status", "info"], "to see what can be watched here", "systoll doctor"),
 ];
 
@@ -60,8 +67,11 @@ pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
         }
         ErrorKind::UnknownArgument => {
             let option = of(ContextKind::InvalidArg)?;
-            // Before any command.
             let first = std::env::args_os().nth(1)?;
+            if let Some(command) = first.to_str().filter(|word| matches!(*word, "run" | "report" | "import")) {
+                return strace_options::instead(command, option).map(Instead::Hint);
+            }
+            // Before any command.
             let name = option.trim_start_matches('-').split('=').next()?;
             if first.to_string_lossy().split('=').next() != option.split('=').next() {
                 return None;
@@ -108,6 +118,40 @@ fn told(word: &str, hints: &[Hint]) -> Option<String> {
     (!hints.is_empty()).then(|| format!("systoll: there is no command {typed}\n{lines}"))
 }
 
+/// What helps where `program` was to be run and there is none of that name.
+pub(crate) fn program(program: &str) -> Option<String> {
+    let typed = systoll_present::shell_words(&[program]);
+    let first = program.split_whitespace().next()?;
+    let is_variable = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_name(name));
+    if first.len() < program.len() {
+        let plain = !program.contains(['|', '&', ';', '<', '>', '$', '`', '*', '(', '\'', '"', '\\']);
+        let known = is_program(first) && !SHELL_WORDS.contains(&first);
+        let line = if plain && known { program.to_owned() } else { format!("sh -c {typed}") };
+        let why =
+            if plain && known { "without quotes it is a program and its arguments" } else { "a shell can run it" };
+        return Some(format!("{why}: systoll run -- {line}"));
+    }
+    if is_variable(program) {
+        return Some(format!("to set a variable: systoll run -E {typed} -- CMD"));
+    }
+    let own = SHELL_WORDS.contains(&program);
+    own.then(|| format!("{program} is a shell's own word, no program: systoll run -- sh -c '{program} …'"))
+}
+
+/// Whether a variable of a shell can be called so.
+fn is_name(text: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.chars().all(word) && text.chars().next().is_some_and(|c| !c.is_ascii_digit())
+}
+
+/// What shells do themselves: POSIX's special and intrinsic utilities, its reserved words, and what bash adds.
+const SHELL_WORDS: &[&str] = &[
+    ".", ":", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "do", "eval", "exec",
+    "exit", "export", "fg", "for", "function", "hash", "if", "jobs", "let", "local", "pushd", "popd", "read",
+    "readonly", "return", "set", "shift", "shopt", "source", "times", "trap", "type", "ulimit", "umask", "unalias",
+    "unset", "until", "wait", "while",
+];
+
 /// Whether a word is a program: `systoll ./app`, `systoll python3`.
 fn is_program(word: &str) -> bool {
     let on_path =
@@ -147,11 +191,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_program_is_told_how_to_be_run() {
+        let hint = |word: &str| program(word).unwrap_or_default();
+        assert_eq!(hint("ls -la"), "without quotes it is a program and its arguments: systoll run -- ls -la");
+        assert_eq!(hint("ls | wc -l"), "a shell can run it: systoll run -- sh -c 'ls | wc -l'");
+        assert_eq!(hint("cd /tmp"), "a shell can run it: systoll run -- sh -c 'cd /tmp'");
+        assert!(hint("cd").contains("sh -c 'cd …'") && hint("ulimit").contains("a shell's own word"));
+        assert_eq!(hint("FOO=1"), "to set a variable: systoll run -E FOO=1 -- CMD");
+        assert_eq!((hint("no-such-program"), hint("1=2"), hint("")), Default::default());
+    }
+
+    #[test]
     fn each_command_that_is_named_can_be_typed() {
         let all = crate::cli::command();
         for Words { typed, command, .. } in WORDS {
             let named = command.split_whitespace().nth(1).unwrap().trim_end_matches(',');
-            assert!(named == "help" || all.get_subcommands().any(|c| c.get_name() == named), "{command}");
+            assert!(
+                named == "help" || named == "--version" || all.get_subcommands().any(|c| c.get_name() == named),
+                "{command}"
+            );
             assert!(typed.iter().all(|word| all.get_subcommands().all(|c| c.get_name() != *word)), "{typed:?}");
         }
     }

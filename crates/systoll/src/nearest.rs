@@ -16,9 +16,11 @@ pub(crate) fn others(name: &str, known: &[String]) -> String {
 /// At most three of the names that are nearly this one, the nearest first.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const NEAREST: usize = 3;
-    // Where clap, too, takes a word for a slip of the pen.
-    const ALIKE: f64 = 0.7;
-    let likeness = |other: &str| if other.contains(name) { 1.0 } else { strsim::jaro(name, other) };
+    // Two slips in five letters. By common letters alone, `bogus` is like `get_robust_list`.
+    const ALIKE: f64 = 0.59;
+    let likeness = |other: &str| {
+        if other.contains(name) { 1.0 } else { strsim::normalized_damerau_levenshtein(name, other) }
+    };
     let mut near: Vec<(f64, &str)> = known.map(|k| (likeness(k), k)).filter(|n| n.0 > ALIKE).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
     near.into_iter().take(NEAREST).map(|(_, name)| name).collect()
@@ -39,6 +41,9 @@ mod tests {
         assert_eq!(others("tz-unsett", &many), "; the nearest: tz-unset");
         assert_eq!(others("sigmask", &many), "; the nearest: sigmask-setjmp, sigmask-toggle, sigmask-context");
         assert_eq!(others("qqq", &many), "");
+        let calls: Vec<String> = systoll_model::signatures().iter().map(|s| s.sysno.to_string()).collect();
+        assert_eq!(others("bogus", &calls), "");
+        assert_eq!(others("reed", &calls), "; the nearest: read");
         assert_eq!(others("qqq", &[]), "");
         assert_eq!(others("qqq", &many[..2]), "; there are: tz-unset, tiny-io");
     }

@@ -16,6 +16,9 @@ use ascii::Ascii;
 pub(crate) use place::Place;
 pub(crate) use stderr::{stderr_columns, to_stderr};
 
+/// Bytes of a report that may be told on a terminal in place of its file: JSON is longer.
+const SOME_SCREENS: usize = 8 << 10;
+
 /// A place for a report, checked before anything is started.
 pub(crate) enum Output {
     Stdout,
@@ -72,18 +75,26 @@ impl Output {
         seen.or(columns).unwrap_or(Style::default().width)
     }
 
-    /// Writes what `write` gives, in place of what was there. A reader that has gone away ends
-    /// the writing quietly. What a file can't take goes to standard error, so that it is not lost;
-    /// that it did is a failure all the same. `what` it is, for words.
+    /// Writes what `write` gives, in place of what was there. A reader of our own streams that has gone away ends
+    /// the writing quietly. Of what a file can't take, a report goes to standard error, so that it is not lost, but no
+    /// more than some screens to a terminal; that it did is a failure all the same. `what` it is, for words.
     pub(crate) fn write(
         &mut self,
         what: &'static str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        self.write_as_is(what, |w| if ascii::wanted() { write(&mut Ascii::new(w)) } else { write(w) })
+        let as_wanted = |w: &mut dyn Write| if ascii::wanted() { write(&mut Ascii::new(w)) } else { write(w) };
+        let Self::File(place) = self else { return self.write_as_is(what, as_wanted) };
+        let bytes = whole(as_wanted).map_err(|e| Failure::file("write", &place.path, e))?;
+        keep(what, place, &bytes).inspect_err(|_| {
+            if bytes.len() <= SOME_SCREENS || !io::stderr().is_terminal() {
+                // Where that fails too, there is no way left to tell.
+                let _ = io::stderr().lock().write_all(&bytes);
+            }
+        })
     }
 
-    /// As [`Output::write`], whatever the locale: a file for another tool.
+    /// As [`Output::write`], whatever the locale: a file for another tool, which is nothing to read on a screen.
     pub(crate) fn write_as_is(
         &mut self,
         what: &'static str,
@@ -95,10 +106,7 @@ impl Output {
             Self::Stderr => (buffered(io::stderr().lock(), write), "standard error"),
             Self::File(place) => {
                 let bytes = whole(write).map_err(|e| Failure::file("write", &place.path, e))?;
-                return keep(what, place, &bytes).inspect_err(|_| {
-                    // Where that fails too, there is no way left to tell.
-                    let _ = io::stderr().lock().write_all(&bytes);
-                });
+                return keep(what, place, &bytes);
             }
         };
         match result {
@@ -111,7 +119,7 @@ impl Output {
 /// Puts `bytes` there: `what` they are, for words.
 pub(crate) fn keep(what: &'static str, place: &mut Place, bytes: &[u8]) -> Result<(), Failure> {
     match place.put(bytes) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe && place.goes_on => Ok(()),
         result => result.map_err(|source| Failure::NotKept {
             what,
             path: place.path.clone(),

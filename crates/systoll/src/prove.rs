@@ -1,5 +1,6 @@
 //! `systoll prove` and `systoll cure`: with and without.
 
+mod again;
 mod chosen;
 mod code;
 mod counted;
@@ -19,7 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::{interrupted, settle};
 use systoll_model::EnvChange;
-use systoll_present::{hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle};
+use systoll_present::{
+    hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle, write_to_decide,
+};
 use systoll_prove::{Comparison, Outcome, shell};
 
 /// Compares the two sides, tells, and ends with 0 where both do the same.
@@ -44,12 +47,12 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
         shell(cleanup, Vec::new())?;
     }
     let (comparison, counts) = told?;
-    places.write(args, &comparison, counts.as_ref(), &sides)?;
+    places.write(args, both, &comparison, counts.as_ref(), &sides)?;
     if let Some(signal) = interrupted() {
         to_stderr("systoll: interrupted: this is what is known so far\n");
         return Ok(ExitCode::from(ended_by(signal)));
     }
-    let same = matches!(comparison.outcome, Outcome::Same { .. });
+    let same = matches!(comparison.outcome, Outcome::Same(_));
     Ok(ExitCode::from(u8::from(!same)))
 }
 
@@ -76,6 +79,7 @@ impl Places {
     fn write(
         &mut self,
         args: &ProveArgs,
+        both: &[EnvChange],
         comparison: &Comparison,
         counted: Option<&BothCounted>,
         sides: &Sides,
@@ -98,6 +102,9 @@ impl Places {
                 return Ok(());
             }
             write_comparison(w, comparison, counts, expected, ("as it is", &sides.head(args)), style)?;
+            if let Some(enough) = comparison.undecided(counts, expected).and_then(|undecided| undecided.shown_by) {
+                write_to_decide(w, &again::with_pairs(args, both, enough.pairs), enough, &style)?;
+            }
             if comparison.measured.as_ref().is_some_and(|m| m.is_won()) {
                 sides.write_keep(w, &style)?;
             }

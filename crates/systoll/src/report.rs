@@ -7,8 +7,7 @@ use crate::failure::Failure;
 use crate::output::{Output, Place, keep, to_stderr, whole};
 use crate::{page, tables};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_judge::{Catalogue, Finding, grouped, judge};
@@ -66,7 +65,7 @@ impl Shown {
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
             stacks: self.args.stack_traces,
             fds: self.args.decode_fds > 0,
-            only: self.args.trace.as_ref().map(|set| set.text().to_owned()),
+            only: self.args.trace.as_ref().map(|set| set.told_of(recording)),
             so_far,
         };
         if let Some(grouping) = grouping.as_ref().filter(|_| !self.args.json) {
@@ -94,7 +93,8 @@ impl Shown {
         let columns = self.args.summary_columns.as_ref().map_or(TableColumn::USUAL.to_vec(), |c| c.0.clone());
         let overhead_ns = u64::try_from(self.args.summary_syscall_overhead.as_nanos()).unwrap_or(u64::MAX);
         let (sort, wall) = (self.args.summary_sort_by, self.args.summary_wall_clock);
-        let options = TableOptions { sort, columns, wall, overhead_ns };
+        let told = self.args.trace.as_ref().map(|set| set.told_of(recording));
+        let options = TableOptions { sort, columns, wall, overhead_ns, only: told };
         match only {
             None => write_strace_table(w, recording, &options, &self.style),
             Some(only) => write_strace_table(w, &narrowed(recording, only), &options, &self.style),
@@ -123,13 +123,15 @@ fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
 
 /// `systoll report REC`.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let named = args.recording.clone().or_else(|| (!io::stdin().is_terminal()).then(|| "-".into()));
+    let path = named.ok_or(Failure::Usage("which recording? systoll report REC, or - for standard input"))?;
     if let Some(folder) = &args.parquet {
         tables::prepare(folder)?;
-        let (recording, catalogue) = (read(&args.recording)?, catalogue(args.show.causes.as_deref())?);
+        let (recording, catalogue) = (read(&path)?, catalogue(args.show.causes.as_deref())?);
         tables::add(folder, &recording, &catalogue, &args.labels, true)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let recording = read(&args.recording)?;
+    let recording = read(&path)?;
     let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
     shown.tell(&mut output, &recording)?;
     Ok(ExitCode::SUCCESS)
@@ -139,13 +141,18 @@ pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
     let read = if path == Path::new("-") {
         Recording::read(io::stdin().lock())
     } else {
-        let meta = std::fs::metadata(path).map_err(|e| Failure::file("read", path, e))?;
-        if meta.is_dir() {
-            return Err(Failure::file("read", path, io::Error::from_raw_os_error(nix::libc::EISDIR)));
-        }
-        Recording::read(File::open(path).map_err(|e| Failure::file("read", path, e))?)
+        Recording::read(systoll_files::input(path).map_err(|e| Failure::file("read", path, e))?)
     };
     read.map_err(|e| Failure::Recording(path.to_owned(), e))
+}
+
+/// Looks whether a recording can be kept there. What is there and is no recording is not replaced, unless that is `forced`.
+pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure> {
+    let place = Place::open(path).map_err(|e| Failure::file("write", path, e))?;
+    if !forced && place.holds_other(|file| Recording::is_in(file)) {
+        return Err(Failure::NotOurs(path.to_owned()));
+    }
+    Ok(place)
 }
 
 /// Keeps a recording.

@@ -5,11 +5,10 @@ mod straight;
 use crate::cli::{BackendChoice, RunArgs};
 use crate::control::Live;
 use crate::explain::catalogue;
-use crate::failure::Failure;
+use crate::failure::{Failure, OWN};
 use crate::output::{Output, Place};
-use crate::report::{Shown, save};
+use crate::report::{Shown, place_to_save, save};
 use crate::tables;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use systoll_model::{BackendKind, Exit, Recording};
@@ -23,14 +22,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let limits = systoll_record::Raised::new();
     let mut places = Places::open(args)?;
     let recording = record(args, &places)?;
-    // The command has run: whatever becomes of what is told of it, its exit code is its own.
+    // The command has run: if it failed, its exit code is its own, whatever becomes of what is told of it.
     let kept = places.save.as_mut().map_or(Ok(()), |place| save(place, &recording));
     let added = add(args, &recording);
     let told = places.report.as_mut().map_or(Ok(()), |(output, shown)| shown.tell(output, &recording));
     drop(limits);
     let proved = if args.prove { prove_straight(args, &recording) } else { Ok(()) };
-    for failure in [told, kept, added, proved].into_iter().filter_map(Result::err) {
+    let not_written = [told, kept, added].into_iter().filter_map(Result::err);
+    let failed = not_written.map(|failure| failure.tell()).count() > 0;
+    if let Err(failure) = proved {
         failure.tell();
+    }
+    if failed && recording.header.exit == Some(Exit::Code(0)) {
+        return Ok(ExitCode::from(OWN));
     }
     Ok(end_as(recording.header.exit))
 }
@@ -86,8 +90,7 @@ struct Places {
 
 impl Places {
     fn open(args: &RunArgs) -> Result<Self, Failure> {
-        let place = |path: &PathBuf| Place::open(path).map_err(|e| Failure::file("write", path, e));
-        let save = args.save.as_ref().map(place).transpose()?;
+        let save = args.save.as_deref().map(|path| place_to_save(path, args.force)).transpose()?;
         args.save_to.as_deref().map_or(Ok(()), tables::prepare)?;
         let report = (args.show.output.is_some() || args.show.open || args.quiet == 0)
             .then(|| Shown::open(&args.show, Output::Stderr));

@@ -1,5 +1,7 @@
 //! Blocks of system calls counted, for languages that call C: `libsystoll_block.so`.
 //!
+//! C and C++ include `systoll_block.h` (`include/`); docs/in-tests.md has a test.
+//!
 //! ```
 //! // What a plugin does, in C's words.
 //! use std::ffi::{CStr, CString};
@@ -40,6 +42,8 @@ pub struct Ended(Counts);
 #[derive(Serialize)]
 struct Told {
     calls: BTreeMap<&'static str, u64>,
+    /// Names that stand for other calls as well, with those.
+    made_as: BTreeMap<&'static str, &'static [&'static str]>,
     total: u64,
     /// Why the counts are too low.
     incomplete: Option<String>,
@@ -64,6 +68,7 @@ fn text(told: &impl Serialize) -> *mut c_char {
 fn told(counts: &Counts) -> Told {
     Told {
         calls: counts.by_name(),
+        made_as: systoll_test::all_made_as().collect(),
         total: counts.total(),
         incomplete: counts.incomplete().map(|why| why.to_string()),
         without_caller: counts.without_caller(),
@@ -120,6 +125,47 @@ pub unsafe extern "C" fn systoll_block_counts(ended: *const Ended) -> *mut c_cha
 pub unsafe extern "C" fn systoll_block_callers(ended: *const Ended) -> *mut c_char {
     // SAFETY: the caller's.
     unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| callers_json(&ended.0))
+}
+
+/// How often the block made the call of this name, or what libraries make of it today; `total` for all. The largest number
+/// where no call has the name, or there is no block.
+///
+/// # Safety
+/// `ended` is null or of `systoll_block_end`, and not freed; `name` is a text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_calls(ended: *const Ended, name: *const c_char) -> u64 {
+    // SAFETY: the caller's.
+    let (ended, name) = unsafe { (ended.as_ref(), CStr::from_ptr(name)) };
+    match (ended, name.to_str()) {
+        (Some(ended), Ok("total")) => ended.0.total(),
+        (Some(ended), Ok(name)) if systoll_test::number(name).is_some() => ended.0.of(name),
+        _ => u64::MAX,
+    }
+}
+
+fn plain(told: &str) -> *mut c_char {
+    CString::new(told).map_or(std::ptr::null_mut(), CString::into_raw)
+}
+
+/// Why the counts of an ended block are too low, for `systoll_block_free_text`; null where they are exact, and for null.
+///
+/// # Safety
+/// `ended` is null or of `systoll_block_end`, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_incomplete(ended: *const Ended) -> *mut c_char {
+    // SAFETY: the caller's.
+    let why = unsafe { ended.as_ref() }.and_then(|ended| ended.0.incomplete());
+    why.map_or(std::ptr::null_mut(), |why| plain(&why.to_string()))
+}
+
+/// Who made the calls of an ended block, a line each, for `systoll_block_free_text`; null for null.
+///
+/// # Safety
+/// `ended` is null or of `systoll_block_end`, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn systoll_block_text(ended: *const Ended) -> *mut c_char {
+    // SAFETY: the caller's.
+    unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| plain(&ended.0.to_string()))
 }
 
 /// Whether a system call of x86-64 has this name.

@@ -38,6 +38,11 @@ def test_two_marks():
     opens(1)
 
 
+@pytest.mark.limit_calls(open=2)
+def test_older_name():
+    opens(3)
+
+
 @pytest.fixture
 def opened():
     opens(9)

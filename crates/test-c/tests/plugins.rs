@@ -115,8 +115,8 @@ fn pytest_marks_limit_tests() {
         println!("skipped: {said}");
         return;
     }
-    assert!(said.contains("4 failed, 6 passed"), "{said}");
-    for failed in ["test_broken", "test_broken_in_total", "test_fails_by_itself", "test_two_marks"] {
+    assert!(said.contains("5 failed, 6 passed"), "{said}");
+    for failed in ["test_broken", "test_broken_in_total", "test_fails_by_itself", "test_older_name", "test_two_marks"] {
         assert!(
             said.lines().any(|l| l
                 .split(' ')
@@ -129,15 +129,19 @@ fn pytest_marks_limit_tests() {
     let line = text.lines().position(|l| l.ends_with("# BROKEN")).unwrap() + 1;
     assert!(said.contains("openat: 5 calls, 2 is the limit\n    5 x openat: "), "{said}");
     assert!(said.contains(&format!("marks.py:{line} in test_broken\n")) || !said.contains(" in opens"), "{said}");
+    assert!(said.contains("open: 3 calls, 2 is the limit\n    3 x openat: "), "{said}");
     let wrong = tempfile::tempdir().unwrap();
     for (mark, why) in
         [("opneat=1", "no system call is named 'opneat'"), ("openat=-1", "a limit is a number"), ("", "it takes names")]
     {
         let file = wrong.path().join("test_wrong.py");
-        std::fs::write(&file, format!("import pytest\n@pytest.mark.limit_calls({mark})\ndef test_x(): pass\n"))
-            .unwrap();
+        let text = format!(
+            "import pytest, systoll\ndef test_before(): pass\n\
+             @pytest.mark.limit_calls({mark})\ndef test_x(): pass\ndef test_after(): pass\n"
+        );
+        std::fs::write(&file, text).unwrap();
         let said = pytest(&[file.to_str().unwrap()]);
-        assert!(said.contains(why), "{mark}: {said}");
+        assert!(said.contains(why) && said.contains("2 passed, 1 error"), "{mark}: {said}");
     }
 }
 
@@ -228,6 +232,27 @@ fn go_has_the_same_names() {
     let ours: Calls =
         systoll_test::names().map(|name| (name.to_owned(), u64::from(systoll_test::number(name).unwrap()))).collect();
     assert_eq!(go, ours);
+}
+
+/// By the header alone, linked as a package has it.
+#[test]
+fn c_and_cpp_include_a_header() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(library(), folder.path().join("libsystoll_block.so")).unwrap();
+    for (compiler, language) in [("cc", "c"), ("c++", "c++")] {
+        if !has(compiler, &["--version"]) {
+            continue;
+        }
+        let program = folder.path().join(language);
+        let mut build = Command::new(compiler);
+        build.args(["-Wall", "-Wextra", "-Werror", "-x", language]).arg(here("tests/limit.c")).arg("-o").arg(&program);
+        build.arg("-I").arg(here("include")).arg("-L").arg(folder.path()).arg("-lsystoll_block");
+        let built = build.output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let run = Command::new(&program).env("LD_LIBRARY_PATH", folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(matches!(run.status.code(), Some(0 | 77)), "{language}: {:?} {said}", run.status);
+    }
 }
 
 #[test]

@@ -86,8 +86,14 @@ impl Counts {
         Self { raw }
     }
 
-    /// How often the call of this name was made, such as `openat`. 0 for a name that no call has.
+    /// How often the call of this name was made, such as `openat`. 0 for a name that no call has. The name of an older
+    /// call stands as well for what libraries make today in its place: `open` for `openat`; [`Counts::by_name`] tells
+    /// them apart.
     pub fn of(&self, name: &str) -> u64 {
+        names::made_as(name).iter().fold(self.of_call(name), |sum, call| sum + self.of_call(call))
+    }
+
+    fn of_call(&self, name: &str) -> u64 {
         let Some(number) = names::number(name) else { return 0 };
         self.raw.numbers.iter().find(|(n, _)| *n == number).map_or(0, |(_, calls)| *calls)
     }

@@ -16,7 +16,7 @@ pub use dispatch::{PythonFrames, ScriptFrame};
 pub use limits::{check, known};
 #[cfg(feature = "criterion")]
 pub use measurement::SystemCalls;
-pub use names::{name, names, number};
+pub use names::{all_made_as, made_as, name, names, number};
 pub use problem::{Incomplete, Unavailable};
 #[doc(hidden)]
 pub mod abi;

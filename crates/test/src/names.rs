@@ -13,6 +13,35 @@ pub fn number(name: &str) -> Option<u32> {
     NAMES.iter().find(|n| n.name == name).map(|n| n.number)
 }
 
+/// What C libraries and runtimes make today of a function that is called as an older call is: whoever limits `open` means
+/// `openat`. From glibc 2.31 to 2.41 and musl 1.2 for x86-64; `systoll run -e` reads names in the same way.
+const MADE_AS: &[(&str, &[&str])] = &[
+    ("open", &["openat", "openat2"]),
+    ("creat", &["open", "openat"]),
+    ("stat", &["newfstatat", "statx"]),
+    ("lstat", &["newfstatat", "statx"]),
+    ("fork", &["clone", "clone3"]),
+    ("getdents", &["getdents64"]),
+    ("select", &["pselect6"]),
+    ("nanosleep", &["clock_nanosleep"]),
+    ("getrlimit", &["prlimit64"]),
+    ("setrlimit", &["prlimit64"]),
+    ("eventfd", &["eventfd2"]),
+    ("signalfd", &["signalfd4"]),
+    ("epoll_create", &["epoll_create1"]),
+    ("inotify_init", &["inotify_init1"]),
+];
+
+/// The calls that a name stands for beside the call of that name; none for most.
+pub fn made_as(name: &str) -> &'static [&'static str] {
+    MADE_AS.iter().find(|(older, _)| *older == name).map_or(&[], |(_, calls)| calls)
+}
+
+/// All names that stand for other calls, with those.
+pub fn all_made_as() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    MADE_AS.iter().copied()
+}
+
 /// All names of calls.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|n| n.name)

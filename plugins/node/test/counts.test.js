@@ -11,7 +11,11 @@ test('a block has its calls', { skip }, () => {
   assert.equal(value, 'node\n');
   assert.equal(counts.of('openat'), 1);
   assert.match(String(counts), /openat: .*open/);
+  assert.doesNotMatch(String(counts), /0x/, 'frames without names');
   assert.throws(() => counts.of('opneat'), TypeError);
+  // What is called open is made as openat.
+  assert.equal(counts.of('open'), 1);
+  assert.throws(() => assertCalls({ open: 0 }, () => fs.readFileSync('/proc/self/comm')), /open: 1 calls, .* x openat: /s);
 });
 
 test('a limit holds', limitCalls({ openat: 1 }, () => fs.readFileSync('/proc/self/comm')));

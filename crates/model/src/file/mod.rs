@@ -94,6 +94,13 @@ impl Recording {
     }
 }
 
+impl Recording {
+    /// Whether `input` is a file that [`Recording::write`] made, and nothing took what is ours out of it.
+    pub fn is_in(input: impl Read) -> bool {
+        unpack(input).is_ok_and(|bytes| fields::find(&bytes, pprof::PRIVATE).is_ok_and(|found| found.is_some()))
+    }
+}
+
 fn packed(profile: &pprof::Profile, out: impl Write) -> Result<(), FileError> {
     let bytes = profile.encode_to_vec();
     if bytes.len() as u64 > MAX_FILE {

@@ -48,8 +48,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    /// A text that other tools print as it is: what a terminal would act on is escaped.
     fn string(&mut self, text: &str) -> i64 {
-        self.strings.index(text).into()
+        if !text.contains(char::is_control) {
+            return self.strings.index(text).into();
+        }
+        let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+        self.strings.index(&text.chars().map(escape).collect::<String>()).into()
     }
 
     fn types_and_comments(&mut self) {

@@ -9,6 +9,7 @@ mod by_name;
 mod class;
 pub mod constants;
 mod lines;
+mod made_as;
 mod signature;
 mod table;
 

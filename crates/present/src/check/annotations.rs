@@ -15,18 +15,17 @@ pub fn write_vim(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()
     })
 }
 
-/// Writes GitHub's workflow commands: `::error file=…,line=…::TEXT`.
+/// Writes GitHub's workflow commands: `::error file=…,line=…::TEXT`. What the budget accepts is no news at each build.
 ///
 /// # Errors
 /// Where `w` fails.
 pub fn write_github(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
-    checked.messages().iter().try_for_each(|m| writeln!(w, "{}", github(m)))
+    checked.messages().iter().filter(|m| m.verdict.breaks()).try_for_each(|m| writeln!(w, "{}", github(m)))
 }
 
 fn github(m: &Message) -> String {
-    let kind = if m.verdict.breaks() { "error" } else { "notice" };
     let (file, title) = (property(&m.file), property(&format!("systoll: {}", m.rule)));
-    format!("::{kind} file={file},line={},title={title}::{}", m.line, data(&m.text))
+    format!("::error file={file},line={},title={title}::{}", m.line, data(&m.text))
 }
 
 /// As GitHub's runner reads it back (actions/toolkit, `command.ts`).

@@ -19,14 +19,20 @@ fn side(wall: f64, cpu: f64) -> Side {
 fn measured(a: Side, b: Side, wall: Change, cpu: Change) -> Comparison {
     let same = change(0.0, 0.0, 0.0, Verdict::NoDifference);
     let stopped = Stopped::Asked;
-    let m = Measured { pairs: 20, stopped, confidence: 0.99, a, b, wall, cpu, user: same, sys: same, max_rss: same };
+    let (confidence, negligible_percent, user, sys, max_rss) = (0.99, 0.5, same, same, same);
+    let m = Measured { pairs: 20, stopped, confidence, negligible_percent, a, b, wall, cpu, user, sys, max_rss };
     Comparison {
-        outcome: Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact },
+        outcome: Outcome::Same(all_the_same()),
         differs_at: None,
         measured: Some(m),
         watched: false,
         answered: None,
     }
+}
+
+fn all_the_same() -> Agreement {
+    let exact = Some(Sameness::Exact);
+    Agreement { exit: Some(Exit::Code(0)), stdout: exact, stderr: exact, by: false }
 }
 
 fn counts(pairs: &[(&str, u64)]) -> CallCounts {
@@ -98,10 +104,50 @@ fn fewer_calls_and_nothing_won() {
     let same = change(-0.01, -1.0, 1.0, Verdict::NoDifference);
     let c = measured(side(1e9, 1e9), side(1e9, 1e9), same, same);
     let text = written(&c, Some((&counts(&[("read", 100)]), &counts(&[("read", 3)]))), "cured");
-    assert!(text.contains("  not proved   97 % fewer calls, nothing won in time\n"), "{text}");
+    assert!(text.contains("  not proved   97 % fewer calls, no difference in time shown\n"), "{text}");
     let told = "99 % between -1.0 and +1.0: no difference shown; 1 % would need about 80 pairs\n";
     assert!(text.contains("      0.0 %\n") && text.contains(told), "{text}");
     assert!(written(&c, None, "cured").ends_with("  not proved   no difference shown\n"));
+}
+
+/// Each sentence beside what it rests on.
+#[test]
+fn no_more_is_called_the_same_than_was_compared() {
+    let said = |same| same_text(same);
+    let none = Agreement::default();
+    assert_eq!(said(all_the_same()), "same output, same exit code");
+    assert_eq!(said(none), "neither output nor exit code was compared");
+    assert_eq!(said(Agreement { exit: Some(Exit::Code(0)), ..none }), "same exit code, output was not compared");
+    assert_eq!(
+        said(Agreement { exit: Some(Exit::Code(3)), ..none }),
+        "both end with exit code 3, output was not compared"
+    );
+    assert_eq!(said(Agreement { stdout: Some(Sameness::Exact), ..none }), "same standard output");
+    let varies = "same standard error but for numbers, which vary by themselves";
+    assert_eq!(said(Agreement { stderr: Some(Sameness::ButDigits), ..none }), varies);
+    let by = Agreement { by: true, exit: Some(Exit::Code(0)), ..none };
+    assert_eq!(said(by), "the comparing command says the same of both, same exit code");
+}
+
+/// The interval of the processor time holds no change and, of 87 ms, the 4 ms that were told: nothing is known.
+#[test]
+fn what_the_runs_cant_show_is_not_decided() {
+    let noisy = change(-1.3, -6.9, 4.4, Verdict::NoDifference);
+    let c = measured(side(8.7e7, 8.7e7), side(8.6e7, 8.6e7), noisy, noisy);
+    let (a, b) = (counts(&[("newfstatat", 8_000), ("read", 64_000)]), counts(&[("read", 64_000)]));
+    let told = |ms: f64| Some(ExpectedWin { low_ns: ms * 1e6, high_ns: ms * 2e6, own_cpu_ns: None });
+    let text = |ms| {
+        let mut out = Vec::new();
+        let style = Style { color: false, width: 120 };
+        write_comparison(&mut out, &c, Some((&a, &b)), told(ms), ("as it is", "cured"), style).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let undecided = "  not decided   11 % fewer calls; 4 ms of 87 ms CPU is below what these runs can show\n";
+    assert!(text(4.0).contains(undecided), "{}", text(4.0));
+    assert!(!text(4.0).contains("nothing won") && !text(4.0).contains("in their place"), "{}", text(4.0));
+    // More than the interval holds is ruled out.
+    let most = "  not proved   11 % fewer calls; at most 6 ms of CPU is won\n";
+    assert!(text(40.0).contains(most), "{}", text(40.0));
 }
 
 #[test]

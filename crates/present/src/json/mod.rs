@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
 use systoll_model::{
-    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, Recording, Row, RowId, StackId, VdsoRow,
+    Counts, FrameId, Language, Ledger, LongCall, Phase, Price, ProblemKind, Recording, Row, RowId, StackId, VdsoRow,
 };
 use wire::*;
 
@@ -257,7 +257,7 @@ fn run_told(told: Told<'_>) -> WireRunTold {
         verdict,
         ended: told.ended().unwrap_or_else(|| "not known".into()),
         beneath: told.beneath(),
-        problems: told.problems(named, true),
+        problems: told.problems(|p| named || p.kind != ProblemKind::Name, true),
     }
 }
 

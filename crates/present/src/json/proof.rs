@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_prove::{
-    CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness, Side,
-    Stopped,
+    Agreement, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness,
+    Side, Stopped,
 };
 
 /// One side as it was asked for.
@@ -29,6 +29,7 @@ struct Proof<'a> {
     confidence: Option<f64>,
     same_outcome: bool,
     same_output: Option<&'static str>,
+    compared: Vec<&'static str>,
     exit: Option<BTreeMap<&'static str, i32>>,
     a: ProofSide<'a>,
     b: ProofSide<'a>,
@@ -39,6 +40,7 @@ struct Proof<'a> {
     differs_at: Option<ProofDiffersAt<'a>>,
     watched: bool,
     expected_gain: Option<ProofExpected>,
+    undecided: Option<ProofUndecided>,
     beyond: Option<ProofBeyond>,
     answered: Option<AnsweredJson>,
 }
@@ -55,6 +57,12 @@ struct ProofExpected {
     low_ns: f64,
     high_ns: f64,
     won_ns: f64,
+}
+
+#[derive(Serialize)]
+struct ProofUndecided {
+    told_ns: f64,
+    pairs: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -135,18 +143,19 @@ pub fn prove_json(
     version: &str,
 ) -> Value {
     let m = comparison.measured.as_ref();
-    let (same, output, exit_as) = match comparison.outcome {
-        Outcome::Same { exit: e, output } => (true, Some(sameness(output)), Some(exit(e))),
-        Outcome::Differs(_) => (false, None, None),
+    let same = match comparison.outcome {
+        Outcome::Same(same) => Some(same),
+        Outcome::Differs(_) => None,
     };
     let proof = Proof {
         systoll: super::wire::Version { version, schema: SCHEMA_VERSION },
         pairs: m.map_or(0, |m| m.pairs),
         stopped: m.map(|m| stopped(m.stopped)),
         confidence: m.map(|m| m.confidence),
-        same_outcome: same,
-        same_output: output,
-        exit: exit_as,
+        same_outcome: same.is_some(),
+        same_output: same.and_then(|same| same.output()).map(sameness),
+        compared: same.map_or_else(Vec::new, compared),
+        exit: same.and_then(|same| same.exit).map(exit),
         a: side(sides.0, counts.map(|c| c.0), m.map(|m| &m.a)),
         b: side(sides.1, counts.map(|c| c.1), m.map(|m| &m.b)),
         change: m.map(|m| change(m, counts)),
@@ -163,6 +172,10 @@ pub fn prove_json(
             low_ns: e.told.low_ns,
             high_ns: e.told.high_ns,
             won_ns: e.won_ns,
+        }),
+        undecided: comparison.undecided(counts, expected).map(|undecided| ProofUndecided {
+            told_ns: undecided.told_ns,
+            pairs: undecided.shown_by.map(|enough| enough.pairs),
         }),
         beyond: counts.and_then(|(a, b)| comparison.gain_source(a, b)).map(|b| ProofBeyond {
             calls_ns: b.calls_ns,
@@ -183,6 +196,17 @@ fn sameness(output: Sameness) -> &'static str {
     }
 }
 
+/// As `--same` names them.
+fn compared(same: Agreement) -> Vec<&'static str> {
+    let looked_at = [
+        ("stdout", same.stdout.is_some()),
+        ("stderr", same.stderr.is_some()),
+        ("exit", same.exit.is_some()),
+        ("comparing-command", same.by),
+    ];
+    looked_at.into_iter().filter_map(|(name, looked)| looked.then_some(name)).collect()
+}
+
 fn stopped(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::Asked => "asked",
@@ -195,7 +219,7 @@ fn stopped(stopped: Stopped) -> &'static str {
 
 fn problem(comparison: &Comparison) -> Option<&'static str> {
     match comparison.outcome {
-        Outcome::Same { .. } => comparison.is_part().then_some("answered-in-part"),
+        Outcome::Same(_) => comparison.is_part().then_some("answered-in-part"),
         Outcome::Differs(Difference::Hangs(_)) => Some("timeout"),
         Outcome::Differs(_) => Some("different-outcome"),
     }

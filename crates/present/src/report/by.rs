@@ -1,6 +1,7 @@
 //! `--by`: the calls regrouped, one line a group.
 
 use super::screen::{DETAIL, Report};
+use crate::only::Only;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, counted, grouped, percent_of, time};
@@ -68,8 +69,9 @@ impl Report<'_> {
         let mut lines = self.header();
         lines.push(Line::default());
         if grouping.groups.is_empty() {
+            let none = self.options.only.as_ref().map(Only::none_seen);
             let text = match (grouping.by, grouping.total.calls) {
-                (_, 0) => "no such system call was seen",
+                (_, 0) => none.as_deref().unwrap_or("no such system call was seen"),
                 (By::Thread, _) => "this recording does not tell threads apart",
                 _ => "nothing to group",
             };

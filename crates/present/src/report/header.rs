@@ -3,7 +3,7 @@
 use super::screen::Report;
 use crate::access::processes;
 use crate::style::{Line, Role};
-use crate::text::{clean, columns, shell_words, shorten};
+use crate::text::{columns, shell_words, shorten};
 use crate::told::LONG_RUN_NS;
 use crate::units::{calls, counted, grouped, ns, percent, rate, time};
 use systoll_model::{BackendKind, Exit};
@@ -86,7 +86,7 @@ impl Report<'_> {
 
     fn only(&self) -> Option<Line> {
         let only = self.options.only.as_ref()?;
-        Some(Line::of(Role::Warn, format!("only {}", shorten(&clean(only), 60))))
+        Some(Line::of(Role::Warn, format!("only {}", only.text())))
     }
 
     /// Whether watching took so much time that the wall time isn't the program's own.

@@ -3,6 +3,7 @@
 mod by;
 mod chain;
 mod finding;
+mod flags;
 mod header;
 mod long_calls;
 mod remaining;

@@ -1,6 +1,7 @@
 //! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
 
 use super::finding::tag;
+use super::flags::is_told_by_flags;
 use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{row, rows_of};
@@ -10,7 +11,7 @@ use crate::told::subject;
 use crate::units::{calls, grouped, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Doubt, Finding};
-use systoll_model::{Counts, Row, RowId, Sysno, VdsoRow};
+use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
 
 /// Remarks shown where not all are asked for.
 const REMARKS: usize = 3;
@@ -24,7 +25,7 @@ const PARTS: usize = 4;
 impl Report<'_> {
     /// The lines that a program without findings gets below its header.
     pub(super) fn healthy(&self) -> Vec<Line> {
-        let nothing = self.told().nothing(self.options.only.as_deref());
+        let nothing = self.told().nothing(self.options.only.as_ref());
         let role = if nothing.is_good { Role::Good } else { Role::Warn };
         let mut lines = self.labelled(HEAD, "", HEAD, role, &nothing.text);
         if nothing.is_good {
@@ -110,6 +111,7 @@ impl Report<'_> {
         let parts = [
             when(some, &|| self.also()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
+            when(some, &|| self.flags()),
             self.problems(),
             when(some && all && !healthy, &|| [self.remaining(), self.untold(2, "beneath", CLOSING_TEXT)].concat()),
             when(some && all, &|| self.vdso()),
@@ -276,7 +278,8 @@ impl Report<'_> {
     fn problems(&self) -> Vec<Line> {
         // Doubts about names matter where names were given, that is, in findings.
         let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
-        let problems = self.told().problems(named, !self.options.all);
+        let matters = |p: &Problem| (named || p.kind != ProblemKind::Name) && !is_told_by_flags(p);
+        let problems = self.told().problems(matters, !self.options.all);
         let limit = if self.options.all { usize::MAX } else { PROBLEMS };
         let mut lines = vec![];
         for (i, problem) in problems.iter().take(limit).enumerate() {

@@ -1,5 +1,7 @@
 //! The report as a whole, and what its parts are laid out with.
 
+use super::header::HEAD;
+use crate::only::Only;
 use crate::style::{Line, Role, Style, flow};
 use crate::text::wrap;
 use crate::told::Told;
@@ -18,8 +20,8 @@ pub struct ReportOptions {
     pub stacks: bool,
     /// What the descriptors of the calls looked at were behind.
     pub fds: bool,
-    /// The calls the recording was narrowed down to, as they were asked for.
-    pub only: Option<String>,
+    /// The calls the recording was narrowed down to.
+    pub only: Option<Only>,
     /// The program is still running: this is the report so far.
     pub so_far: bool,
 }
@@ -85,7 +87,9 @@ impl Report<'_> {
     fn lines(&self) -> Vec<Line> {
         let mut lines = self.header();
         if self.rec.calls() == 0 {
-            lines.push(Line::of(Role::Plain, "         no system call was seen"));
+            let none = self.options.only.as_ref().filter(|only| only.others > 0).map(Only::none_seen);
+            let text = none.unwrap_or_else(|| "no system call was seen".into());
+            lines.extend(self.labelled(HEAD, "", HEAD, Role::Plain, &text));
         } else if self.judgement.findings.is_empty() {
             lines.extend(self.healthy());
         } else {

@@ -2,7 +2,7 @@
 
 use super::Told;
 use crate::units::{counted, grouped};
-use systoll_model::{Problem, ProblemKind};
+use systoll_model::Problem;
 
 /// Files without names that are named.
 const FILES: usize = 3;
@@ -11,11 +11,9 @@ const FILES: usize = 3;
 const STRIPPED: &str = ": stripped: its functions are shown by address; its debug symbols would name them";
 
 impl Told<'_> {
-    /// What can't be vouched for, first what leaves the counts in doubt; doubts about names only where they are `named`.
-    /// Files whose names are missing are one problem where they are to be `joined`.
-    pub(crate) fn problems(&self, named: bool, joined: bool) -> Vec<String> {
-        let matters = |p: &&Problem| named || p.kind != ProblemKind::Name;
-        let mut problems: Vec<&Problem> = self.rec.problems.iter().filter(matters).collect();
+    /// Returns those problems that `matters`, first what leaves the counts in doubt. Files whose names are missing are one problem where they are to be `joined`.
+    pub(crate) fn problems(&self, matters: impl Fn(&Problem) -> bool, joined: bool) -> Vec<String> {
+        let mut problems: Vec<&Problem> = self.rec.problems.iter().filter(|problem| matters(problem)).collect();
         problems.sort_by_key(|p| !p.kind.spoils_exactness());
         let texts = added_up(problems.iter().map(|p| p.text.as_str()));
         if joined { join_stripped(texts) } else { texts }

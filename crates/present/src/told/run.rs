@@ -1,12 +1,9 @@
 //! What is said of a run.
 
 use super::Told;
-use crate::text::{clean, shorten};
+use crate::only::Only;
 use crate::units::{calls, counted, percent, time};
 use systoll_model::{BackendKind, Exit, Phase, ProblemKind, signal_name};
-
-/// Columns that what was asked for may take.
-const ONLY: usize = 60;
 
 /// What a run without findings is told.
 pub(crate) struct Nothing {
@@ -84,7 +81,7 @@ impl Told<'_> {
     }
 
     /// What a run without findings is told; `only` are the calls that were asked for.
-    pub(crate) fn nothing(&self, only: Option<&str>) -> Nothing {
+    pub(crate) fn nothing(&self, only: Option<&Only>) -> Nothing {
         let total = self.rec.total();
         let cost = match total.toll_ns {
             Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
@@ -96,7 +93,7 @@ impl Told<'_> {
             (false, lost) => format!(", not counted exactly ({} lost)", calls(lost)),
         };
         let n = counted(total.calls, "system call", "system calls");
-        let only = only.map_or_else(String::new, |o| format!(" (only {})", shorten(&clean(o), ONLY)));
+        let only = only.map_or_else(String::new, |o| format!(" (only {})", o.text()));
         let bad = |text| Nothing { text, is_good: false };
         if self.stripped() {
             return bad(format!("which of {n} were needless can't be told: another tool dropped the samples{cost}"));

@@ -52,6 +52,10 @@ fn compare_fakes_by(answer: impl FnMut(char, usize) -> Run, options: &Options) -
     compare(&mut Fake::new(answer), &Spec::new("a"), &Spec::new("b"), options, &mut |_| {}).unwrap()
 }
 
+fn same_to(exit: Option<Exit>, stdout: Option<Sameness>, stderr: Option<Sameness>) -> Outcome {
+    Outcome::Same(Agreement { exit, stdout, stderr, by: false })
+}
+
 #[test]
 fn a_tenth_of_the_time_is_minus_90_percent() {
     let noise = |nth: usize| 1_000 * (nth as u64 * 7 % 11);
@@ -59,7 +63,8 @@ fn a_tenth_of_the_time_is_minus_90_percent() {
         'a' => run(10_000_000 + noise(nth), 8_000_000, "x"),
         _ => run(1_000_000, 8_000_000, "x"),
     });
-    assert_eq!(c.outcome, Outcome::Same { exit: Exit::Code(0), output: Sameness::Exact });
+    let exact = Some(Sameness::Exact);
+    assert_eq!(c.outcome, same_to(Some(Exit::Code(0)), exact, exact));
     let m = c.measured.unwrap();
     assert_eq!((m.wall.verdict, m.cpu.verdict), (Verdict::Faster, Verdict::NoDifference));
     assert!((-90.1..-90.0).contains(&m.wall.percent) && m.wall.low <= m.wall.percent, "{:?}", m.wall);
@@ -138,7 +143,7 @@ fn what_varies_by_itself_is_left_aside_but_no_more() {
     let pids = |other: &'static str| {
         move |side: char, nth: usize| run(1, 1, &format!("{} {nth}", if side == 'a' { "pid" } else { other }))
     };
-    let same = Outcome::Same { exit: Exit::Code(0), output: Sameness::ButDigits };
+    let same = same_to(Some(Exit::Code(0)), Some(Sameness::ButDigits), Some(Sameness::Exact));
     assert_eq!(compare_fakes(pids("pid")).outcome, same);
     assert_eq!(compare_fakes(pids("uid")).outcome, Outcome::Differs(Difference::Stdout));
     let c = compare_fakes(|side, nth| run(1, 1, &format!("{side}{}", "x".repeat(nth))));
@@ -224,8 +229,10 @@ fn only_what_was_asked_for_need_be_the_same() {
     let exits = Difference::Exit { a: Exit::Code(0), b: Exit::Code(1) };
     assert_eq!(of(Same::default()), Outcome::Differs(exits));
     assert_eq!(of(Same { exit: false, ..Same::default() }), Outcome::Differs(Difference::Stdout));
-    assert!(matches!(of(Same::NONE), Outcome::Same { .. }));
-    assert!(matches!(of(Same { stderr: true, ..Same::NONE }), Outcome::Same { .. }));
+    assert_eq!(of(Same::NONE), same_to(None, None, None), "nothing was compared, and nothing is said to be the same");
+    assert_eq!(of(Same { stderr: true, ..Same::NONE }), same_to(None, None, Some(Sameness::Exact)));
+    let by = Same { by: Some("count".into()), ..Same::NONE };
+    assert_eq!(of(by), Outcome::Same(Agreement { by: true, ..Agreement::default() }));
     let said = |side: char, nth: usize| {
         let said = if side == 'b' { "6 rows" } else { "7 rows" };
         Run { by: Some((Digest::of(said.as_bytes()), Exit::Code(0))), ..answer(side, nth) }

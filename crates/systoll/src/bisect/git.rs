@@ -1,9 +1,18 @@
 //! git, asked in a way that neither its configuration nor the language of its words can change.
 
 use super::trouble::Trouble;
+use nix::fcntl::{Flock, FlockArg};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// How the folder of a worktree is called, before what makes its name its own.
+const FOLDER: &str = "systoll-bisect-";
+/// The worktree in it.
+const TREE: &str = "tree";
+/// The file beside it that a living bisection has locked.
+const LOCK: &str = "lock";
 
 /// What git prints is cut to this, bytes: a diff may be of any length.
 const MOST_OUTPUT: usize = 4 << 20;
@@ -13,6 +22,8 @@ pub(super) struct Worktree {
     repository: PathBuf,
     folder: tempfile::TempDir,
     made: bool,
+    /// Held as long as this process lives: what another bisection left behind has none.
+    _lock: Flock<File>,
 }
 
 /// What git said.
@@ -48,8 +59,11 @@ fn git(at: &Path, args: &[&OsStr]) -> Result<Said, Trouble> {
 impl Worktree {
     /// A worktree of the repository that `at` lies in, with `commit` checked out.
     pub(super) fn new(at: &Path, commit: &Commit) -> Result<Self, Trouble> {
-        let folder = tempfile::Builder::new().prefix("systoll-bisect-").tempdir().map_err(Trouble::Folder)?;
-        let mut worktree = Self { repository: at.to_owned(), folder, made: false };
+        remove_left_behind(at);
+        let folder = tempfile::Builder::new().prefix(FOLDER).tempdir().map_err(Trouble::Folder)?;
+        let lock = File::create(folder.path().join(LOCK)).map_err(Trouble::Folder)?;
+        let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| Trouble::Folder(e.into()))?;
+        let mut worktree = Self { repository: at.to_owned(), folder, made: false, _lock: lock };
         let tree = worktree.path();
         let words = ["worktree", "add", "--detach", "--force"].map(OsStr::new);
         let said = git(at, &[&words[..], &[tree.as_os_str(), OsStr::new(&commit.id)]].concat())?;
@@ -60,7 +74,7 @@ impl Worktree {
 
     /// The worktree's folder: always of the same name, so that what is built there is the same.
     pub(super) fn path(&self) -> PathBuf {
-        self.folder.path().join("tree")
+        self.folder.path().join(TREE)
     }
 
     /// Runs git in it.
@@ -87,6 +101,26 @@ impl Drop for Worktree {
             let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
             // The folder goes in any case; what git still knows of it then is gone with its next prune.
             let _ = git(&self.repository, &[&words[..], &[tree.as_os_str()]].concat());
+        }
+    }
+}
+
+/// Takes away the worktrees of this repository that bisections have left which were killed: nobody holds their lock.
+fn remove_left_behind(at: &Path) {
+    let Ok(told) = git(at, &["worktree", "list", "--porcelain"].map(OsStr::new)) else { return };
+    for tree in told.out.lines().filter_map(|line| line.strip_prefix("worktree ")).map(Path::new) {
+        let Some(folder) = tree.parent().filter(|_| tree.ends_with(TREE)) else { continue };
+        let is_ours = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(FOLDER.as_bytes()));
+        let lock = systoll_files::open(folder.join(LOCK), systoll_files::Links::Refuse);
+        if !is_ours || lock.is_ok_and(|(file, _)| Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()) {
+            continue;
+        }
+        let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+        // Where that fails a folder stays, as before.
+        let removed = git(at, &[&words[..], &[tree.as_os_str()]].concat());
+        if removed.is_ok_and(|said| said.ok) {
+            let _ = std::fs::remove_file(folder.join(LOCK));
+            let _ = std::fs::remove_dir(folder);
         }
     }
 }

@@ -28,6 +28,9 @@ pub struct ImportArgs {
     /// Keep the trace as a recording that `systoll report` and `go tool pprof` open
     #[arg(long, value_name = "REC")]
     pub save: Option<PathBuf>,
+    /// Have --save replace a file that is no recording
+    #[arg(long, requires = "save")]
+    pub force: bool,
     /// Seed of the windows' random places in long traces
     #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
     pub seed: u64,

@@ -31,6 +31,14 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     in_unit(text, "s")
 }
 
+/// A time after which something is done again and again.
+pub(super) fn period(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("a time from one report to the next, e.g. 10s".to_owned()),
+        period => Ok(period),
+    }
+}
+
 /// strace takes a time without a unit for microseconds.
 pub(super) fn overhead(text: &str) -> Result<Duration, String> {
     in_unit(text, "us")
@@ -136,6 +144,7 @@ mod tests {
         assert_eq!(duration("10ms"), Ok(Duration::from_millis(10)));
         assert_eq!(duration("2.5s"), Ok(Duration::from_millis(2500)));
         assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
+        assert!(period("0").is_err() && period("0ms").is_err() && period("1ms").is_ok());
         assert!(duration("ms").is_err() && duration("1 day").is_err() && duration("-1s").is_err());
     }
 }

@@ -43,21 +43,35 @@ impl<'a> Arguments<'a> {
         Ok(text)
     }
 
-    /// A list of texts; empty where there is none.
+    /// A list of texts, or one text in place of a list of one; empty where there is none.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, String> {
-        let wrong = || format!("{name} is a list of texts, e.g. [\"make\", \"-j2\"]: no shell splits it");
-        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
-        let texts: Option<Vec<&str>> = value.as_array().ok_or_else(wrong)?.iter().map(Value::as_str).collect();
-        let texts = texts.ok_or_else(wrong)?;
+        let wrong = || format!("{name} is a text or a list of texts");
+        let texts = match self.get(name) {
+            None => return Ok(Vec::new()),
+            Some(Value::String(text)) => vec![text.as_str()],
+            Some(value) => {
+                let texts: Option<Vec<&str>> = value.as_array().ok_or_else(wrong)?.iter().map(Value::as_str).collect();
+                texts.ok_or_else(wrong)?
+            }
+        };
         if texts.iter().any(|text| text.contains('\0')) {
             return Err(format!("{name} holds a byte that is zero"));
         }
         Ok(texts)
     }
 
+    /// A command's words. A text alone is a program without arguments: what more there is in it no shell would split.
+    pub(super) fn words(&self, name: &str) -> Result<Vec<&'a str>, String> {
+        let several = self.get(name).and_then(Value::as_str).is_some_and(|text| text.contains(char::is_whitespace));
+        if several {
+            return Err(format!("{name} is a list of texts, e.g. [\"make\", \"-j2\"]: no shell splits it"));
+        }
+        self.texts(name)
+    }
+
     /// The command that has to be there.
     pub(super) fn command(&self) -> Result<Vec<&'a str>, String> {
-        match self.texts("command")? {
+        match self.words("command")? {
             command if command.is_empty() => Err("command is missing: a list of texts, the program first".into()),
             command => Ok(command),
         }
@@ -116,6 +130,8 @@ mod tests {
     #[test]
     fn good_arguments_are_read() {
         assert_eq!(read(json!({"command": ["a", "b c"]}), |a| a.command().map(|c| c.len())), Ok(2));
+        assert_eq!(read(json!({"command": "make"}), |a| a.command().map(|c| c.len())), Ok(1));
+        assert_eq!(read(json!({"n": "tz-unset"}), |a| a.texts("n").map(|c| c.concat())), Ok("tz-unset".to_owned()));
         let env = read(json!({"env": {"A": "1=2", "B": null}}), |a| a.env());
         assert_eq!(env, Ok(vec!["A=1=2".to_owned(), "B".to_owned()]));
         assert_eq!(read(json!({"n": null}), |a| a.number("n", 0, 9)), Ok(None));
@@ -128,6 +144,8 @@ mod tests {
         for wrong in [json!({}), json!({"command": []}), json!({"command": "ls -l"}), json!({"command": ["a\0"]})] {
             assert!(read(wrong.clone(), |a| a.command().map(|c| c.len())).is_err(), "{wrong}");
         }
+        let split = read(json!({"command": "make -j2"}), |a| a.command().map(|c| c.len()));
+        assert!(split.as_ref().is_err_and(|why| why.contains("no shell splits it")), "{split:?}");
         for wrong in [json!({"env": ["A=1"]}), json!({"env": {"": "1"}}), json!({"env": {"A=B": "1"}})] {
             assert!(read(wrong.clone(), |a| a.env()).is_err(), "{wrong}");
         }

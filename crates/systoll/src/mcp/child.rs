@@ -1,6 +1,7 @@
 //! This very command, run with other words in a process of its own.
 
 use super::clip::{self, Clip};
+use super::strays::{Own, Strays};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -60,7 +61,9 @@ impl Words {
     /// # Errors
     /// Where it can't be started.
     pub(super) fn run(&self, call: &Call<'_>) -> io::Result<Option<Done>> {
-        let mut child = Command::new("/proc/self/exe")
+        let strays = Strays::before();
+        let mut command = Command::new("/proc/self/exe");
+        command
             .arg0("systoll")
             .args(&self.words)
             .current_dir(self.folder.clone().unwrap_or_else(|| ".".into()))
@@ -68,27 +71,29 @@ impl Words {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // A signal to the server's group is for the server, which ends its children in order.
-            .process_group(0)
-            .spawn()?;
+            .process_group(0);
+        let mut own = Own::spawn(&mut command)?;
+        let child = &mut own.child;
         let stdout = Heard::of(child.stdout.take(), self.keep)?;
         let stderr = Heard::of(child.stderr.take(), clip::HEAD)?;
-        let Some(Ended { status, timed_out }) = self.wait(&mut child, call)? else { return Ok(None) };
+        let Some(Ended { status, timed_out }) = self.wait(child, &strays, call)? else { return Ok(None) };
         let end = Instant::now() + LAST_WORDS;
         Ok(Some(Done { status, stdout: stdout.until(end), stderr: stderr.until(end), timed_out }))
     }
 
-    fn wait(&self, child: &mut Child, call: &Call<'_>) -> io::Result<Option<Ended>> {
+    fn wait(&self, child: &mut Child, strays: &Strays, call: &Call<'_>) -> io::Result<Option<Ended>> {
         let began = Instant::now();
         let (mut told, mut asked_to_end) = (began, None);
         loop {
+            Strays::reap();
             if call.is_cancelled() || interrupted().is_some() {
-                kill_all(child);
+                kill_all(child, strays);
                 child.wait()?;
                 return Ok(None);
             }
             if has_ended(child)? {
                 if asked_to_end.is_some() {
-                    kill_all(child);
+                    kill_all(child, strays);
                 }
                 return Ok(Some(Ended { status: child.wait()?, timed_out: asked_to_end.is_some() }));
             }
@@ -98,7 +103,7 @@ impl Words {
                     tell(child, Signal::SIGTERM);
                 }
                 Some(at) if at.elapsed() >= GRACE => {
-                    kill_all(child);
+                    kill_all(child, strays);
                     return Ok(Some(Ended { status: child.wait()?, timed_out: true }));
                 }
                 _ => {}
@@ -133,9 +138,10 @@ fn tell(child: &Child, signal: Signal) {
 }
 
 /// Kills it with all it has started: what left the group, and what lost its parent.
-fn kill_all(child: &Child) {
+fn kill_all(child: &Child, strays: &Strays) {
     kill_tree(child.id());
     tell(child, Signal::SIGKILL);
+    strays.kill_new();
 }
 
 /// A stream that is being read.

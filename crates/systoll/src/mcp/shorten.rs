@@ -47,6 +47,15 @@ pub(super) fn shorten(mut value: Value) -> Value {
     told(value, left_out)
 }
 
+/// An object's fields with those of these names first, in this order.
+pub(super) fn in_order(value: Value, first: &[&str]) -> Value {
+    let Value::Object(mut fields) = value else { return value };
+    let mut ordered: Map<String, Value> =
+        first.iter().filter_map(|name| Some(((*name).to_owned(), fields.shift_remove(*name)?))).collect();
+    ordered.extend(fields);
+    Value::Object(ordered)
+}
+
 fn size(value: &Value) -> usize {
     value.to_string().len()
 }

@@ -5,7 +5,7 @@ mod schemas;
 use super::arguments::{Arguments, file};
 use super::child::{Done, Words};
 use super::clip;
-use super::shorten::{ROOM, part, shorten};
+use super::shorten::{ROOM, in_order, part, shorten};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ const KEPT: u64 = 50;
 const MAX_REPORT: u64 = 256 << 20;
 /// What `prove` may take beyond its own limit: the pair that has begun, watched runs.
 const BEYOND: Duration = Duration::from_secs(120);
+/// What a model should read before all else of a report.
+const READ_FIRST: [&str; 6] = ["findings", "also", "problems", "recording", "timed_out", "output"];
 /// Elements of a list that `report` gives at once, unless told.
 const SOME: u64 = 20;
 
@@ -156,7 +158,7 @@ impl SystollTool {
             report.insert("timed_out".into(), done.timed_out.into());
             left_out.map(|left_out| report.insert("left_out".into(), left_out));
         }
-        Ok(Answer::Json(report))
+        Ok(Answer::Json(in_order(report, &READ_FIRST)))
     }
 
     fn report(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
@@ -174,7 +176,7 @@ impl SystollTool {
         let limit = arguments.number("limit", 1, 1000)?.unwrap_or(SOME);
         let (whole, _) = self.whole(words.0, arguments, arguments.timeout()?, call)?;
         let shown = match at {
-            None => whole,
+            None => in_order(whole, &READ_FIRST),
             Some(at) => part(&whole, at, usize::try_from(offset).unwrap_or(usize::MAX), limit as usize)
                 .ok_or_else(|| format!("nothing is at {at}: a JSON pointer, such as /findings/0 or /rows"))?,
         };
@@ -204,7 +206,7 @@ impl SystollTool {
     }
 
     fn diff(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
-        let (old, new, command) = (arguments.texts("old")?, arguments.texts("new")?, arguments.texts("command")?);
+        let (old, new, command) = (arguments.texts("old")?, arguments.texts("new")?, arguments.words("command")?);
         let mut words = Line::new(&["diff", "--json"]);
         if let Some(by) = arguments.text("by")? {
             words.push(format!("--by={by}"));
@@ -318,7 +320,7 @@ impl Line {
 
     /// The other command, which `--vs` takes in a shell's words.
     fn vs(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
-        let vs = arguments.texts("vs")?;
+        let vs = arguments.words("vs")?;
         if !vs.is_empty() {
             self.push(format!("--vs={}", shell_words::join(vs)));
         }

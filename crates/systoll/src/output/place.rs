@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+use systoll_files::Links;
 
 /// As many links as the kernel follows in one path (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
@@ -21,7 +22,7 @@ pub(crate) struct Place {
     /// What is there already.
     there: Option<File>,
     /// It is one of our own streams: what others have written there before stays.
-    goes_on: bool,
+    pub(super) goes_on: bool,
 }
 
 impl Place {
@@ -48,6 +49,14 @@ impl Place {
             (Err(_), Some(file)) => Ok(in_place(file)),
             (Err(e), None) => Err(e),
         }
+    }
+
+    /// Whether something is there already that would be replaced, and is not what `ours` knows: it is asked about the
+    /// whole of a file that is not empty. A file that may not be read is another's.
+    pub(crate) fn holds_other(&self, ours: impl FnOnce(File) -> bool) -> bool {
+        let Some(meta) = self.there.as_ref().and_then(|file| file.metadata().ok()) else { return false };
+        let is_file = meta.is_file() && meta.len() > 0 && !self.goes_on;
+        is_file && !systoll_files::open(&self.path, Links::Follow).is_ok_and(|(file, _)| ours(file))
     }
 
     /// Puts `bytes` there, in place of what was there.

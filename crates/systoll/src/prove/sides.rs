@@ -69,7 +69,7 @@ impl Sides {
             line.tick();
         };
         let comparison = compare(exec.as_mut(), &self.a, &self.b, &options, &mut progress)?;
-        let to_count = args.watched > 0 && matches!(comparison.outcome, Outcome::Same { .. });
+        let to_count = args.watched > 0 && matches!(comparison.outcome, Outcome::Same(_));
         let counts = (to_count && interrupted().is_none()).then(|| {
             line.set_message("counting the calls of both");
             line.tick();

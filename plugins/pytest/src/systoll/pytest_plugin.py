@@ -16,12 +16,13 @@ def pytest_configure(config):
     )
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
-        for mark in item.iter_markers(MARK):
-            wrong = _wrong(item, mark)
-            if wrong:
-                raise pytest.UsageError(f"{item.nodeid}: {MARK}: {wrong}")
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """A mark that makes no sense fails its own test, and no other."""
+    for mark in item.iter_markers(MARK):
+        wrong = _wrong(item, mark)
+        if wrong:
+            pytest.fail(f"{MARK}: {wrong}", pytrace=False)
 
 
 def _wrong(item, mark):
@@ -67,7 +68,8 @@ def _verdict(marks, counted):
     ]
     if not broken and counted.incomplete is None:
         return None
-    names = {name for mark in marks for name, limit in mark.kwargs.items() if counted[name] > limit}
+    over = {name for mark in marks for name, limit in mark.kwargs.items() if counted[name] > limit}
+    names = {call for name in over for call in ([name] if name == "total" else counted.stands_for(name))}
     who = [f"    {c}" for c in counted.callers if "total" in names or c.call in names]
     said = broken + who + ([counted.incomplete] if counted.incomplete else [])
     return pytest.fail.Exception("\n".join(said), pytrace=False)

@@ -34,6 +34,11 @@ fn texts(about: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": about})
 }
 
+/// A list of texts, or a text where it would have one.
+fn one_or_more(about: &str) -> Value {
+    json!({"type": ["array", "string"], "items": {"type": "string"}, "description": about})
+}
+
 fn text(about: &str) -> Value {
     json!({"type": "string", "description": about})
 }
@@ -107,11 +112,11 @@ pub(super) fn explain() -> Value {
 pub(super) fn prove() -> Value {
     let own = json!({
         "command": command(),
-        "cure": texts("Causes whose cures the second side has; CAUSE:N for another of its cures, by its number in explain"),
+        "cure": one_or_more("Causes whose cures the second side has; CAUSE:N for another of its cures, by its number in explain"),
         "vs": texts("The second side is this command"),
         "env": env(),
         "preload": text("Load this library first on the second side"),
-        "elide": texts("Answer these without the kernel on the second side: getpid, gettid, getuid, geteuid, rt_sigprocmask"),
+        "elide": one_or_more("Answer these without the kernel on the second side: getpid, gettid, getuid, geteuid, rt_sigprocmask"),
         "limit_seconds": number("Begin no pair after this time", 1, LONGEST, 60),
         "input": text("What both sides read from standard input: a file; nothing unless told"),
         "same": text("What must be the same: stdout,stderr,exit (the default), none, or a shell command whose output must be"),
@@ -122,8 +127,8 @@ pub(super) fn prove() -> Value {
 
 pub(super) fn diff() -> Value {
     let own = json!({
-        "old": texts("Recordings, or folders of them: the old side"),
-        "new": texts("The new side"),
+        "old": one_or_more("Recordings, or folders of them: the old side"),
+        "new": one_or_more("The new side"),
         "command": texts("Instead of recordings: the old command"),
         "vs": texts("The new command"),
         "env": env(),

@@ -1,0 +1,63 @@
+//! What has to be typed for a run-time that compiles scripts as it runs to tell their functions.
+
+use super::screen::Report;
+use crate::access::{frame, module, row, stack};
+use crate::style::{Line, Role};
+use systoll_judge::Finding;
+use systoll_model::{Language, Problem};
+
+/// A run-time that names its scripts' functions only where it is told to.
+struct RunTime {
+    language: Language,
+    /// Names of its files, by which a program is known to run it.
+    is_file: fn(&str) -> bool,
+    /// What names them.
+    how: &'static str,
+    /// What recordings say where no names were found.
+    problem: &'static str,
+}
+
+/// Tried with Node 18 to 22 and OpenJDK 17: what Java leaves at its end (-XX:+DumpPerfMapAtExit) comes too late for programs
+/// that are watched.
+const RUN_TIMES: [RunTime; 2] = [
+    RunTime {
+        language: Language::JavaScript,
+        is_file: |file| file == "node" || file == "nodejs" || file.starts_with("libnode.so"),
+        how: "functions of JavaScript are named with: node --perf-basic-prof-only-functions \
+              --interpreted-frames-native-stack …",
+        problem: ": no names of JavaScript's functions: ",
+    },
+    RunTime {
+        language: Language::Java,
+        is_file: |file| file == "libjvm.so" || file == "libjava.so",
+        how: "methods of Java are named with: java -XX:+PreserveFramePointer …, and while it runs: \
+              jcmd PID Compiler.perfmap (OpenJDK 17 and later)",
+        problem: ": no names of Java's methods: ",
+    },
+];
+
+impl Report<'_> {
+    /// A line for each run-time that has made calls of a finding and whose script's function is not known.
+    pub(super) fn flags(&self) -> Vec<Line> {
+        let lacks = |run_time: &&RunTime| self.judgement.findings.iter().any(|f| self.lacks_function(f, run_time));
+        RUN_TIMES.iter().filter(lacks).flat_map(|r| self.closing_line("to name", Role::Plain, r.how)).collect()
+    }
+
+    fn lacks_function(&self, finding: &Finding, run_time: &RunTime) -> bool {
+        finding.rows.iter().filter_map(|id| row(self.rec, *id)).any(|row| {
+            let own = |id| stack(self.rec, id).map_or(&[][..], |stack| &stack.frames).iter().copied();
+            let frames = || own(row.context).chain(own(row.outer)).chain(row.user);
+            let known = frames().any(|id| frame(self.rec, id).is_some_and(|f| f.language == Some(run_time.language)));
+            let runs = frames().any(|id| {
+                let path = frame(self.rec, id).and_then(|f| module(self.rec, f.module)).map_or("", |m| &m.path);
+                (run_time.is_file)(path.rsplit('/').next().unwrap_or(path))
+            });
+            runs && !known
+        })
+    }
+}
+
+/// Whether [`Report::flags`] tells of it, where it matters.
+pub(super) fn is_told_by_flags(problem: &Problem) -> bool {
+    RUN_TIMES.iter().any(|run_time| problem.text.contains(run_time.problem))
+}

@@ -1,0 +1,117 @@
+//! A gain that was told beforehand and is smaller than the runs can show.
+
+use crate::gain_source::gone_ns;
+use crate::result::Comparison;
+use crate::{CallCounts, ExpectedWin, Options};
+use std::time::Duration;
+
+/// A gain that runs can neither show nor rule out: the interval of processor time holds it, and holds no change too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Undecided {
+    /// Processor time that should be won at least, ns.
+    pub told_ns: f64,
+    /// Processor time of the program as it is, ns.
+    pub cpu_ns: f64,
+    /// What would show the gain; `None` where more pairs would be needed than are run.
+    pub shown_by: Option<Enough>,
+}
+
+/// So many pairs would show a gain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enough {
+    /// Pairs.
+    pub pairs: u32,
+    /// What they take.
+    pub time: Duration,
+}
+
+/// Where half an interval's width is the gain, it shows in one of two comparisons; in nine of ten once it is
+/// narrower by (2.58 + 1.28) / 2.58, the normal distribution's quantiles of 99.5 and 90 %, so with 2.25 times the pairs.
+const SURELY: f64 = 2.25;
+
+impl Comparison {
+    /// The gain that is not decided: `expected` was told beforehand, or is what the calls cost that are gone.
+    /// `None` where a difference is shown, where nothing was told, or where the told gain is ruled out.
+    pub fn undecided(
+        &self,
+        counts: Option<(&CallCounts, &CallCounts)>,
+        expected: Option<ExpectedWin>,
+    ) -> Option<Undecided> {
+        let m = self.measured.as_ref().filter(|m| m.shows_nothing())?;
+        let (told_ns, cpu_ns) = (self.told_ns(counts, expected)?, m.a.cpu_ns.median);
+        let percent = told_ns / cpu_ns.max(1.0) * 100.0;
+        let held = m.cpu.low <= -percent;
+        let beyond = percent - m.negligible_percent;
+        let pairs = f64::from(m.cpu.pairs_for_one_percent) * SURELY / beyond.powi(2);
+        let more = f64::from(m.pairs) + 1.0;
+        let shown_by = (beyond > 0.0 && pairs <= f64::from(Options::MAX_PAIRS)).then(|| {
+            let pairs = pairs.max(more).ceil();
+            Enough { pairs: pairs as u32, time: Duration::from_nanos((pairs * m.pair_ns()) as u64) }
+        });
+        let shown_by = shown_by.filter(|enough| enough.pairs <= Options::MAX_PAIRS);
+        held.then_some(Undecided { told_ns, cpu_ns, shown_by })
+    }
+
+    /// Processor time that should be won at least, ns; `None` where that is nothing or is not known.
+    pub fn told_ns(&self, counts: Option<(&CallCounts, &CallCounts)>, expected: Option<ExpectedWin>) -> Option<f64> {
+        let told = self.expected(expected).map(|beside| beside.told.low_ns);
+        let gone = || counts.filter(|_| !self.watched).and_then(|(a, b)| gone_ns(a, b));
+        told.or_else(gone).filter(|ns| *ns > 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::measure;
+    use crate::{Agreement, Outcome, Stopped, Usage};
+    use systoll_model::Exit;
+
+    /// Pairs of runs of some 87 ms whose processor time varies by `noise` ms, the second side taking `less` ms less.
+    fn compared(noise: u64, less: u64) -> Comparison {
+        let usage = |ms: u64| Usage {
+            exit: Exit::Code(0),
+            wall_ns: ms * 1_000_000,
+            user_ns: ms * 1_000_000,
+            sys_ns: 0,
+            max_rss: 0,
+            switches: 0,
+            faults: 0,
+        };
+        let of = |nth: u64, step: u64, less: u64| usage(87 - less + if noise == 0 { 0 } else { nth * step % noise });
+        let a: Vec<Usage> = (0..20).map(|nth| of(nth, 7, 0)).collect();
+        let b: Vec<Usage> = (0..20).map(|nth| of(nth, 5, less)).collect();
+        Comparison {
+            outcome: Outcome::Same(Agreement::default()),
+            differs_at: None,
+            measured: Some(measure(&a, &b, Stopped::Asked, &Options::default()).unwrap()),
+            watched: false,
+            answered: None,
+        }
+    }
+
+    fn told(ns: f64) -> Option<ExpectedWin> {
+        Some(ExpectedWin { low_ns: ns, high_ns: ns, own_cpu_ns: None })
+    }
+
+    #[test]
+    fn a_gain_within_the_noise_is_not_decided() {
+        let noisy = compared(23, 0);
+        let undecided = noisy.undecided(None, told(4e6)).expect("4 of 87 ms is within the interval");
+        assert_eq!(undecided.told_ns, 4e6);
+        let enough = undecided.shown_by.expect("some hundred pairs show it");
+        assert!((21..=500).contains(&enough.pairs) && enough.time > Duration::from_secs(2), "{enough:?}");
+        // What lies outside of the interval is ruled out, and nothing was told of nothing.
+        assert_eq!(noisy.undecided(None, told(60e6)), None);
+        assert_eq!(noisy.undecided(None, None), None);
+        assert_eq!(noisy.undecided(None, told(0.0)), None);
+        // Less than is ever called a difference can't be shown by any number of pairs.
+        assert_eq!(noisy.undecided(None, told(0.2e6)).unwrap().shown_by, None);
+    }
+
+    #[test]
+    fn what_is_shown_or_surely_none_is_decided() {
+        assert_eq!(compared(0, 4).undecided(None, told(4e6)), None);
+        assert_eq!(compared(0, 0).undecided(None, told(4e6)), None);
+    }
+}

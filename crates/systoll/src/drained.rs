@@ -1,0 +1,81 @@
+//! A stream of a watched command that always is a pipe, wherever what is written goes: a program asks what it
+//! writes to, and buffers by the answer, so that its calls differ between a terminal, a file and a pipe.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Of what a command writes, so many bytes of the end are kept.
+const KEPT: usize = 1 << 20;
+/// How long a pipe is read on once the command has ended: another process that it left behind may hold it.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How often it is looked whether all was read.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A pipe, and the thread that reads it.
+pub(crate) struct Drained {
+    writer: Arc<File>,
+    end: Arc<Mutex<VecDeque<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Drained {
+    /// Makes the pipe; what comes through it is written to standard error too where `shown`.
+    pub(crate) fn new(shown: bool) -> io::Result<Self> {
+        let (mut reader, writer) = io::pipe()?;
+        let end = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&end);
+        let reader = thread::Builder::new().name("systoll-drain".into()).spawn(move || {
+            let mut bytes = vec![0; 64 << 10];
+            while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                let new = &bytes[..n];
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(new);
+                let over = kept.len().saturating_sub(KEPT);
+                kept.drain(..over);
+                drop(kept);
+                if shown {
+                    // A reader that has gone away is no reason to stop the command.
+                    let _ = io::stderr().lock().write_all(new);
+                }
+            }
+        })?;
+        Ok(Self { writer: Arc::new(File::from(OwnedFd::from(writer))), end, reader })
+    }
+
+    /// Where the command writes.
+    pub(crate) fn writer(&self) -> Arc<File> {
+        Arc::clone(&self.writer)
+    }
+
+    /// The end of what was written, once the command has ended and nobody else of us holds the pipe.
+    pub(crate) fn text(self) -> String {
+        drop(self.writer);
+        let end = Instant::now() + LAST_WORDS;
+        while !self.reader.is_finished() && Instant::now() < end {
+            thread::sleep(LOOK);
+        }
+        let kept = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept.iter().copied().collect::<Vec<u8>>()).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_was_written_is_kept_whoever_holds_the_pipe() {
+        let drained = Drained::new(false).unwrap();
+        let held = drained.writer();
+        (&*held).write_all(&vec![b'x'; KEPT]).unwrap();
+        (&*held).write_all(b"rows: 7\n").unwrap();
+        let text = drained.text();
+        assert!(text.len() == KEPT && text.ends_with("xrows: 7\n"));
+        drop(held);
+    }
+}
