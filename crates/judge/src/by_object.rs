@@ -84,12 +84,7 @@ struct Share {
 }
 
 /// Splits the rows that have to be. `None` where none has. `whole` are not to be split: findings of another kind count on them.
-pub(crate) fn split(
-    shown: Shown<'_>,
-    catalogue: &Catalogue,
-    whole: &[RowId],
-    options: &Options,
-) -> Option<Parts> {
+pub(crate) fn split(shown: Shown<'_>, catalogue: &Catalogue, whole: &[RowId], options: &Options) -> Option<Parts> {
     let Shown { recording, views, claims, .. } = shown;
     let asked = |id: RowId| {
         let view = views.get(id.0 as usize)?;
@@ -221,11 +216,8 @@ fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView
             _ => by_windows(row, &is, calls),
         };
         let estimate = of_calls.estimate.min(left.estimate);
-        let of_calls = Estimate {
-            estimate,
-            low: of_calls.low.min(estimate),
-            high: of_calls.high.clamp(estimate, calls),
-        };
+        let of_calls =
+            Estimate { estimate, low: of_calls.low.min(estimate), high: of_calls.high.clamp(estimate, calls) };
         left = Estimate {
             estimate: left.estimate - estimate,
             low: left.low.saturating_sub(of_calls.high),
@@ -259,7 +251,17 @@ fn ledger_of(told: &Ledger, names: &[&str]) -> Option<Ledger> {
     let repeats = sum(&|o| (o.calls as f64 * o.same as f64 / o.looks.max(1) as f64).round() as u64);
     let squares = (told.squares as f64 * calls as f64 / told.calls.max(1) as f64).round() as u64;
     let objects = top.len() as u64;
-    let of = Ledger { row: told.row, looks, calls, squares, repeats, objects, relative: told.relative, top, ..Ledger::default() };
+    let of = Ledger {
+        row: told.row,
+        looks,
+        calls,
+        squares,
+        repeats,
+        objects,
+        relative: told.relative,
+        top,
+        ..Ledger::default()
+    };
     // By which of two ways it was asked before is known of the row alone.
     Some(Ledger { other_way: 0, ..of })
 }
@@ -284,7 +286,8 @@ fn rest_of(told: Ledger, part: &Ledger) -> Ledger {
 /// A part's calls by the looks of the row's ledger: all of them where it looked at every call.
 fn by_ledger(part: &Ledger, told: &Ledger, calls: u64) -> Estimate {
     let share = (part.calls as f64 / told.calls as f64).min(1.0);
-    let scatter = if told.whole(calls) { 0.0 } else { 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt() };
+    let scatter =
+        if told.whole(calls) { 0.0 } else { 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt() };
     estimate(share, scatter, calls)
 }
 
@@ -438,7 +441,8 @@ impl Parts {
         let needless = finding.needless;
         let scaled = |n: u64, bound: u64| (n as f64 * bound as f64 / about.estimate.max(1) as f64).round() as u64;
         finding.needless.low = scaled(needless.low, about.low).min(needless.estimate);
-        finding.needless.high = scaled(needless.high, about.high).clamp(needless.estimate, finding.calls.max(needless.estimate));
+        finding.needless.high =
+            scaled(needless.high, about.high).clamp(needless.estimate, finding.calls.max(needless.estimate));
         finding.share_of_calls *= finding.calls as f64 / about.estimate.max(1) as f64;
         finding.calls_about = (about.low < finding.calls).then_some(about);
         (finding.rows, finding.by_row) = (rows, by_row);
@@ -446,12 +450,7 @@ impl Parts {
 }
 
 /// Those of a row's errors that belong to a part, as those that are seen.
-fn failing(
-    row: &RowSeen<'_>,
-    shares: &[Share],
-    at: usize,
-    counts: &Counts,
-) -> BTreeMap<systoll_model::Errno, u64> {
+fn failing(row: &RowSeen<'_>, shares: &[Share], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
     let part_of = |object: Option<usize>| {
         object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
     };

@@ -3,8 +3,8 @@
 use crate::builtin::{FILES, File};
 use crate::cure_kind::CureKind;
 use crate::language::{Author, CodeLanguage, Version};
-use crate::pattern::{Pattern, glob};
 use crate::owner::Actor;
+use crate::pattern::{Pattern, glob};
 use crate::pattern_file::PatternFile;
 use crate::upgrade::{Upgrade, UpgradeFile};
 use serde::Deserialize;

@@ -110,9 +110,9 @@ fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
 fn join_nameless<'a>(known: &mut BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<RowId>)>) {
     let nameless: Vec<CauseAndObject<'_>> = known.keys().filter(|key| key.object.is_none()).cloned().collect();
     for key in nameless {
-        let mut named = known.keys().filter(|other| {
-            (other.cause, other.target) == (key.cause, key.target) && other.object.is_some()
-        });
+        let mut named = known
+            .keys()
+            .filter(|other| (other.cause, other.target) == (key.cause, key.target) && other.object.is_some());
         if let (Some(only), None) = (named.next().cloned(), named.next())
             && let Some((suspect, rows)) = known.remove(&key)
         {

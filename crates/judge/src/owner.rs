@@ -57,8 +57,29 @@ const OF_PACKAGES: &[&str] =
 /// Modules of languages' own libraries whose functions are what cures name, and what people call: to call
 /// `os.path.exists` is to ask `stat`.
 const THIN: &[&str] = &[
-    "asyncio", "codecs", "fileinput", "fileutils", "find", "fnmatch", "genericpath", "glob", "io", "open3", "os", "pathlib",
-    "pathname", "posixpath", "queue", "selectors", "shutil", "signal", "socket", "ssl", "stat", "subprocess", "threading",
+    "asyncio",
+    "codecs",
+    "fileinput",
+    "fileutils",
+    "find",
+    "fnmatch",
+    "genericpath",
+    "glob",
+    "io",
+    "open3",
+    "os",
+    "pathlib",
+    "pathname",
+    "posixpath",
+    "queue",
+    "selectors",
+    "shutil",
+    "signal",
+    "socket",
+    "ssl",
+    "stat",
+    "subprocess",
+    "threading",
 ];
 
 impl Owner {
@@ -67,9 +88,14 @@ impl Owner {
         let program = recording.process(row.process);
         let frames: Vec<&Frame> = recording.row_frames(row).collect();
         let lines = row.lines.iter().map(|line| recording.frame(line.frame));
-        let script: Vec<&Frame> = frames.iter().copied().chain(lines).filter(|frame| frame.language.is_some()).collect();
+        let script: Vec<&Frame> =
+            frames.iter().copied().chain(lines).filter(|frame| frame.language.is_some()).collect();
         if let Some(at) = script.iter().position(|frame| frame.class == FrameClass::User) {
-            return Self::of_script(script.get(..at).unwrap_or_default(), script.get(at..).unwrap_or_default(), program);
+            return Self::of_script(
+                script.get(..at).unwrap_or_default(),
+                script.get(at..).unwrap_or_default(),
+                program,
+            );
         }
         if CodeLanguage::runs(program) {
             // What the interpreter runs is its first word, where that is no option.
@@ -83,7 +109,8 @@ impl Owner {
     fn of_script(inner: &[&Frame], outer: &[&Frame], program: &Process) -> Self {
         let file = |frame: &&Frame| frame.location().and_then(|place| place.file.clone());
         let Some(path) = outer.first().and_then(file) else { return Self::Reader };
-        let called_at = || outer.iter().find(|frame| file(frame).is_some_and(|path| is_own(&path))).and_then(|f| place(f));
+        let called_at =
+            || outer.iter().find(|frame| file(frame).is_some_and(|path| is_own(&path))).and_then(|f| place(f));
         if let Some(name) = package(&path) {
             return Self::Package { name, called_at: called_at() };
         }
@@ -93,7 +120,9 @@ impl Owner {
         }
         let library = inner.last().and_then(file).and_then(|path| module(&path));
         match library {
-            Some(name) if !THIN.contains(&name.as_str()) => Self::Package { name, called_at: outer.first().and_then(|f| place(f)) },
+            Some(name) if !THIN.contains(&name.as_str()) => {
+                Self::Package { name, called_at: outer.first().and_then(|f| place(f)) }
+            }
             _ => Self::Reader,
         }
     }
@@ -135,13 +164,15 @@ impl Owner {
     pub(crate) fn else_to_do(&self) -> Option<String> {
         match self {
             Self::Reader => None,
-            Self::Package { name, called_at: Some(place) } => {
-                Some(format!("fewer calls of {name} at {place}, or tell its authors; no setting that ends it is known here"))
+            Self::Package { name, called_at: Some(place) } => Some(format!(
+                "fewer calls of {name} at {place}, or tell its authors; no setting that ends it is known here"
+            )),
+            Self::Package { name, called_at: None } => Some(format!(
+                "who only calls {name}: fewer such calls, or tell its authors; no setting that ends it is known here"
+            )),
+            Self::Program(name) => {
+                Some(format!("who only runs {name}: tell its authors; no setting that ends it is known here"))
             }
-            Self::Package { name, called_at: None } => {
-                Some(format!("who only calls {name}: fewer such calls, or tell its authors; no setting that ends it is known here"))
-            }
-            Self::Program(name) => Some(format!("who only runs {name}: tell its authors; no setting that ends it is known here")),
         }
     }
 }
@@ -167,7 +198,8 @@ fn place(frame: &Frame) -> Option<String> {
 
 /// The package that a source is of: `/x/site-packages/pymongo/pool.py` is of pymongo.
 fn package(path: &str) -> Option<String> {
-    let (at, folder) = OF_PACKAGES.iter().filter_map(|folder| Some((path.rfind(folder)?, folder))).max_by_key(|(at, _)| *at)?;
+    let (at, folder) =
+        OF_PACKAGES.iter().filter_map(|folder| Some((path.rfind(folder)?, folder))).max_by_key(|(at, _)| *at)?;
     let mut parts = path.get(at + folder.len()..)?.split('/').peekable();
     if *folder == "/registry/src/" {
         parts.next();
@@ -189,7 +221,9 @@ fn package(path: &str) -> Option<String> {
     // A module of one file, and a folder named with its version: `uuid-1.0.0`, `uuid@v1.3.0`.
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let version = name.char_indices().find(|(at, c)| {
-        *at > 0 && "-@".contains(*c) && name.get(at + 1..).is_some_and(|v| v.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()))
+        *at > 0
+            && "-@".contains(*c)
+            && name.get(at + 1..).is_some_and(|v| v.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()))
     });
     name.get(..version.map_or(name.len(), |(at, _)| at)).map(str::to_owned)
 }

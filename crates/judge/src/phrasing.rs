@@ -122,7 +122,8 @@ fn one_for_each<'a>(mut cures: Vec<&'a Cure>, about: &[&str]) -> Vec<&'a Cure> {
     for what in about {
         // One that is for this object alone says more than one that is for others as well.
         let others = |cure: &Cure| about.iter().filter(|other| cure.is_about(other)).count();
-        let best = cures.iter().enumerate().filter(|(_, cure)| cure.is_about(what)).min_by_key(|(_, cure)| others(cure));
+        let best =
+            cures.iter().enumerate().filter(|(_, cure)| cure.is_about(what)).min_by_key(|(_, cure)| others(cure));
         if let Some(at) = best.map(|(at, _)| at).filter(|_| !first.iter().any(|cure: &&Cure| cure.is_about(what))) {
             first.push(cures.remove(at));
         }
@@ -180,7 +181,8 @@ impl<'a> ClaimedCalls<'a> {
         let folders: Set<&str> = calls.filter(lists).filter_map(|call| call.fd.as_deref()).collect();
         let views = self.rows.iter().filter_map(|id| self.views.get(id.0 as usize));
         let names = views.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref());
-        !folders.is_empty() && names.filter_map(|name| name.rsplit_once('/')).any(|(folder, _)| folders.contains(folder))
+        !folders.is_empty()
+            && names.filter_map(|name| name.rsplit_once('/')).any(|(folder, _)| folders.contains(folder))
     }
 
     /// Whether two places of the program, or more, ask about the same thing.
