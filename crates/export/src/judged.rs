@@ -120,7 +120,10 @@ impl<'a> Judged<'a> {
                 let Some(row) = rows.get_mut(id.0 as usize) else { continue };
                 let part = finding.by_row.get(at).copied().unwrap_or_default();
                 row.calls = row.calls.saturating_add(part.calls);
-                row.toll_ns = row.toll_ns.saturating_add(part.toll_ns);
+                // What starting programs takes is the programs' time: of these rows' toll it can't be more than all.
+                let of_row = recording.row(*id).counts.toll_ns.unwrap_or(0);
+                let toll_ns = if finding.starts { part.toll_ns.min(of_row) } else { part.toll_ns };
+                row.toll_ns = row.toll_ns.saturating_add(toll_ns);
                 row.finding.get_or_insert(finding);
             }
         }

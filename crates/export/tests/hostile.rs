@@ -159,13 +159,16 @@ fn judgement(rec: &Recording, names: &[&str]) -> Judgement {
         share_of_calls: 0.5,
         phase: Phase::Steady,
         evidence: Evidence::default(),
+        basis: systoll_judge::Basis::Samples,
+        calls_about: None,
+        doubt: None,
         why: names[3].into(),
         language: None,
         language_api: None,
         cures: vec![],
         prove: vec![names[4].into()],
     };
-    Judgement { findings: vec![finding.clone()], also: vec![finding] }
+    Judgement { findings: vec![finding.clone()], also: vec![finding], ..Judgement::default() }
 }
 
 fn written(format: Format, value: Value, judged: &Judged<'_>) -> Vec<u8> {

@@ -283,12 +283,15 @@ fn rest_of(told: Ledger, part: &Ledger) -> Ledger {
     }
 }
 
-/// A part's calls by the looks of the row's ledger: all of them where it looked at every call.
+/// A part's calls by the looks of the row's ledger. Where each look stands for itself these are counted, and only what
+/// was not looked at may be the part's as well.
 fn by_ledger(part: &Ledger, told: &Ledger, calls: u64) -> Estimate {
+    if told.level == 0 && told.squares == told.calls {
+        let missing = calls.saturating_sub(told.calls);
+        return Estimate { estimate: part.calls, low: part.calls, high: part.calls.saturating_add(missing) };
+    }
     let share = (part.calls as f64 / told.calls as f64).min(1.0);
-    let scatter =
-        if told.whole(calls) { 0.0 } else { 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt() };
-    estimate(share, scatter, calls)
+    estimate(share, 2.0 * (share * (1.0 - share) / told.observations().max(1.0)).sqrt(), calls)
 }
 
 /// A part's calls by windows: each octave of the row's count by its size, and an interval from how windows differ.
@@ -313,7 +316,9 @@ fn by_windows(row: &RowSeen<'_>, is: &[bool], calls: u64) -> Estimate {
     let mean = some as f64 / all.max(1) as f64;
     let square = |w: &(u64, u64)| (w.1 as f64 - mean * w.0 as f64).powi(2);
     let scatter = 2.0 * by_window.values().map(square).sum::<f64>().sqrt() / all.max(1) as f64;
-    estimate(share, scatter, calls)
+    // A window's ends cut off a call more of one than of the other.
+    let edges = 0.5 * by_window.len() as f64 / all.max(1) as f64;
+    estimate(share, scatter + edges, calls)
 }
 
 fn estimate(share: f64, scatter: f64, calls: u64) -> Estimate {

@@ -1,16 +1,14 @@
-//! What being rid of needless calls is expected to win: their price, and what may come with it.
+//! What being rid of needless calls is expected to win: their price, and what is known to follow them.
 //!
 //! A call's price is the time inside it. With the call goes some of what lies right around it: the library's and the
 //! interpreter's own work to make it, registers saved, caches that the kernel emptied; of a file that is opened again,
-//! what is made of its content. How much of that would go the calls can't tell, but windows tell how much there is: the
-//! time that the thread ran between a needless call and its neighbours. docs/priced.md has what the bounds were
-//! fitted to, and how often they hold.
+//! what is made of its content. How much of that would go nothing tells, so that it is in no bound; windows tell how
+//! much there is at most: the time that the thread ran between a needless call and its neighbours. docs/priced.md has
+//! how the bounds compare with what was won.
 
 use crate::fact::Fact;
-use crate::finding::{Estimate, ExpectedGain, Kind, Later};
+use crate::finding::{Estimate, ExpectedGain, Later};
 use crate::hash::Set;
-use crate::language::CodeLanguage;
-use crate::semantics::{Effect, ObservedCall};
 use crate::survey::{Shown, windows};
 use systoll_model::{BackendKind, RowId, Window, WindowCall};
 
@@ -22,15 +20,11 @@ const ODD: u64 = 4;
 
 /// Parts of the price that are won at least and at most.
 const PRICE: [f64; 2] = [0.9, 1.1];
-/// Part of the work around the calls that goes with them at most, where they neither open nor begin anything.
-const AROUND: f64 = 0.8;
-/// Of starts of programs, parts of their price that are won at most: what the programs do themselves comes with it.
-const STARTS: f64 = 1.9;
+/// An interval whose end is so many times its beginning helps nobody to decide: what is known to go is then told alone, and where that is as vague, nothing.
+const WIDEST: f64 = 3.0;
 
 /// What a finding says of its needless calls.
 pub(crate) struct NeedlessCalls<'a> {
-    /// The kind of waste.
-    pub kind: Kind,
     /// Their rows.
     pub rows: &'a [RowId],
     /// Whether weak claims count too.
@@ -45,16 +39,12 @@ pub(crate) struct NeedlessCalls<'a> {
     pub toll_ns: f64,
     /// What they cost later.
     pub later: Option<Later>,
-    /// The language of the code that makes them.
-    pub language: Option<CodeLanguage>,
 }
 
 /// What windows show around needless calls.
 struct Around {
     /// Time that threads ran right before and after one, ns; what lies between two of them is shared by both.
     ns_a_call: f64,
-    /// Whether some open or begin something: what is done with it until it ends may go with them.
-    begin: bool,
     /// Share of them that move messages, which stay messages: one call for many of them saves the way into the kernel,
     /// and takes what a message costs as before.
     messages: f64,
@@ -69,43 +59,30 @@ pub(crate) fn expected_gain(
 ) -> Option<ExpectedGain> {
     let most = own_cpu_ns.unwrap_or(f64::INFINITY);
     let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
-    let [mut least, more] = PRICE.map(|part| part * needless.toll_ns);
+    let [least, more] = PRICE.map(|part| part * needless.toll_ns);
     if needless.starts {
-        return Some(ExpectedGain { low: whole(least), high: whole(STARTS * needless.toll_ns), around_ns: 0 });
+        return Some(ExpectedGain { low: whole(least), high: whole(more), around_ns: 0 });
     }
     let around = around(needless, shown)?;
-    least *= 1.0 - around.messages;
+    let least = least * (1.0 - around.messages);
     let calls = needless.count.estimate as f64;
-    let all = around.ns_a_call * calls;
-    let later = needless.later.unwrap_or_default();
-    let goes_whole = needless.whole || around.begin || needless.later.is_some() || needless.kind == Kind::BusyPoll;
-    let layers = layers(needless.language) * shown.recording.prices.crossing_ns();
-    let extra = if goes_whole { all } else { (AROUND * all).min(layers * calls) };
-    // Faults happen around the calls, switches inside them.
-    let faults_only = later.switches.high == 0;
-    let extra = if faults_only { extra.max(later.ns.high as f64) } else { extra + later.ns.high as f64 };
+    let later = needless.later.unwrap_or_default().ns;
     let of = |n: u64| n as f64 / calls.max(1.0);
-    let (low, high) = (least * of(needless.count.low) + later.ns.low as f64, (more + extra) * of(needless.count.high));
-    Some(ExpectedGain { low: whole(low.min(high)), high: whole(high), around_ns: whole(all) })
-}
-
-/// What layers of a language around a call may cost at most, in crossings.
-fn layers(language: Option<CodeLanguage>) -> f64 {
-    use CodeLanguage as L;
-    match language {
-        None | Some(L::C | L::Cpp | L::Rust) => 3.0,
-        Some(L::Go | L::Java | L::CSharp) => 8.0,
-        Some(_) => 20.0,
-    }
+    let low = least * of(needless.count.low) + later.low as f64;
+    let high = more * of(needless.count.high) + later.high as f64;
+    let around_ns = around.ns_a_call * calls;
+    // Of a function that is left out all goes; an end that is far off says less than that of the calls alone.
+    let high = Some(high + around_ns).filter(|high| needless.whole && *high <= WIDEST * low).unwrap_or(high);
+    (high <= WIDEST * low).then(|| ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns) })
 }
 
 fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
-    let Shown { recording, views, claims, semantics } = shown;
+    let Shown { recording, views, claims, .. } = shown;
     if recording.header.backend != BackendKind::Inproc {
         return None;
     }
     let rows: Set<RowId> = needless.rows.iter().copied().collect();
-    let (mut gaps, mut calls, mut begin, mut messages) = (Vec::new(), 0u64, false, 0u64);
+    let (mut gaps, mut calls, mut messages) = (Vec::new(), 0u64, 0u64);
     for at in windows(needless.rows, views) {
         let Some(window) = recording.windows.get(at) else { continue };
         let claim = |index: usize, call: &WindowCall| {
@@ -115,17 +92,6 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
         messages += here.iter().flatten().filter(|c| c.facts.contains(Fact::Message)).count() as u64;
         let is: Vec<bool> = here.iter().map(Option::is_some).collect();
         calls += is.iter().filter(|is| **is).count() as u64;
-        let begins = |call: &WindowCall| {
-            let syscall = recording.row(call.row).syscall;
-            // What was refused opened nothing.
-            if call.errno().is_some() {
-                return false;
-            }
-            let lines = semantics.of(syscall);
-            let opens = |e| matches!(e, Effect::Opens | Effect::OpensPath { .. } | Effect::Forks);
-            lines.effects(&ObservedCall { window, call, syscall }).iter().any(opens)
-        };
-        begin |= window.calls.iter().zip(&is).any(|(call, is)| *is && begins(call));
         gaps.extend(beside(window, &is));
     }
     if gaps.len() < ENOUGH || calls == 0 {
@@ -137,7 +103,7 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
     let observer = recording.header.observer_wall_ns_per_call;
     let observer = if observer.is_finite() { observer.max(0.0) } else { 0.0 };
     let ran = (sum - observer * gaps.len() as f64).max(0.0);
-    Some(Around { ns_a_call: ran / calls as f64, begin, messages: messages as f64 / calls as f64 })
+    Some(Around { ns_a_call: ran / calls as f64, messages: messages as f64 / calls as f64 })
 }
 
 /// Times between calls of which one is needless, ns.

@@ -127,8 +127,10 @@ pub enum WorkUnit {
     Item,
     /// A wait for descriptors that ended with some.
     WakeUp,
-    /// A file opened.
+    /// A file opened, another one each time.
     File,
+    /// A file opened, be it the same.
+    Opening,
     /// Bytes read from a file.
     Read,
     /// Bytes written.
@@ -137,8 +139,8 @@ pub enum WorkUnit {
 
 impl WorkUnit {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Request, Self::Connection, Self::Item, Self::WakeUp, Self::File, Self::Read, Self::Write];
+    pub const ALL: [Self; 8] =
+        [Self::Request, Self::Connection, Self::Item, Self::WakeUp, Self::File, Self::Opening, Self::Read, Self::Write];
 
     /// Its name in JSON, and one of them in a sentence.
     pub fn name(self) -> &'static str {
@@ -148,6 +150,7 @@ impl WorkUnit {
             Self::Item => "item",
             Self::WakeUp => "wake-up",
             Self::File => "file",
+            Self::Opening => "opening",
             Self::Read => "read",
             Self::Write => "write",
         }
@@ -187,6 +190,60 @@ pub struct RowNeedless {
     pub calls: u64,
     /// Their toll, ns.
     pub toll_ns: u64,
+}
+
+/// What a finding rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Basis {
+    /// Windows: some calls in a row, looked at whole.
+    #[default]
+    Samples,
+    /// Looks at single calls, from the run's start to its end; windows hold too few of them close together.
+    Looks,
+    /// Exact counts, of programs started or of waits before `main`; windows are no evidence of it.
+    Counts,
+}
+
+impl Basis {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Samples, Self::Looks, Self::Counts];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "samples",
+            Self::Looks => "looks",
+            Self::Counts => "counts",
+        }
+    }
+}
+
+/// Why needless calls are told as a remark and not as a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Doubt {
+    /// They cost too little, or are too few.
+    Cheap,
+    /// What is known of each call leaves room for a good reason.
+    Unsure,
+    /// Most calls of their rows are of use.
+    PartOfRow,
+    /// Too few of their rows' calls were looked at, or these do not agree.
+    FewSamples,
+}
+
+impl Doubt {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Cheap, Self::Unsure, Self::PartOfRow, Self::FewSamples];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cheap => "cheap",
+            Self::Unsure => "unsure",
+            Self::PartOfRow => "part-of-row",
+            Self::FewSamples => "few-samples",
+        }
+    }
 }
 
 /// What was looked at.
@@ -272,6 +329,10 @@ pub struct Finding {
     pub phase: Phase,
     /// What was looked at.
     pub evidence: Evidence,
+    /// What it rests on.
+    pub basis: Basis,
+    /// Why it is a remark; `None` where it is a finding.
+    pub doubt: Option<Doubt>,
     /// The mechanism and the evidence, in a sentence or two.
     pub why: String,
     /// The language of the code that makes the calls; `None` where nothing tells.

@@ -79,8 +79,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Confidence, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, ObjectShare, PerUnit,
-    RowNeedless, Unjudged, Untold, WorkUnit,
+    Advice, Basis, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, ObjectShare,
+    PerUnit, RowNeedless, Unjudged, Untold, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use language::{CodeLanguage, Version};

@@ -5,7 +5,7 @@
 //! the exact counts, the finding's calls are a whole multiple of the marking calls.
 
 use crate::finding::{Estimate, PerUnit, WorkUnit};
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::semantics::{COUNTERS, Effect, Lines, ObservedCall, TERMINALS, Unit, Way};
 use crate::survey::{self, RowView, Shown};
 use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
@@ -42,6 +42,8 @@ struct Marks {
     /// Calls of the finding, and needless ones, in each whole round seen.
     rounds: Map<(u64, u64), u64>,
     windows: u64,
+    /// Files that were opened, each once.
+    files: Set<String>,
 }
 
 /// What is looked for: a finding's rows, and how many of their calls are needless.
@@ -72,9 +74,14 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> 
         let needless = found.needless.saturating_mul(rounds) as f64;
         let (low, high) = (wanted.needless.low as f64, wanted.needless.high as f64);
         let claimed = needless >= low * (1.0 - ABOUT) && needless * IN_ALL <= high;
-        // Ends of connections mark no round of these calls.
-        let with_these = (calls + found.calls / 2) / found.calls.max(1);
-        (rounds >= HABIT && fits(calls, found.calls) && claimed).then_some(PerUnit { per, rounds: with_these, ..found })
+        // Ends of connections mark no round of these calls; what is opened or written does each time.
+        let counted = matches!(per, WorkUnit::File | WorkUnit::Opening | WorkUnit::Write);
+        let rounds_with = if counted { rounds } else { (calls + found.calls / 2) / found.calls.max(1) };
+        (rounds >= HABIT && fits(calls, found.calls) && claimed).then_some(PerUnit {
+            per,
+            rounds: rounds_with,
+            ..found
+        })
     };
     // Of equal ones the same each time.
     marks
@@ -157,7 +164,7 @@ fn mark(lines: &Lines, observed: &ObservedCall<'_>, answers: &mut Answers) -> Op
     if lines.waits && descriptors && got > 0 {
         return Some(WorkUnit::WakeUp);
     }
-    lines.does(|e| matches!(e, Effect::OpensPath { .. })).then_some(WorkUnit::File)
+    lines.does(|e| matches!(e, Effect::OpensPath { .. })).then_some(WorkUnit::Opening)
 }
 
 /// Takes in what a window shows.
@@ -196,6 +203,9 @@ fn look(
         if let Some(n) = marks.marks.get_mut(per as usize) {
             *n += 1;
         }
+        if per == WorkUnit::Opening {
+            marks.files.extend(call.object(row.syscall));
+        }
         if let Some((c, n)) = since.insert(place, (calls, needless)) {
             *marks.rounds.entry((calls - c, needless - n)).or_default() += 1;
         } else {
@@ -210,6 +220,9 @@ impl Marks {
         let seen: u64 = self.rounds.values().sum();
         let share = |n: u64, of: u64| n as f64 / of.max(1) as f64;
         let (per, marked) = WorkUnit::ALL.into_iter().zip(self.marks).max_by_key(|(_, n)| *n)?;
+        // Files are worked at where each is another one.
+        let files = per == WorkUnit::Opening && share(self.files.len() as u64, marked) >= SAME;
+        let per = if files { WorkUnit::File } else { per };
         let answered = match per {
             WorkUnit::Request => answers.to(End::Socket),
             WorkUnit::Item => answers.to(End::Pipe) || answers.to(End::Socket),

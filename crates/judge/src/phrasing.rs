@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
-use crate::finding::{Advice, Evidence, Finding, Kind};
+use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
 use crate::hash::{Map, Set};
 use crate::language::Author;
@@ -252,8 +252,12 @@ fn line(cure: &Cure) -> String {
 }
 
 /// How many of the looks agreed: `in all 24 samples`, `in 20 of 24 samples`.
-fn samples(evidence: Evidence) -> String {
-    match (evidence.agree, evidence.windows) {
+fn samples(finding: &Finding) -> String {
+    let Evidence { agree, windows, .. } = finding.evidence;
+    match (agree, windows) {
+        _ if finding.basis == Basis::Counts => "each time, by count".to_owned(),
+        _ if finding.basis == Basis::Looks => "in looks at single calls, from the first to the last".to_owned(),
+        (_, 0) => "in calls like them".to_owned(),
         (1, 1) => "in the one sample".to_owned(),
         (agree, windows) if agree == windows => format!("in all {windows} samples"),
         (agree, windows) => format!("in {agree} of {windows} samples"),
@@ -264,7 +268,7 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
     let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
     let mut out = String::with_capacity(text.len() + 32);
     // Causes speak of windows; a reader knows samples.
-    let samples = samples(finding.evidence);
+    let samples = samples(finding);
     let text = text.replace("so it was in {agree} of {windows} windows", &format!("seen {samples}"));
     let text = text.replace("so in {agree} of {windows} windows", &format!("seen {samples}"));
     let text = text.replace("in {agree} of {windows} windows", &samples);
@@ -292,8 +296,7 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
 
 /// Words for waste that no cause names.
 fn generic(finding: &mut Finding, group: &Group<'_>) {
-    let e = finding.evidence;
-    let windows = samples(e);
+    let windows = samples(finding);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
     let (why, stop) = match finding.kind {
         Kind::Repeat => (

@@ -3,7 +3,7 @@
 use crate::deferred_cost::deferred_cost;
 use crate::detect::{Children, Started};
 use crate::expected_gain::{NeedlessCalls, expected_gain};
-use crate::finding::{Confidence, Estimate, Evidence, Finding, Later, ObjectShare, RowNeedless};
+use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Later, ObjectShare, RowNeedless};
 use crate::group::Group;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
@@ -201,9 +201,11 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         let calls = row.counts.calls;
         let toll = toll(recording, row);
         let needless = if group.startup.is_some() {
-            // Each of these waits is exact: it was counted, not sampled.
+            // Each of these waits is exact: it was counted, not sampled. Later calls of the row may be claimed as well.
             let startup = row.counts.startup_calls.min(calls) as f64;
-            crate::survey::Needless { strong: startup, any: startup, exact: true }
+            let counted = crate::survey::Needless { strong: startup, any: startup, exact: true };
+            let looked_at = views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default();
+            if looked_at.strong > startup { looked_at } else { counted }
         } else {
             views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default()
         };
@@ -275,6 +277,23 @@ impl Figures {
         self.needless().map(|n| n / self.calls.max(1) as f64)
     }
 
+    /// Which share of the calls is needless for sure, probably.
+    fn strong_share(&self) -> f64 {
+        self.strong / (self.calls.max(1) as f64)
+    }
+
+    /// Whether enough was looked at to say so. What was seen claimed needs no interval: of short rows windows show the
+    /// greater part.
+    fn looked_at(&self, options: &Options) -> bool {
+        let low = self.strong_share() - self.interval.scatter;
+        self.exact
+            || self.agreeing as f64 >= options.min_low_share * self.calls as f64
+            || (self.by_ledger && low >= options.min_low_share)
+            || (self.interval.agree >= options.min_windows
+                && self.octaves as u64 >= options.min_octaves
+                && low >= options.min_low_share)
+    }
+
     fn surely_later(&self) -> f64 {
         self.later.map_or(0.0, |l| l.ns.low as f64)
     }
@@ -320,6 +339,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let of_calls = share(f.calls as f64, phases.calls as f64);
     let free_cure = || phrasing::offers_free_cure(group, recording, views);
     let confidence = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options)?;
+    let doubt = (confidence == Confidence::Low).then(|| doubt(group, &f, &of_cpu, options));
     let confidence = if weakened(recording) { confidence.min(Confidence::Medium) } else { confidence };
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
@@ -378,6 +398,12 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         share_of_calls: of_calls,
         phase,
         evidence,
+        basis: match f.by_ledger && 2 * f.interval.agree < f.interval.windows {
+            _ if group.children.is_some() || group.startup.is_some() => Basis::Counts,
+            true => Basis::Looks,
+            false => Basis::Samples,
+        },
+        doubt,
         rows,
         why: String::new(),
         language: None,
@@ -388,7 +414,6 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let whole = phrasing::put(&mut finding, group, recording, views, api.as_deref());
     if !group.by_wait && group.startup.is_none() {
         let gone = NeedlessCalls {
-            kind: finding.kind,
             rows: &finding.rows,
             weak: low,
             starts: finding.starts,
@@ -396,7 +421,6 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
             count: needless,
             toll_ns: needless_toll,
             later: f.later,
-            language: finding.language,
         };
         finding.expected_gain = expected_gain(&gone, own_cpu, shown);
     }
@@ -503,14 +527,7 @@ fn confidence(
     free_cure: impl Fn() -> bool,
     options: &Options,
 ) -> Option<Confidence> {
-    let share = f.strong / (f.calls.max(1) as f64);
-    // What was seen claimed needs no interval: of short rows windows show the greater part.
-    let looked_at = f.exact
-        || f.agreeing as f64 >= options.min_low_share * f.calls as f64
-        || (f.by_ledger && share - f.interval.scatter >= options.min_low_share)
-        || (f.interval.agree >= options.min_windows
-            && f.octaves as u64 >= options.min_octaves
-            && share - f.interval.scatter >= options.min_low_share);
+    let (share, looked_at) = (f.strong_share(), f.looked_at(options));
     if group.by_wait {
         let costs = of_wall >= options.min_price;
         let enough = group.startup.is_some()
@@ -551,6 +568,22 @@ fn confidence(
     (some && (of_cpu.any >= least || ((agreed || fails) && free_cure()))).then_some(Confidence::Low)
 }
 
+/// Why a remark is no finding: the first reason that alone would have kept it from being one.
+fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &OfCpu, options: &Options) -> Doubt {
+    let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
+    let unsure = f.strong < options.min_row_share * f.any;
+    if !group.by_wait && (of_cpu.any < options.min_price || f.any_toll + f.surely_later() < options.min_ns as f64) {
+        return Doubt::Cheap;
+    }
+    if unsure {
+        return Doubt::Unsure;
+    }
+    if f.strong_share() < options.min_row_share {
+        return Doubt::PartOfRow;
+    }
+    if !f.looked_at(options) || f.agreeing < enough_agree { Doubt::FewSamples } else { Doubt::Cheap }
+}
+
 /// A finding with nothing in it.
 #[cfg(test)]
 pub(crate) fn blank() -> Finding {
@@ -581,6 +614,8 @@ pub(crate) fn blank() -> Finding {
         share_of_calls: 0.0,
         phase: Phase::Steady,
         evidence: Evidence::default(),
+        basis: Basis::Samples,
+        doubt: None,
         why: String::new(),
         language: None,
         language_api: None,

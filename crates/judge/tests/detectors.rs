@@ -331,11 +331,13 @@ fn a_finding_needs_calls_share_and_price() {
 
 #[test]
 fn a_row_that_is_mostly_of_use_is_no_finding() {
-    let trace = rounds(20_000, |i| {
-        let path = if i % 5 == 0 { "/etc/hosts".to_owned() } else { format!("/data/{i}") };
-        vec![stat(&path, "stat", 1, 0)]
-    });
+    let set = |mask: u64| call("rt_sigprocmask", "sigprocmask", &[2, 1, 0, 8], 0).input(1, &(mask << 12).to_le_bytes());
+    // One in five sets what is set.
+    let trace = rounds(20_000, |i| vec![set(i - u64::from(i % 5 == 4))]);
     no_finding(&trace, BUSY);
+    // So it is where other files come too seldom to be told from each other.
+    let different = rounds(20_000, |i| vec![stat(&format!("/data/{}", i - i % 2), "stat", 1 + i % 2, 0)]);
+    no_finding(&different, BUSY);
 }
 
 #[test]

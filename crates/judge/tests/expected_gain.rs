@@ -39,30 +39,29 @@ fn pids() -> Vec<Call> {
 }
 
 #[test]
-fn it_lies_between_the_price_and_the_price_with_the_work_around() {
+fn it_is_the_price_and_no_more_whatever_lies_around() {
     let rec = timed(&pids(), 200);
     let (finding, gain) = (found(&rec), gain(&rec));
     let price = finding.needless_toll_ns;
     assert!(gain.low <= price && 2 * gain.low >= price, "{gain:?}, {price}");
-    assert!(gain.high >= price + 100 * finding.needless.estimate, "{gain:?}");
+    assert!(gain.high >= price && 10 * gain.high <= 12 * price, "{gain:?}, {price}");
     // Between the 32 calls of a window lie 31 times.
     let all = 200 * finding.needless.estimate;
     assert!((30 * all / 32..=all).contains(&gain.around_ns), "{gain:?}");
 }
 
 #[test]
-fn of_much_work_around_only_what_a_language_adds_may_go() {
+fn more_work_around_promises_no_more() {
     let few = gain(&timed(&pids(), 1_000));
-    let much = gain(&timed(&pids(), 9_000));
-    assert_eq!(few.high, much.high, "three crossings a call in compiled code");
-    assert!(much.around_ns > 8 * few.around_ns);
     let mut rec = timed(&pids(), 9_000);
     rec.processes.iter_mut().for_each(|process| process.exe = "/usr/bin/python3.11".into());
-    assert!(gain(&rec).high > much.high, "an interpreter's layers are thicker");
+    let much = gain(&rec);
+    assert_eq!((few.low, few.high), (much.low, much.high));
+    assert!(much.around_ns > 8 * few.around_ns);
 }
 
 #[test]
-fn all_that_is_made_of_a_file_read_again_may_go() {
+fn of_a_file_read_again_the_calls_alone_are_promised() {
     let path = "/srv/app.conf";
     let open = || call("openat", "fopen", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, path).toll(900);
     let status = || call("fstat", "fopen", &[3, 0x1000], 0).fd(path).output(1, &stat_bytes(7, 7)).toll(CALL);
@@ -73,7 +72,7 @@ fn all_that_is_made_of_a_file_read_again_may_go() {
     let both = judgement.findings.iter().chain(&judgement.also);
     let again = both.clone().find(|f| f.cause.as_deref() == Some("file-reread")).expect("a file read again");
     let gain = again.expected_gain.expect("a gain");
-    assert!(gain.high >= gain.low + gain.around_ns, "{gain:?}");
+    assert!(10 * gain.high <= 12 * again.needless_toll_ns, "{gain:?}");
     assert!(gain.around_ns >= 9_000 * again.needless.estimate / 2, "{gain:?}");
 }
 
@@ -89,19 +88,25 @@ fn nothing_is_made_of_a_file_that_is_not_there() {
 #[test]
 fn where_the_advice_leaves_out_the_librarys_function_its_work_goes_too() {
     let trace = rounds(20_000, |_| vec![stat("/srv/app.py", "stat", 7, 7).toll(CALL)]);
-    let mut rec = timed(&trace, 20_000);
-    rec.processes.iter_mut().for_each(|process| process.exe = "/usr/bin/python3.11".into());
-    let calls_alone = gain(&rec);
-    assert!(calls_alone.high < calls_alone.around_ns, "{calls_alone:?}");
-    let file = Some("/usr/lib/python3.11/linecache.py".into());
-    let location = Location { function: "checkcache".into(), file, line: Some(60) };
-    rec.frames.push(Frame { locations: vec![location], ..Frame::default() });
-    rec.stacks.push(Stack { frames: vec![FrameId(rec.frames.len() as u32 - 1)], complete: false });
-    rec.rows[0].outer = StackId(rec.stacks.len() as u32 - 1);
-    let whole = gain(&rec);
-    assert!(found(&rec).cures[0].how.contains("traceback"), "{:?}", found(&rec).cures);
-    assert_eq!((whole.low, whole.around_ns), (calls_alone.low, calls_alone.around_ns), "only what may come with it");
-    assert!(whole.high >= whole.low + whole.around_ns, "{whole:?}");
+    let around = |gap| {
+        let mut rec = timed(&trace, gap);
+        rec.processes.iter_mut().for_each(|process| process.exe = "/usr/bin/python3.11".into());
+        let calls_alone = gain(&rec);
+        let file = Some("/usr/lib/python3.11/linecache.py".into());
+        let location = Location { function: "checkcache".into(), file, line: Some(60) };
+        rec.frames.push(Frame { locations: vec![location], ..Frame::default() });
+        rec.stacks.push(Stack { frames: vec![FrameId(rec.frames.len() as u32 - 1)], complete: false });
+        rec.rows[0].outer = StackId(rec.stacks.len() as u32 - 1);
+        let whole = gain(&rec);
+        assert!(found(&rec).cures[0].how.contains("traceback"), "{:?}", found(&rec).cures);
+        assert_eq!((whole.low, whole.around_ns), (calls_alone.low, calls_alone.around_ns), "only what goes with it");
+        (calls_alone, whole)
+    };
+    let (calls_alone, whole) = around(100);
+    assert!(whole.high >= calls_alone.high + whole.around_ns, "{whole:?}");
+    // An end far off helps nobody.
+    let (calls_alone, whole) = around(20_000);
+    assert_eq!(whole.high, calls_alone.high);
 }
 
 #[test]
@@ -110,9 +115,8 @@ fn messages_stay_messages() {
         let one = || call("recvfrom", "recv", &[4, 0x1000, 40, 0, 0, 0], 40).fd(fd).toll(900);
         timed(&rounds(20_000, |_| vec![one()]), 200)
     };
-    let datagrams = gain(&from("UDP:[1.2.3.4:5]"));
-    assert_eq!(datagrams.low, 0, "recvmmsg may win nothing: each costs what it did");
-    assert!(datagrams.high > 0, "{datagrams:?}");
+    let datagrams = found(&from("UDP:[1.2.3.4:5]")).expected_gain;
+    assert_eq!(datagrams, None, "recvmmsg may win nothing: each costs what it did");
     assert!(gain(&from("TCP:[1.2.3.4:5->1.2.3.4:6]")).low > 0, "bytes are joined");
 }
 

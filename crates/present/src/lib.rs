@@ -36,6 +36,7 @@ mod servers;
 mod strace_table;
 mod style;
 mod text;
+mod told;
 mod units;
 
 pub use bisect::{BisectReport, Hunk, Tried, bisect_json, write_bisect};

@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use systoll_judge::{
-    Advice, By, CodeLanguage, Confidence, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, PerUnit,
-    WorkUnit, grouped,
+    Advice, Basis, By, CodeLanguage, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind,
+    Later, PerUnit, Unjudged, Untold, WorkUnit, grouped,
 };
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
@@ -206,13 +206,16 @@ fn finding() -> impl Strategy<Value = Finding> {
             objects: vec![],
             objects_seen: 0,
             calls: n[0],
+            calls_about: (n[3] % 2 == 0).then_some(Estimate { estimate: n[5], low: n[4], high: n[2] }),
+            basis: Basis::ALL[(n[3] % 3) as usize],
+            doubt: Doubt::ALL.get((n[5] % 5) as usize).copied(),
             needless: Estimate { estimate: n[1], low: n[2], high: n[3] },
             toll_ns: n[4],
             needless_toll_ns: n[5],
             by_row: vec![],
             starts: n[0] % 5 == 0,
             per_unit: (n[1] % 2 == 0).then_some(PerUnit {
-                per: WorkUnit::ALL[(n[2] % 7) as usize],
+                per: WorkUnit::ALL[(n[2] % 8) as usize],
                 rounds: n[3],
                 calls: n[4],
                 needless: n[5],
@@ -250,7 +253,12 @@ fn finding() -> impl Strategy<Value = Finding> {
 }
 
 fn judgement() -> impl Strategy<Value = Judgement> {
-    (vec(finding(), 0..3), vec(finding(), 0..3)).prop_map(|(findings, also)| Judgement { findings, also })
+    (vec(finding(), 0..3), vec(finding(), 0..3)).prop_map(|(findings, also)| {
+        let n = |of: fn(&Finding) -> u64| findings.iter().chain(&also).map(of).fold(0, u64::wrapping_add);
+        let (calls, toll_ns) = (n(|f| f.calls), n(|f| f.toll_ns));
+        let untold = Untold { calls, toll_ns, unsure_calls: toll_ns, unsure_toll_ns: calls };
+        Judgement { findings, also, untold, unjudged: Unjudged { calls: toll_ns, toll_ns: calls } }
+    })
 }
 
 /// A line may be longer than the terminal only where one word is: a command to paste, a sentence.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{report, stories};
 use insta::assert_snapshot;
-use systoll_judge::Judgement;
+use systoll_judge::{Judgement, Unjudged, Untold};
 use systoll_model::{Problem, ProblemKind, Recording};
 use systoll_present::{ReportOptions, Style};
 
@@ -134,7 +134,7 @@ fn a_healthy_program_gets_two_lines() {
     assert_eq!(screen(stories::healthy(), 100).lines().count(), 2);
     assert_snapshot!(screen(stories::healthy(), 100), @r#"
     systoll  wc -l /usr/share/dict/words    exit 0    3 ms watched    about 2 ms CPU
-             nothing needless in 93 system calls (exact); they take about 87 µs, 4.3 % of CPU
+             nothing found worth your time: 93 system calls, exact; they take about 87 µs, 4.3 % of CPU
     "#);
 }
 
@@ -363,21 +363,21 @@ fn a_trace_of_counts_alone_is_not_called_healthy() {
     rec.windows.clear();
     let text = screen((rec, judgement), 100);
     let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("93 system calls (exact)"), "{text}");
+    assert!(told.contains("93 system calls, exact"), "{text}");
     assert!(told.contains("; the trace does not tell which were needless"), "{text}");
-    assert!(!text.contains("nothing needless"), "{text}");
+    assert!(!text.contains("nothing found"), "{text}");
 }
 
 /// Windows are gone from such a file: to call the program healthy would be made up.
 #[test]
 fn a_copy_by_another_tool_is_not_called_healthy() {
     let (mut rec, judgement) = stories::healthy();
-    assert!(screen((rec.clone(), judgement.clone()), 100).contains("nothing needless in 93 system calls"));
+    assert!(screen((rec.clone(), judgement.clone()), 100).contains("nothing found worth your time: 93 system calls"));
     rec.header.exit = None;
     rec.problems.push(Problem::new(ProblemKind::Stripped, "another tool rewrote the file"));
     let text = screen((rec, judgement), 100);
     assert!(text.contains("were needless can't be told"), "{text}");
-    assert!(!text.contains("nothing needless") && !text.contains("still running"), "{text}");
+    assert!(!text.contains("nothing found") && !text.contains("still running"), "{text}");
 }
 
 #[test]
@@ -413,8 +413,14 @@ fn what_processes_have_in_common_is_told_once() {
 }
 
 #[test]
-fn a_healthy_program_with_remarks_is_not_called_free_of_waste() {
-    let (rec, mut judgement) = stories::localtime();
-    judgement.also.append(&mut judgement.findings);
-    assert!(screen((rec, judgement), 100).contains("nothing surely needless in 1,004,119 system calls"));
+fn a_healthy_program_is_told_what_was_seen_and_what_could_not_be_judged() {
+    let (rec, mut judgement) = stories::healthy();
+    judgement.untold = Untold { calls: 12, toll_ns: 9_000, unsure_calls: 1, unsure_toll_ns: 700 };
+    judgement.unjudged = Unjudged { calls: 20, toll_ns: 40_000 };
+    assert_snapshot!(screen((rec, judgement), 100), @r#"
+    systoll  wc -l /usr/share/dict/words    exit 0    3 ms watched    about 2 ms CPU
+             nothing found worth your time: 93 system calls, exact; they take about 87 µs, 4.3 % of CPU
+             about 12 needless calls cost 9 µs, 0.4 % of CPU; about 1 call may be needless, and costs 700 ns,
+             below 0.1 % of CPU; 20 calls, 2.0 % of CPU, could not be judged
+    "#);
 }

@@ -19,7 +19,7 @@ const SOURCES: usize = 60;
 const LINE: usize = 200;
 
 /// Fields of the report's JSON that the page takes as they are.
-const KEPT: [&str; 18] = [
+const KEPT: [&str; 20] = [
     "systoll",
     "exit",
     "backend",
@@ -36,6 +36,8 @@ const KEPT: [&str; 18] = [
     "toll_estimated",
     "waited_ns",
     "needless_toll_ns",
+    "starting_ns",
+    "told",
     "prices",
     "problems",
 ];
@@ -119,6 +121,8 @@ fn slim(rec: &Recording, bounds: &Bounds) -> Recording {
         rows: rec.rows.clone(),
         prices: rec.prices.clone(),
         problems: rec.problems.clone(),
+        // Whether there are any is part of the verdict.
+        windows: rec.windows.iter().take(1).cloned().collect(),
         stacks,
         ..Recording::default()
     };

@@ -2,11 +2,11 @@
 
 use crate::hash::Map;
 use crate::octave::octaves;
-use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value, answer};
+use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value, Way, answer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
-use systoll_model::{Process, Recording, RowId, Window, WindowCall};
+use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
 
 /// Openings that were seen, before they are a habit.
 const SEEN: u64 = 3;
@@ -14,6 +14,8 @@ const SEEN: u64 = 3;
 const MANY: u64 = 256;
 /// Calls after the opening within which its status is asked.
 const SOON: usize = 4;
+/// Calls after the opening within which it is closed.
+const CYCLE: usize = 24;
 
 /// A path of a process.
 type File<'a> = (u32, &'a str);
@@ -24,7 +26,9 @@ struct Seen<'a> {
     /// Openings of it that windows show.
     openings: Openings,
     status: Option<Value<'a>>,
-    /// How often its status was the same as before.
+    /// What was read of it the last time, as far as windows hold it.
+    content: Option<Vec<u8>>,
+    /// How often its status, or what was read of it, was the same as before.
     alike: u64,
     changed: bool,
     /// When it was first opened to be read, and last to be written, ns since the run's start.
@@ -38,6 +42,13 @@ impl<'a> Seen<'a> {
         self.alike += u64::from(alike == Some(true));
         self.changed |= alike == Some(false);
         self.status = Some(status);
+    }
+
+    fn holds(&mut self, content: Vec<u8>) {
+        let alike = self.content.as_ref().map(|before| *before == content);
+        self.alike += u64::from(alike == Some(true));
+        self.changed |= alike == Some(false);
+        self.content = Some(content);
     }
 
     fn is_opened(&mut self, writes: bool, at_ns: u64) {
@@ -107,7 +118,8 @@ pub(super) struct Rereads<'a> {
 pub(super) struct Reread {
     /// Its openings, an estimate: of each octave of a row's calls as many as of those that windows show.
     pub openings: u64,
-    /// Whether its status was asked more than once and always was the same, the time of its last change included.
+    /// Whether its status was asked more than once, or it was read to its end more than once, and each time it was the
+    /// same: the time of its last change, or the bytes.
     pub unchanged: bool,
     /// Whether it is opened so often that a small one counts too.
     pub many: bool,
@@ -214,5 +226,31 @@ fn look_through<'a>(
         if let Some(status) = statuses.next() {
             seen.has(status);
         }
+        if let Some(content) = content(window, at, recording, semantics) {
+            seen.holds(content);
+        }
     });
+}
+
+/// What is read from the file that a call opens until it is closed: of each read how much, and the bytes that the window
+/// holds. `None` where nothing is, or the window does not show the closing, or too much lies between.
+fn content(window: &Window, opening: usize, recording: &Recording, semantics: &Semantics) -> Option<Vec<u8>> {
+    let fd = window.calls.get(opening)?.result?;
+    let mut content = Vec::new();
+    for call in window.calls.iter().skip(opening + 1).take(CYCLE) {
+        let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+        let lines = semantics.of(observed.syscall);
+        if lines.fd != Some(0) || i64::from(observed.descriptor(0)) != fd {
+            continue;
+        }
+        if lines.effects(&observed).iter().any(|effect| matches!(effect, Effect::Closes(0))) {
+            return (!content.is_empty()).then_some(content);
+        }
+        if lines.transfer(&observed).is_some_and(|moved| moved.way == Way::In) {
+            let got = call.result.filter(|got| *got > 0);
+            content.extend(got.unwrap_or(0).to_le_bytes());
+            content.extend_from_slice(got.and(observed.data(1, Moment::Exit)).unwrap_or_default());
+        }
+    }
+    None
 }

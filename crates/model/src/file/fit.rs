@@ -77,7 +77,10 @@ impl Gone {
     }
 
     fn text(&self, of: usize, kept: usize) -> String {
-        let mut text = format!("the file keeps {kept} of {of} windows");
+        let mut text = match kept == of {
+            true => format!("the file keeps all {of} windows"),
+            false => format!("the file keeps {kept} of {of} windows"),
+        };
         if kept > 0 && self.bytes {
             text += if self.stacks { ", without argument bytes and stacks" } else { ", without argument bytes" };
         }

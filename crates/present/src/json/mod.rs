@@ -15,6 +15,7 @@ pub use diff::diff_json;
 pub use proof::{SideCommand, prove_json};
 
 use crate::access::{frame, module, row, stack};
+use crate::told::Told;
 use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
     let h = &rec.header;
     let total = rec.total();
     let ledgers = ledger::by_row(rec);
+    let told = Told { rec, judgement };
     let needless = judgement.findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
     Report {
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
@@ -77,14 +79,27 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         toll_estimated: h.toll_estimated,
         waited_ns: total.waited_ns,
         needless_toll_ns: needless,
+        starting_ns: told.claimed().starts,
         processes: processes(rec),
         prices: rec.prices.calls.iter().map(|(syscall, p)| (syscall.to_string(), price(p))).collect(),
         by_syscall: by_syscall(rec),
         rows: (0..).map(RowId).zip(&rec.rows).map(|(id, r)| wire_row(rec, r, ledgers.get(&id).copied())).collect(),
         vdso: rec.vdso.iter().map(|v| wire_vdso(rec, v)).collect(),
         grouped: grouping.map(|g| groups::grouped(rec, g)),
-        findings: judgement.findings.iter().map(|f| finding(rec, f)).collect(),
-        also: judgement.also.iter().map(|f| finding(rec, f)).collect(),
+        findings: judgement.findings.iter().map(|f| finding(told, f)).collect(),
+        also: judgement.also.iter().map(|f| finding(told, f)).collect(),
+        untold: WireUntold {
+            calls: judgement.untold.calls,
+            toll_ns: judgement.untold.toll_ns,
+            unsure_calls: judgement.untold.unsure_calls,
+            unsure_toll_ns: judgement.untold.unsure_toll_ns,
+        },
+        unjudged: WireUnjudged {
+            calls: judgement.unjudged.calls,
+            toll_ns: judgement.unjudged.toll_ns,
+            share_of_cpu: of_own_cpu(rec, judgement.unjudged.toll_ns),
+        },
+        told: run_told(told),
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
     }
@@ -229,7 +244,38 @@ fn estimate(e: systoll_judge::Estimate) -> Estimate {
     Estimate { estimate: e.estimate, low: e.low, high: e.high }
 }
 
-fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
+fn run_told(told: Told<'_>) -> WireRunTold {
+    let verdict = if told.rec.calls() == 0 {
+        "no system call was seen".to_owned()
+    } else if told.judgement.findings.is_empty() {
+        told.nothing(None).text
+    } else {
+        format!("{}: {}", told.findings(), told.verdict())
+    };
+    let named = !told.judgement.findings.is_empty();
+    WireRunTold {
+        verdict,
+        ended: told.ended().unwrap_or_else(|| "not known".into()),
+        beneath: told.beneath(),
+        problems: told.problems(named, true),
+    }
+}
+
+fn finding_told(told: Told<'_>, f: &Finding) -> WireTold {
+    WireTold {
+        calls: told.count(f),
+        cost: told.cost(f).text(),
+        needless: told.needless(f),
+        each: told.per_unit(f),
+        plus: told.later(f),
+        gain: told.gain(f),
+        evidence: told.evidence(f),
+        doubt: told.doubt(f),
+    }
+}
+
+fn finding<'a>(told: Told<'a>, f: &'a Finding) -> WireFinding<'a> {
+    let rec = told.rec;
     WireFinding {
         cause: f.cause.as_deref(),
         kind: f.kind.name(),
@@ -244,6 +290,8 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         lines: lines(rec, &f.rows.iter().filter_map(|id| row(rec, *id)).collect::<Vec<_>>()),
         what: f.what.as_deref(),
         calls: f.calls,
+        calls_about: f.calls_about.map(estimate),
+        starts: f.starts,
         needless_calls: estimate(f.needless),
         toll_ns: f.toll_ns,
         needless_toll_ns: f.needless_toll_ns,
@@ -293,6 +341,9 @@ fn finding<'a>(rec: &'a Recording, f: &'a Finding) -> WireFinding<'a> {
         gives_up: f.gives_up(),
         prove: &f.prove,
         rows: f.rows.iter().map(|r| r.0).collect(),
+        basis: f.basis.name(),
+        doubt: f.doubt.map(systoll_judge::Doubt::name),
+        told: finding_told(told, f),
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) struct Report<'a> {
     pub(super) toll_estimated: bool,
     pub(super) waited_ns: Option<u64>,
     pub(super) needless_toll_ns: u64,
+    pub(super) starting_ns: u64,
     pub(super) processes: Vec<Process<'a>>,
     pub(super) prices: BTreeMap<String, WirePrice>,
     pub(super) by_syscall: Vec<BySyscall>,
@@ -39,6 +40,9 @@ pub(super) struct Report<'a> {
     pub(super) grouped: Option<WireGrouping<'a>>,
     pub(super) findings: Vec<WireFinding<'a>>,
     pub(super) also: Vec<WireFinding<'a>>,
+    pub(super) untold: WireUntold,
+    pub(super) unjudged: WireUnjudged,
+    pub(super) told: WireRunTold,
     pub(super) longest: Vec<Longest<'a>>,
     pub(super) problems: Vec<&'a str>,
 }
@@ -239,6 +243,45 @@ pub(super) struct Evidence {
     pub(super) claimed: u64,
 }
 
+/// Needless calls of no finding and no remark.
+#[derive(Serialize)]
+pub(super) struct WireUntold {
+    pub(super) calls: u64,
+    pub(super) toll_ns: u64,
+    pub(super) unsure_calls: u64,
+    pub(super) unsure_toll_ns: u64,
+}
+
+/// Calls of which nothing could be said.
+#[derive(Serialize)]
+pub(super) struct WireUnjudged {
+    pub(super) calls: u64,
+    pub(super) toll_ns: u64,
+    pub(super) share_of_cpu: Option<f64>,
+}
+
+/// A run's sentences, as the report has them.
+#[derive(Serialize)]
+pub(super) struct WireRunTold {
+    pub(super) verdict: String,
+    pub(super) ended: String,
+    pub(super) beneath: Vec<String>,
+    pub(super) problems: Vec<String>,
+}
+
+/// A finding's sentences, as the report has them.
+#[derive(Serialize)]
+pub(super) struct WireTold {
+    pub(super) calls: String,
+    pub(super) cost: String,
+    pub(super) needless: String,
+    pub(super) each: Option<String>,
+    pub(super) plus: Option<String>,
+    pub(super) gain: Option<String>,
+    pub(super) evidence: String,
+    pub(super) doubt: Option<String>,
+}
+
 /// One of several objects that a finding is about.
 #[derive(Serialize)]
 pub(super) struct WireObject<'a> {
@@ -267,6 +310,8 @@ pub(super) struct WireFinding<'a> {
     pub(super) lines: Vec<WireLine<'a>>,
     pub(super) what: Option<&'a str>,
     pub(super) calls: u64,
+    pub(super) calls_about: Option<Estimate>,
+    pub(super) starts: bool,
     pub(super) needless_calls: Estimate,
     pub(super) toll_ns: u64,
     pub(super) needless_toll_ns: u64,
@@ -289,6 +334,9 @@ pub(super) struct WireFinding<'a> {
     pub(super) gives_up: &'a str,
     pub(super) prove: &'a [String],
     pub(super) rows: Vec<u32>,
+    pub(super) basis: &'static str,
+    pub(super) doubt: Option<&'static str>,
+    pub(super) told: WireTold,
 }
 
 #[derive(Serialize)]

@@ -1,16 +1,14 @@
 //! One finding: its calls, price, caller, why, how to stop it, what to type next.
 
-use super::screen::{DETAIL, DETAIL_TEXT, LONG_RUN_NS, Report, SHOWN};
+use super::screen::{DETAIL, DETAIL_TEXT, Report, SHOWN};
 use crate::access::row;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time, time_span};
+use crate::told::{OBJECT, subject};
+use crate::units::{calls, grouped, percent, time};
 use std::collections::BTreeMap;
-use systoll_judge::{Finding, ObjectShare, WorkUnit};
-use systoll_model::{Phase, Row, RowId, RowLine};
-
-/// Columns a finding's object may take in its first line.
-const OBJECT: usize = 48;
+use systoll_judge::{Finding, ObjectShare};
+use systoll_model::{Row, RowId, RowLine};
 
 /// Cures told where not all are asked for.
 const CURES: usize = 2;
@@ -61,12 +59,7 @@ impl Report<'_> {
 
     fn finding_head(&self, number: usize, f: &Finding) -> Vec<Line> {
         let first = Line::of(Role::Strong, format!("{number:>3}  "));
-        let rate = self
-            .long_run_rate(if f.starts { f.needless.estimate } else { f.calls })
-            .map_or_else(String::new, |rate| format!(", {rate}"));
-        // Of programs that are started it is the starts that count.
-        let many = if f.starts { counted(f.needless.estimate, "start", "starts") } else { calls(f.calls) };
-        let count = Line::of(Role::Plain, format!("{many}{rate}"));
+        let count = Line::of(Role::Plain, self.told().count_and_rate(f));
         let segments = [vec![subject(f), count], self.price(f)].concat();
         let width = self.style.columns();
         let mut lines = crate::style::flow(first, segments, 3, DETAIL, width);
@@ -82,46 +75,11 @@ impl Report<'_> {
         lines
     }
 
-    fn long_run_rate(&self, calls: u64) -> Option<String> {
-        let wall = self.rec.header.wall_ns;
-        // A rate of the watched program isn't the program's.
-        (wall >= LONG_RUN_NS && !self.slowed()).then(|| rate(calls, wall))?
-    }
-
-    /// What a finding costs: time paid, or time waited where that is the point.
+    /// What a finding costs.
     fn price(&self, f: &Finding) -> Vec<Line> {
-        let phase = match f.phase {
-            Phase::StartUp => ", before main",
-            Phase::Steady => "",
-            Phase::Exit => ", at exit",
-        };
-        let words = |of: &str| if of == "CPU" { percent_of_cpu } else { percent };
-        let share = |share: Option<f64>, of: &str| match share.and_then(words(of)) {
-            Some(p) => Line::of(Role::Bad, format!("{p} of {of}{phase}")),
-            None => Line::of(Role::Plain, phase.trim_start_matches(", ")),
-        };
-        if f.is_about_waiting() {
-            let (word, ns) = self.waited(f);
-            return vec![Line::of(Role::Bad, format!("{word} {}", time(ns))), share(f.share_of_wall, "wall")];
-        }
-        if let Some(later) = f.later.filter(|l| f.needless_toll_ns == 0 && l.ns.estimate > 0) {
-            let later_on = Line::of(Role::Bad, format!("about {}", time(later.ns.estimate)));
-            return vec![later_on, share(later.share_of_cpu, "CPU")];
-        }
-        if f.needless_toll_ns == 0 {
-            return vec![Line::of(Role::Warn, "at a price unknown"), share(f.share_of_cpu, "CPU")];
-        }
-        let toll = format!("{}{}", self.about(), time(f.needless_toll_ns));
-        vec![Line::of(Role::Bad, toll), share(f.share_of_cpu, "CPU")]
-    }
-
-    /// How long a finding's calls kept their threads: waited where that is known, else elapsed.
-    pub(super) fn waited(&self, f: &Finding) -> (&'static str, u64) {
-        if let Some(ns) = f.waited_ns {
-            return ("waited", ns);
-        }
-        let rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
-        ("inside for", rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns)))
+        let cost = self.told().cost(f);
+        let share = if cost.has_share { Role::Bad } else { Role::Plain };
+        vec![Line::of(if cost.is_known { Role::Bad } else { Role::Warn }, cost.time), Line::of(share, cost.share)]
     }
 
     /// The places of a finding beside its costliest: one an API and user line.
@@ -225,48 +183,20 @@ impl Report<'_> {
 
     /// How many of the calls are needless, where that isn't all of them.
     fn needless_part(&self, f: &Finding) -> Vec<Line> {
-        let n = f.needless;
-        if f.starts {
-            let text = format!("starting them takes {}: {}", calls(f.calls), syscall_names(f));
-            return self.detail("calls", Role::Plain, &text);
-        }
-        // First calls and rounding take up to a tenth: that is all of them.
-        if n.estimate >= f.calls - f.calls / 10 {
+        if self.told().all_needless(f) {
             return vec![];
         }
-        let text = if n.low == n.high {
-            format!("{} of the {}", grouped(n.estimate), calls(f.calls))
-        } else {
-            let bounds = format!("{} to {}", grouped(n.low), grouped(n.high.min(f.calls)));
-            format!("about {} of the {} ({bounds})", grouped(n.estimate), calls(f.calls))
-        };
-        self.detail("of it", Role::Plain, &format!("{text} are needless"))
+        self.detail(if f.starts { "calls" } else { "of it" }, Role::Plain, &self.told().needless(f))
     }
 
     /// How many of them fall on each request, connection, …
     fn per_unit(&self, f: &Finding) -> Vec<Line> {
-        let Some(r) = f.per_unit else { return vec![] };
-        let name = r.per.name();
-        let many = if r.calls == r.needless { String::new() } else { format!(" of {}", grouped(r.calls)) };
-        let text = format!(
-            "{}{many} needless calls per {name}; {}",
-            grouped(r.needless),
-            counted(r.rounds, name, &plural(r.per))
-        );
-        self.detail("each", Role::Plain, &text)
+        self.told().per_unit(f).map_or_else(Vec::new, |text| self.detail("each", Role::Plain, &text))
     }
 
     /// What the needless calls cost after they have returned.
     fn later(&self, f: &Finding) -> Vec<Line> {
-        let Some(later) = f.later else { return vec![] };
-        let share = later.share_of_cpu.and_then(percent_of_cpu).map_or_else(String::new, |p| format!(", {p} of CPU"));
-        let bounds = time_span(later.ns.low, later.ns.high);
-        let kinds =
-            [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];
-        let some = kinds.iter().filter(|(n, ..)| n.high > 0).map(|(n, one, many)| counted(n.estimate, one, many));
-        let counts = some.collect::<Vec<_>>().join(", ");
-        let text = format!("about {}{share} ({bounds}) beside the calls themselves: {counts}", time(later.ns.estimate));
-        self.detail("plus", Role::Warn, &text)
+        self.told().later(f).map_or_else(Vec::new, |text| self.detail("plus", Role::Warn, &text))
     }
 
     fn cures(&self, f: &Finding) -> Vec<Line> {
@@ -294,7 +224,7 @@ impl Report<'_> {
         let commands = shell_lines(&f.prove, width.saturating_sub(DETAIL_TEXT));
         let commands = commands.into_iter().map(|c| Line::of(Role::Good, c)).collect();
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
-        let gain = self.expected(f);
+        let gain = self.told().gain(f);
         // Without it a floor, not a promise: what surrounds the calls comes on top or not at all.
         let told = gain.as_ref().map_or_else(
             || format!("the calls alone take {}", time(f.needless_toll_ns)),
@@ -310,14 +240,8 @@ impl Report<'_> {
         [self.gain(f), lines].concat()
     }
 
-    /// What being rid of the calls is expected to win: `12 ms to 25 ms`.
-    fn expected(&self, f: &Finding) -> Option<String> {
-        let gain = f.expected_gain.filter(|gain| gain.high > 0)?;
-        Some(time_span(gain.low, gain.high))
-    }
-
     fn gain(&self, f: &Finding) -> Vec<Line> {
-        let told = self.expected(f).map(|gain| format!("expected: {gain} of CPU"));
+        let told = self.told().gain(f).map(|gain| format!("expected: {gain} of CPU"));
         told.map_or_else(Vec::new, |told| self.detail("gain", Role::Plain, &told))
     }
 }
@@ -331,54 +255,9 @@ struct Place<'r> {
     row: &'r Row,
 }
 
-/// What a finding is about: its system calls, and their object where there is one.
-pub(super) fn subject(f: &Finding) -> Line {
-    let mut line = Line::default();
-    line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
-    let api = || f.language_api.as_ref().map(|api| format!(" by {}", shorten(&clean(api), OBJECT)));
-    // "umask by umask" says nothing.
-    let told = |api: &String| f.syscalls.first().is_none_or(|call| api.as_str() != format!(" by {call}"));
-    if let Some(api) = api().filter(|api| !f.starts && told(api)) {
-        line.push_name(Role::Plain, api);
-    }
-    if f.starts && f.what.is_none() && f.objects_seen > 0 {
-        line.push_name(Role::Plain, format!(" {}", counted(f.objects_seen as u64, "program", "programs")));
-    }
-    if let Some(what) = &f.what {
-        line.push_name(Role::Plain, format!(" {}", shorten(&clean(what), OBJECT)));
-    } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {
-        line.push_name(Role::Plain, format!(" {}", shorten(&clean(&most.name), OBJECT)));
-        // Of calls that were looked at: there may be more.
-        match f.objects_seen {
-            0 | 1 => {}
-            2 => line.push(Role::Plain, " and one more"),
-            n => line.push(Role::Plain, format!(" and {} more", grouped(n as u64 - 1))),
-        }
-    }
-    if let Some(api) = api().filter(|_| f.starts) {
-        line.push_name(Role::Plain, api);
-    }
-    line
-}
-
-/// The finding's system calls: `rt_sigprocmask`, `open, read +2`.
-fn syscall_names(f: &Finding) -> String {
-    let names: Vec<_> = f.syscalls.iter().take(2).map(ToString::to_string).collect();
-    let more = f.syscalls.len().saturating_sub(names.len());
-    match (names.is_empty(), more) {
-        (true, _) => "system calls".into(),
-        (false, 0) => names.join(", "),
-        (false, n) => format!("{} and {n} more", names.join(", ")),
-    }
-}
-
 /// The cause's id, or else the kind of waste.
 pub(super) fn tag(f: &Finding) -> String {
     f.cause.as_ref().map_or_else(|| f.kind.name().to_owned(), |id| clean(id))
-}
-
-fn plural(unit: WorkUnit) -> String {
-    format!("{}s", unit.name())
 }
 
 fn tag_role(f: &Finding) -> Role {

@@ -1,12 +1,12 @@
 //! The first lines: what ran, how it ended, and what is to be thought of it. The last: what was counted and how.
 
-use super::screen::{LONG_RUN_NS, Report};
+use super::screen::Report;
 use crate::access::processes;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shell_words, shorten};
-use crate::units::{calls, counted, grouped, ns, percent, percent_of_cpu, rate, time};
-use systoll_judge::Finding;
-use systoll_model::{BackendKind, Exit, Phase, signal_name};
+use crate::told::LONG_RUN_NS;
+use crate::units::{calls, counted, grouped, ns, percent, rate, time};
+use systoll_model::{BackendKind, Exit};
 
 /// Column of the header's text, beside the name.
 pub(super) const HEAD: usize = 9;
@@ -43,36 +43,8 @@ impl Report<'_> {
 
     /// What a program with findings is told first: how much of its time is needless.
     pub(super) fn verdict(&self) -> Vec<Line> {
-        let findings = &self.judgement.findings;
-        let (waiting, paying): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|f| f.is_about_waiting());
-        let sum =
-            |of: &[&Finding], ns: &dyn Fn(&Finding) -> u64| of.iter().fold(0u64, |sum, f| sum.saturating_add(ns(f)));
-        let paid = sum(&paying, &|f| f.needless_toll_ns);
-        let later = sum(&paying, &|f| f.later.map_or(0, |l| l.ns.estimate));
-        let waited = sum(&waiting, &|f| self.waited(f).1);
-        let mut line = Line::of(Role::Bad, counted(findings.len() as u64, "finding", "findings"));
-        let mut parts: Vec<String> = vec![];
-        if paid.max(later) > 0 {
-            let (ns, after) = if paid > 0 { (paid, "") } else { (later, " after them, or while others ran") };
-            parts.push(match self.part_of_cpu(ns) {
-                Some(share) => format!(
-                    "{} of its CPU time goes to needless system calls{after}",
-                    share.trim_end_matches(" of CPU")
-                ),
-                None => format!("about {} of CPU time goes to needless system calls{after}", time(ns)),
-            });
-        }
-        if waited > 0 {
-            let shares = waiting.iter().filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
-            let share =
-                percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!(", {p} of the run"));
-            let before = if waiting.iter().all(|f| f.phase == Phase::StartUp) { " before main begins" } else { "" };
-            parts.push(format!("{}{share}, is waited for nothing{before}", time(waited)));
-        }
-        if parts.is_empty() {
-            parts.push("needless system calls; what they cost is not known".into());
-        }
-        line.push(Role::Plain, format!(": {}", parts.join("; ")));
+        let mut line = Line::of(Role::Bad, self.told().findings());
+        line.push(Role::Plain, format!(": {}", self.told().verdict()));
         let width = self.style.columns().saturating_sub(HEAD);
         self.beside(HEAD, "", HEAD, line.broken(width))
     }
@@ -119,10 +91,7 @@ impl Report<'_> {
 
     /// Whether watching took so much time that the wall time isn't the program's own.
     pub(super) fn slowed(&self) -> bool {
-        let h = &self.rec.header;
-        let each = h.observer_wall_ns_per_call;
-        let unknown = h.backend != BackendKind::Inproc && (each <= 0.0 || !each.is_finite());
-        unknown || each * self.rec.calls() as f64 > 0.1 * h.wall_ns as f64
+        self.told().slowed()
     }
 
     /// Processor time: the program's own where watching took a part of what was measured.
@@ -140,17 +109,12 @@ impl Report<'_> {
         if self.options.so_far {
             return Line::of(Role::Warn, "so far");
         }
-        match self.rec.header.exit {
-            Some(Exit::Code(0)) => Line::of(Role::Plain, "exit 0"),
-            Some(Exit::Code(code)) => Line::of(Role::Warn, format!("exit {code}")),
-            Some(Exit::Signal(signal)) => Line::of(Role::Bad, format!("killed by {}", signal_name(signal))),
-            // Another tool's copy of a recording does not tell.
-            None if self.stripped() => Line::default(),
-            None if self.rec.header.backend == BackendKind::Import => {
-                Line::of(Role::Warn, "the trace does not show how it ended")
-            }
-            None => Line::of(Role::Warn, "still running"),
-        }
+        let role = match self.rec.header.exit {
+            Some(Exit::Code(0)) => Role::Plain,
+            Some(Exit::Signal(_)) => Role::Bad,
+            Some(Exit::Code(_)) | None => Role::Warn,
+        };
+        self.told().ended().map_or_else(Line::default, |text| Line::of(role, text))
     }
 
     fn what_was_seen(&self) -> Vec<Line> {
@@ -239,28 +203,32 @@ impl Report<'_> {
         lines
     }
 
-    /// What of the toll is needless, and what of the waiting.
+    /// What of the toll is needless, and what of the waiting and of the programs' own time.
     fn needless(&self) -> Line {
-        let findings = self.judgement.findings.iter();
-        let (waiting, paying): (Vec<_>, Vec<_>) = findings.partition(|f| f.is_about_waiting());
-        let paid = paying.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
-        let waited = waiting.iter().fold(0u64, |sum, f| sum.saturating_add(self.waited(f).1));
+        let claimed = self.told().claimed();
         let mut line = label("needless");
-        if paid > 0 {
-            let share = self.part_of_cpu(paid).map_or_else(String::new, |p| format!("   {p}"));
-            line.push(Role::Bad, format!("about {}{share}", time(paid)));
+        let mut parts = 0;
+        let mut put = |text: String| {
+            line.push(Role::Bad, format!("{}{text}", if parts > 0 { ", and " } else { "" }));
+            parts += 1;
+        };
+        let share = |ns: u64| self.part_of_cpu(ns).map_or_else(String::new, |p| format!("   {p}"));
+        if claimed.calls > 0 {
+            put(format!("about {}{}", time(claimed.calls), share(claimed.calls)));
         }
-        if waited > 0 {
-            let and = if paid > 0 { ", and " } else { "" };
-            let shares = waiting.iter().filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
+        if claimed.starts > 0 {
+            put(format!("about {}{} of starting programs", time(claimed.starts), share(claimed.starts)));
+        }
+        if claimed.waited > 0 {
+            let waiting = self.judgement.findings.iter().filter(|f| f.is_about_waiting());
+            let shares = waiting.filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
             let share =
                 percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!("   {p} of wall"));
-            line.push(Role::Bad, format!("{and}{} of waiting{share}", time(waited)));
+            put(format!("{} of waiting{share}", time(claimed.waited)));
         }
-        let later = paying.iter().filter_map(|f| f.later).fold(0u64, |sum, l| sum.saturating_add(l.ns.estimate));
-        if paid == 0 && waited == 0 && later > 0 {
-            line.push(Role::Plain, format!("none of it, but about {} while others ran or after", time(later)));
-        } else if paid == 0 && waited == 0 {
+        if parts == 0 && claimed.later > 0 {
+            line.push(Role::Plain, format!("none of it, but about {} while others ran or after", time(claimed.later)));
+        } else if parts == 0 {
             line.push(Role::Warn, "unknown");
         }
         line
@@ -279,7 +247,7 @@ impl Report<'_> {
 
     /// A part of the program's own processor time, where that is known.
     pub(super) fn part_of_cpu(&self, ns: u64) -> Option<String> {
-        percent_of_cpu(ns as f64 / self.rec.own_cpu_ns()? as f64)
+        self.told().part_of_cpu(ns)
     }
 
     /// What makes the line of tolls hard to believe, said at once.

@@ -1,15 +1,16 @@
 //! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
 
-use super::finding::{subject, tag};
+use super::finding::tag;
 use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shorten};
-use crate::units::{calls, counted, grouped, percent, percent_of_cpu, time};
+use crate::told::subject;
+use crate::units::{calls, grouped, time};
 use std::collections::BTreeMap;
-use systoll_judge::Finding;
-use systoll_model::{BackendKind, Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
+use systoll_judge::{Doubt, Finding};
+use systoll_model::{Counts, Row, RowId, Sysno, VdsoRow};
 
 /// Remarks shown where not all are asked for.
 const REMARKS: usize = 3;
@@ -21,35 +22,14 @@ const PROBLEMS: usize = 5;
 const PARTS: usize = 4;
 
 impl Report<'_> {
-    /// The line that a program without findings gets below its header.
+    /// The lines that a program without findings gets below its header.
     pub(super) fn healthy(&self) -> Vec<Line> {
-        let total = self.rec.total();
-        let cost = match total.toll_ns {
-            Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
-            None => String::new(),
-        };
-        let exact = match (self.rec.exact(), self.rec.header.lost) {
-            (true, _) => " (exact)".to_owned(),
-            (false, 0) => ", not counted exactly".to_owned(),
-            (false, lost) => format!(", not counted exactly ({} lost)", calls(lost)),
-        };
-        let n = counted(total.calls, "system call", "system calls");
-        let only =
-            self.options.only.as_ref().map_or_else(String::new, |o| format!(" (only {})", shorten(&clean(o), 60)));
-        let mut lines = if self.stripped() {
-            let text = format!("which of {n} were needless can't be told: another tool dropped the samples{cost}");
-            self.labelled(HEAD, "", HEAD, Role::Warn, &text)
-        } else if self.untold() {
-            let text = format!("{n}{exact}{cost}; the trace does not tell which were needless");
-            self.labelled(HEAD, "", HEAD, Role::Warn, &text)
-        } else {
-            // Remarks are below: what is less sure, or too little to care.
-            let text = match self.judgement.also.is_empty() {
-                true => format!("nothing needless in {n}{only}{exact}{cost}"),
-                false => format!("nothing surely needless in {n}{only}{exact}{cost}"),
-            };
-            self.labelled(HEAD, "", HEAD, Role::Good, &text)
-        };
+        let nothing = self.told().nothing(self.options.only.as_deref());
+        let role = if nothing.is_good { Role::Good } else { Role::Warn };
+        let mut lines = self.labelled(HEAD, "", HEAD, role, &nothing.text);
+        if nothing.is_good {
+            lines.extend(self.untold(HEAD, "", HEAD));
+        }
         if self.options.all || self.options.stacks || self.options.fds {
             lines.push(Line::default());
             lines.extend(self.largest_cost());
@@ -57,19 +37,14 @@ impl Report<'_> {
         lines
     }
 
-    /// Whether it is a trace that counts calls and says of none what it was about.
-    fn untold(&self) -> bool {
-        let rec = self.rec;
-        rec.header.backend == BackendKind::Import && rec.windows.is_empty() && self.judgement.also.is_empty()
-    }
-
-    /// Whether another tool rewrote the file and dropped what findings come from.
-    pub(super) fn stripped(&self) -> bool {
-        self.rec.problems.iter().any(|p| p.kind == ProblemKind::Stripped)
+    /// What was seen that is told nowhere else, and what could not be judged.
+    fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
+        let beneath = self.told().beneath();
+        if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }
     }
 
     fn share_of_cpu(&self, ns: u64) -> String {
-        self.part_of_cpu(ns).map_or_else(String::new, |p| format!(", {p} of CPU"))
+        self.told().share_of_cpu(ns)
     }
 
     /// The system call a healthy program spent most in, and where.
@@ -114,7 +89,9 @@ impl Report<'_> {
     /// `fgets  <  count wc.c:12`, or empty.
     pub(super) fn caller(&self, row: &Row) -> Line {
         let mut line = self.api_link(row).unwrap_or_default();
-        if let Some(place) = self.place(row) {
+        // Of a script's call the line tells more than the interpreter's function.
+        let script = row.lines.first().and_then(|line| self.place_of(line.frame));
+        if let Some(place) = script.or_else(|| self.place(row)) {
             if !line.is_empty() {
                 line.push(Role::Faint, "  <  ");
             }
@@ -134,7 +111,7 @@ impl Report<'_> {
             when(some, &|| self.also()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
             self.problems(),
-            when(some && all && !healthy, &|| self.remaining()),
+            when(some && all && !healthy, &|| [self.remaining(), self.untold(2, "beneath", CLOSING_TEXT)].concat()),
             when(some && all, &|| self.vdso()),
             when(all, &|| self.figures()),
             self.sites(),
@@ -167,6 +144,7 @@ impl Report<'_> {
             first.push(Role::Faint, if i == 0 { "also seen" } else { "" });
             first.pad_to(CLOSING_TEXT);
             lines.extend(crate::style::flow(first, self.remark(f), 3, CLOSING_TEXT, self.style.columns()));
+            lines.extend(self.why_a_remark(f));
             lines.extend(self.looked_into(&f.rows));
         }
         if let Some(more) = also.len().checked_sub(limit).filter(|more| *more > 0) {
@@ -176,22 +154,35 @@ impl Report<'_> {
     }
 
     fn remark(&self, f: &Finding) -> Vec<Line> {
-        let (ns, share, of) = match f.is_about_waiting() {
-            true => (self.waited(f).1, f.share_of_wall, "wall"),
-            false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
-        };
-        let words = if of == "CPU" { percent_of_cpu } else { percent };
-        let share = share.and_then(words).map_or_else(String::new, |p| format!(", {p} of {of}"));
+        let cost = self.told().cost(f);
+        let about =
+            if f.is_about_waiting() || cost.time.starts_with("about ") || !cost.is_known { "" } else { "about " };
+        let share = if cost.share.is_empty() { String::new() } else { format!(", {}", cost.share) };
         let mut segments = vec![
             subject(f),
-            Line::of(Role::Plain, calls(f.calls)),
-            Line::of(Role::Plain, format!("about {}{share}", time(ns))),
+            Line::of(Role::Plain, self.told().count(f)),
+            Line::of(Role::Plain, format!("{about}{}{share}", cost.time)),
         ];
         segments.push(Line::of(Role::Faint, tag(f)));
         if let Some(r) = f.rows.first().and_then(|id| row(self.rec, *id)) {
             segments.push(self.caller(r));
         }
         segments
+    }
+
+    /// Of a remark that costs as much as a finding: why it is none, and what to do.
+    fn why_a_remark(&self, f: &Finding) -> Vec<Line> {
+        let findings = &self.judgement.findings;
+        let dearer = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
+        let Some(doubt) = self.told().doubt(f).filter(|_| dearer || f.doubt != Some(Doubt::Cheap)) else {
+            return vec![];
+        };
+        let mut lines = self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &format!("a remark only: {doubt}"));
+        if let Some(cure) = f.cures.first() {
+            let fix = format!("fix: {}", sentence(&cure.how));
+            lines.extend(self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Good, &fix));
+        }
+        lines
     }
 
     /// Calls of no finding: how many, what they cost, the largest parts.
@@ -285,10 +276,7 @@ impl Report<'_> {
     fn problems(&self) -> Vec<Line> {
         // Doubts about names matter where names were given, that is, in findings.
         let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
-        let matters = |p: &&Problem| named || p.kind != ProblemKind::Name;
-        let mut problems: Vec<_> = self.rec.problems.iter().filter(matters).collect();
-        problems.sort_by_key(|p| !p.kind.spoils_exactness());
-        let problems = added_up(problems.iter().map(|p| p.text.as_str()));
+        let problems = self.told().problems(named, !self.options.all);
         let limit = if self.options.all { usize::MAX } else { PROBLEMS };
         let mut lines = vec![];
         for (i, problem) in problems.iter().take(limit).enumerate() {
@@ -304,20 +292,4 @@ impl Report<'_> {
         }
         lines
     }
-}
-
-/// Texts that differ in nothing but the number in brackets at their end become one, with its sum:
-/// what many processes of a program have in common is told once.
-fn added_up<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut sums: Vec<(&str, Option<u64>)> = vec![];
-    for text in texts {
-        let number =
-            text.strip_suffix(')').and_then(|t| t.rsplit_once(" (")).and_then(|(t, n)| Some((t, n.parse().ok()?)));
-        let (start, n) = number.map_or((text, None), |(start, n): (&str, u64)| (start, Some(n)));
-        match sums.iter_mut().find(|(other, m)| *other == start && m.is_some() == n.is_some()) {
-            Some((_, m)) => *m = m.zip(n).map(|(m, n)| m.saturating_add(n)),
-            None => sums.push((start, n)),
-        }
-    }
-    sums.into_iter().map(|(start, n)| n.map_or(start.to_owned(), |n| format!("{start} ({})", grouped(n)))).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::wrap;
+use crate::told::Told;
 use std::io;
 use systoll_judge::{Finding, Judgement};
 use systoll_model::Recording;
@@ -30,9 +31,6 @@ pub(super) struct Report<'a> {
     pub(super) options: &'a ReportOptions,
     pub(super) style: Style,
 }
-
-/// Runs as long as this, in ns, are told in rates too.
-pub(super) const LONG_RUN_NS: u64 = 10_000_000_000;
 
 /// Findings shown where not all are asked for.
 pub(super) const SHOWN: usize = 5;
@@ -143,8 +141,13 @@ impl Report<'_> {
         flow(first, segments, 4, indent, self.style.columns())
     }
 
+    /// What is said of it.
+    pub(super) fn told(&self) -> Told<'_> {
+        Told { rec: self.rec, judgement: self.judgement }
+    }
+
     /// `about ` where tolls are estimates.
     pub(super) fn about(&self) -> &'static str {
-        if self.rec.header.toll_estimated { "about " } else { "" }
+        self.told().about()
     }
 }

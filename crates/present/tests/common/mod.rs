@@ -5,7 +5,7 @@ pub mod schema;
 pub mod stories;
 
 use std::sync::Arc;
-use systoll_judge::{Advice, Confidence, Estimate, Evidence, Finding, Judgement, Kind};
+use systoll_judge::{Advice, Basis, Confidence, Estimate, Evidence, Finding, Judgement, Kind};
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Location, LongCall, Module, ModuleId, Phase,
     Prices, Process, ProcessId, Recording, Row, RowId, Spread, Stack, StackId, Sysno,
@@ -167,6 +167,7 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         objects: vec![],
         objects_seen: 0,
         calls,
+        calls_about: None,
         needless: Estimate { estimate: calls, low: calls - calls / 20, high: calls },
         toll_ns,
         needless_toll_ns: toll_ns,
@@ -181,6 +182,8 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
         share_of_calls: calls as f64 / rec.calls() as f64,
         phase: Phase::Steady,
         evidence: Evidence { windows: 24, agree: 24, calls: 700, claimed: 699 },
+        basis: Basis::Samples,
+        doubt: None,
         why: String::new(),
         language: None,
         language_api: None,

@@ -32,7 +32,7 @@ pub fn ruby() -> (Recording, Judgement) {
         cure("preload a getcontext that leaves the mask alone", ""),
     ];
     f.prove = words("systoll prove --cure sigmask-context -- ruby test.rb");
-    (rec, Judgement { findings: vec![f], also: vec![] })
+    (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
 /// liblttng-ust before main: membarrier GLOBAL waits for every processor.
@@ -67,7 +67,7 @@ pub fn lttng() -> (Recording, Judgement) {
     f.why = "MEMBARRIER_CMD_GLOBAL waits until every CPU has been through the scheduler".into();
     f.cures = vec![cure("liburcu 0.11 or newer (PRIVATE_EXPEDITED, Linux 4.14)", "")];
     f.prove = words("systoll explain membarrier-global");
-    (rec, Judgement { findings: vec![f], also: vec![] })
+    (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
 /// A loop of localtime seen by ptrace: estimated, from two places, with remarks.
@@ -99,7 +99,7 @@ pub fn localtime() -> (Recording, Judgement) {
     f.prove.push("two words".into());
     let mut also = finding(&rec, Kind::Repeat, None, &[seek]);
     also.confidence = Confidence::Low;
-    (rec, Judgement { findings: vec![f], also: vec![also] })
+    (rec, Judgement { findings: vec![f], also: vec![also], ..Judgement::default() })
 }
 
 /// wc reading a file: nothing to find.
@@ -139,7 +139,7 @@ pub fn troubled() -> (Recording, Judgement) {
     f.why = "line one\nline two \u{1b}[0m".into();
     f.prove = words("systoll run --");
     f.prove.push("a\u{1b}b".into());
-    (rec, Judgement { findings: vec![f], also: vec![] })
+    (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
 /// Nothing ran, nothing was seen.
@@ -162,7 +162,7 @@ pub fn many(n: usize) -> (Recording, Judgement) {
     let (rec, judgement) = ruby();
     let mut f = judgement.findings[0].clone();
     f.rows = vec![RowId(0)];
-    (rec, Judgement { findings: vec![f; n], also: vec![] })
+    (rec, Judgement { findings: vec![f; n], also: vec![], ..Judgement::default() })
 }
 
 fn words(line: &str) -> Vec<String> {

@@ -1,32 +1,34 @@
-// The verdict, the run's figures, findings and remarks.
+// The verdict, the run's figures, findings and remarks. Sentences about them are the report's own (`told`).
+
+/** Problems that are shown at once; more are behind their number. */
+const FEW = 2;
 
 function verdict(data) {
   document.title = `systoll: ${shown(data.command)}`;
   at("command").textContent = shown(data.command);
-  const found = data.findings;
-  const text = at("verdict");
   const exact = data.exact ? "exact" : "not exact";
-  if (found.length) {
-    const share = data.own_cpu_ns ? `, ${percent(data.needless_toll_ns / data.own_cpu_ns)} of its processor time` : "";
-    text.append(el("strong", { class: "bad" }, counted(found.length, "finding", "findings")),
-      `: needless calls cost ${time(data.needless_toll_ns)}${share}`);
-  } else {
-    text.append(el("strong", { class: "good" }, "Nothing needless"), ` worth telling in ${counted(data.calls, "system call", "system calls")} (${exact})`);
-  }
-  const end = data.exit ? (data.exit.code === undefined ? `signal ${data.exit.signal}` : `exit ${data.exit.code}`) : "still running";
+  const [head, ...rest] = data.told.verdict.split(": ");
+  at("verdict").append(el("strong", { class: data.findings.length ? "bad" : "good" }, shown(head)), rest.length ? `: ${shown(rest.join(": "))}` : "");
+  if (data.told.beneath.length) at("verdict").append(el("span", { class: "faint aside" }, shown(data.told.beneath.join("; "))));
   const figures = [
     ["system calls", `${count(data.calls)} (${exact})`], ["they cost", `${data.toll_estimated ? "about " : ""}${time(data.toll_ns)}`],
-    ["waited in them", time(data.waited_ns)], ["needless", time(data.needless_toll_ns)],
+    ["needless of that", time(data.needless_toll_ns - data.starting_ns)],
+    ...(data.starting_ns ? [["starting programs", `${time(data.starting_ns)} of processor time`]] : []),
+    ["waited in calls", time(data.waited_ns)],
     ["processor time", data.own_cpu_ns ? `about ${time(data.own_cpu_ns)}` : "not known"], ["from start to end", time(data.wall_ns)],
-    ["ended", end], ["watched by", data.backend], ["started", new Date(data.started_unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"],
+    ["ended", shown(data.told.ended)], ["watched by", data.backend], ["started", new Date(data.started_unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"],
   ];
   at("figures").append(...figures.map(([what, value]) => el("div", {}, el("dt", {}, what), el("dd", {}, value))));
-  at("problems").append(...data.problems.map((text) => el("li", {}, shown(text))));
+  const doubts = data.told.problems;
+  at("problems").append(...doubts.map((text) => el("li", {}, shown(text))));
+  at("doubts").hidden = !doubts.length;
+  at("doubts").open = doubts.length <= FEW;
+  at("doubts-head").textContent = counted(doubts.length, "thing to know about these figures", "things to know about these figures");
 }
 
 function findings(data) {
   const list = at("findings-list");
-  if (!data.findings.length) list.append(el("p", {}, "None: no needless calls cost enough to be worth a change."));
+  if (!data.findings.length) list.append(el("p", {}, "None."));
   list.append(...data.findings.map((f) => finding(f, data, false)));
   if (data.also.length) {
     const remarks = data.also.map((f) => finding(f, data, true));
@@ -37,34 +39,26 @@ function findings(data) {
 
 function finding(f, data, remark) {
   const name = f.cause || f.kind;
-  const n = f.needless_calls;
-  const among = n.low === n.high ? count(n.estimate) : `about ${count(n.estimate)} (${count(n.low)} to ${count(n.high)})`;
-  const costs = [time(f.needless_toll_ns), percent(f.share_of_cpu) && `${percent(f.share_of_cpu)} of processor time`,
-    percent(f.share_of_wall) && `waits ${percent(f.share_of_wall)} of its phase's time`].filter(Boolean).join(", ");
   const who = f.lines.length ? f.lines.slice(0, 4).map((l) => place(l)) : [place(f.user)].filter(Boolean);
   const sources = data.sources.filter((s) => (f.lines.length ? f.lines : [f.user]).some((u) => u && u.file === s.file && u.line === s.line));
   const cures = f.cures.map((c) => el("li", {}, shown(c.how), c.gives_up ? el("span", { class: "faint aside" }, `gives up: ${shown(c.gives_up)}`) : null));
   const facts = [
-    ["calls", `${among} of ${count(f.calls)} are needless: ${f.syscalls.join(", ")}${f.apis.length ? ` from ${f.apis.map(shown).join(", ")}` : ""}`],
-    ["cost", costs],
-    ["gain", expected(f.expected_gain)],
+    ["calls", f.starts ? `${f.told.calls}; ${f.told.needless}` : `${f.told.needless}: ${f.syscalls.join(", ")}${f.apis.length ? ` from ${f.apis.map(shown).join(", ")}` : ""}`],
+    ["each", f.told.each],
+    ["cost", f.told.cost],
+    ["plus", f.told.plus],
+    ["gain", f.told.gain ? `expected: ${f.told.gain} of processor time` : null],
+    ["remark", f.told.doubt],
     ["who", who.map((w) => el("div", { class: "mono" }, w))],
     ["what", f.what ? el("code", {}, shown(f.what)) : null],
-    ["evidence", `${count(f.evidence.agree)} of ${counted(f.evidence.windows, "window", "windows")} agree; ${count(f.evidence.claimed)} of ${counted(f.evidence.calls, "call", "calls")} looked at; confidence ${f.confidence}`],
+    ["evidence", f.told.evidence],
     ["cure", cures.length ? el("ul", {}, cures) : f.stop.length ? el("ul", {}, f.stop.map((s) => el("li", {}, shown(s)))) : null],
     ["next", f.prove.length ? el("code", {}, f.prove.map(shown).join(" ")) : null],
   ];
   return el("article", { class: remark ? "finding remark" : "finding", "aria-label": `${remark ? "remark" : "finding"} ${shown(name)}` },
-    el("h3", {}, shown(name), el("span", { class: "faint" }, `  ${f.phase}`)),
+    el("h3", {}, shown(name)),
     el("p", {}, shown(f.why)), sources.map(excerpt),
     el("dl", {}, facts.filter(([, value]) => value && value.length !== 0).map(([what, value]) => [el("dt", {}, what), el("dd", {}, value)])));
-}
-
-/** What being rid of the calls is expected to win. */
-function expected(gain) {
-  if (!gain || !gain.high_ns) return null;
-  const [low, high] = [time(gain.low_ns), time(gain.high_ns)];
-  return `${low === high ? high : `${low} to ${high}`} of processor time expected`;
 }
 
 function excerpt(source) {

@@ -1,0 +1,95 @@
+//! Of a row whose calls are about several objects each is claimed for itself.
+
+mod common;
+
+use common::{Call, call, judged, no_finding, recording, rounds, stat};
+use systoll_judge::{Catalogue, Finding, Judgement, Options, judge};
+
+const BUSY: u64 = 20_000_000;
+
+fn cause<'a>(judgement: &'a Judgement, id: &str) -> &'a Finding {
+    let of = |f: &&Finding| f.cause.as_deref() == Some(id);
+    judgement.findings.iter().find(of).unwrap_or_else(|| panic!("no {id}: {judgement:#?}"))
+}
+
+/// A line of a log as `fs.appendFileSync` writes it, and a file read whole, all through one function.
+fn append(log: &'static str) -> Vec<Call> {
+    let flags = 0o2001 | 0o100;
+    vec![
+        call("openat", "open", &[(-100i32) as u32 as u64, 1, flags, 0o666], 21).path(1, log).toll(2_000),
+        call("write", "write", &[21, 1, 40], 40).fd(log).toll(1_500),
+        call("close", "close", &[21], 0).fd(log).toll(400),
+    ]
+}
+
+fn read_other(n: u64) -> Vec<Call> {
+    let name = format!("/srv/users/{n}.json");
+    let file: &'static str = Box::leak(name.into_boxed_str());
+    vec![
+        call("openat", "open", &[(-100i32) as u32 as u64, 1, 0, 0], 22).path(1, file).toll(2_000),
+        call("read", "read", &[22, 1, 8192], 300).fd(file).output(1, &n.to_le_bytes()).toll(600),
+        call("close", "close", &[22], 0).fd(file).toll(400),
+    ]
+}
+
+#[test]
+fn what_is_true_of_one_file_is_not_said_of_another() {
+    let trace = rounds(5_000, |_| vec![stat("/etc/hostname", "stat", 1, 0), stat("/etc/localtime", "stat", 2, 0)]);
+    // As a trace without stacks has it.
+    let mut rec = recording(&trace, BUSY);
+    rec.rows.iter_mut().for_each(|row| (row.api, row.user) = (None, None));
+    rec.stacks.iter_mut().for_each(|stack| stack.frames.clear());
+    let judgement = judge(&rec, &Catalogue::builtin(), &Options::default());
+    let (zone, name) = (cause(&judgement, "tz-unset"), cause(&judgement, "stat-per-op"));
+    assert_eq!((zone.what.as_deref(), name.what.as_deref()), (Some("/etc/localtime"), Some("/etc/hostname")));
+    for finding in [zone, name] {
+        let about = finding.calls_about.expect("a part of the row");
+        assert!((about.low..=about.high).contains(&5_000), "{about:?}");
+        assert_eq!(finding.calls, 10_000, "its row is the same");
+        assert!((4_800..=5_200).contains(&finding.needless.estimate), "{:?}", finding.needless);
+        assert!(finding.needless.low < 5_000 && finding.needless.high >= 4_998, "{:?}", finding.needless);
+    }
+    // Each has its part of the price, and together they have no more than there is.
+    let both = zone.needless_toll_ns + name.needless_toll_ns;
+    assert!(both <= zone.toll_ns && 10 * both >= 9 * zone.toll_ns, "{both} of {}", zone.toll_ns);
+}
+
+#[test]
+fn a_log_opened_anew_is_found_among_files_that_are_read_once() {
+    let trace = rounds(4_000, |n| [append("/var/log/access.log"), read_other(2 * n), read_other(2 * n + 1)].concat());
+    let judgement = judged(&trace, BUSY);
+    let log = cause(&judgement, "reopen-per-write");
+    assert_eq!(log.what.as_deref(), Some("/var/log/access.log"));
+    let about = log.calls_about.expect("a part of its rows");
+    assert!((about.low..=about.high).contains(&8_000), "{about:?}");
+    assert_eq!(log.calls, 24_000);
+    assert!(judgement.findings.len() == 1, "{judgement:#?}");
+}
+
+#[test]
+fn files_of_one_cause_stay_together() {
+    let trace = rounds(5_000, |_| vec![stat("/etc/hostname", "stat", 1, 0), stat("/etc/fstab", "stat", 2, 0)]);
+    let judgement = judged(&trace, BUSY);
+    let both = cause(&judgement, "stat-per-op");
+    assert_eq!((judgement.findings.len(), both.calls, both.calls_about), (1, 10_000, None));
+}
+
+#[test]
+fn files_that_are_each_looked_at_once_are_no_finding() {
+    no_finding(&rounds(6_000, read_other), BUSY);
+}
+
+#[test]
+fn what_is_told_is_of_the_recordings_rows() {
+    let trace = rounds(4_000, |n| [append("/var/log/access.log"), read_other(n)].concat());
+    let rec = recording(&trace, BUSY);
+    let judgement = judged(&trace, BUSY);
+    for finding in judgement.findings.iter().chain(&judgement.also) {
+        assert!(finding.rows.iter().all(|id| (id.0 as usize) < rec.rows.len()));
+        let mut rows = finding.rows.clone();
+        rows.dedup();
+        assert_eq!((rows.len(), finding.by_row.len()), (finding.rows.len(), finding.rows.len()));
+        let sum: u64 = finding.by_row.iter().map(|row| row.calls).sum();
+        assert_eq!(sum, finding.needless.estimate);
+    }
+}

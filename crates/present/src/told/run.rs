@@ -1,0 +1,154 @@
+//! What is said of a run.
+
+use super::Told;
+use crate::text::{clean, shorten};
+use crate::units::{calls, counted, percent, time};
+use systoll_model::{BackendKind, Exit, Phase, ProblemKind, signal_name};
+
+/// Columns that what was asked for may take.
+const ONLY: usize = 60;
+
+/// What a run without findings is told.
+pub(crate) struct Nothing {
+    /// The sentence.
+    pub(crate) text: String,
+    /// Whether it is good news, and not that nothing can be told.
+    pub(crate) is_good: bool,
+}
+
+/// Processor time and waiting that findings claim, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    /// Needless calls' toll.
+    pub(crate) calls: u64,
+    /// What starts of programs take: of the programs' processor time, and in no call's toll.
+    pub(crate) starts: u64,
+    /// What needless calls cost after they have returned.
+    pub(crate) later: u64,
+    /// Waited for nothing.
+    pub(crate) waited: u64,
+}
+
+impl Told<'_> {
+    /// What all findings claim together.
+    pub(crate) fn claimed(&self) -> Claimed {
+        let mut claimed = Claimed::default();
+        let add = |sum: &mut u64, ns: u64| *sum = sum.saturating_add(ns);
+        for finding in &self.judgement.findings {
+            if finding.is_about_waiting() {
+                add(&mut claimed.waited, self.waited(finding).1);
+                continue;
+            }
+            let of = if finding.starts { &mut claimed.starts } else { &mut claimed.calls };
+            add(of, finding.needless_toll_ns);
+            add(&mut claimed.later, finding.later.map_or(0, |l| l.ns.estimate));
+        }
+        claimed
+    }
+
+    /// What a run with findings is told first: how much of its time is needless. Without their number.
+    pub(crate) fn verdict(&self) -> String {
+        let claimed = self.claimed();
+        let mut parts: Vec<String> = vec![];
+        let mut paid = |ns: u64, goes: &str| {
+            parts.push(match self.part_of_cpu(ns) {
+                Some(share) => format!("{share} of its CPU time goes to {goes}"),
+                None => format!("about {} of CPU time goes to {goes}", time(ns)),
+            });
+        };
+        if claimed.calls > 0 {
+            paid(claimed.calls, "needless system calls");
+        } else if claimed.later > 0 {
+            paid(claimed.later, "needless system calls after them, or while others ran");
+        }
+        if claimed.starts > 0 {
+            paid(claimed.starts, "starting programs that do little");
+        }
+        if claimed.waited > 0 {
+            let waiting = || self.judgement.findings.iter().filter(|f| f.is_about_waiting());
+            let shares = waiting().filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
+            let share =
+                percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!(", {p} of the run"));
+            let before = if waiting().all(|f| f.phase == Phase::StartUp) { " before main begins" } else { "" };
+            parts.push(format!("{}{share}, is waited for nothing{before}", time(claimed.waited)));
+        }
+        if parts.is_empty() {
+            parts.push("needless system calls; what they cost is not known".into());
+        }
+        parts.join("; ")
+    }
+
+    /// How many findings there are.
+    pub(crate) fn findings(&self) -> String {
+        counted(self.judgement.findings.len() as u64, "finding", "findings")
+    }
+
+    /// What a run without findings is told; `only` are the calls that were asked for.
+    pub(crate) fn nothing(&self, only: Option<&str>) -> Nothing {
+        let total = self.rec.total();
+        let cost = match total.toll_ns {
+            Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
+            None => String::new(),
+        };
+        let exact = match (self.rec.exact(), self.rec.header.lost) {
+            (true, _) => ", exact".to_owned(),
+            (false, 0) => ", not counted exactly".to_owned(),
+            (false, lost) => format!(", not counted exactly ({} lost)", calls(lost)),
+        };
+        let n = counted(total.calls, "system call", "system calls");
+        let only = only.map_or_else(String::new, |o| format!(" (only {})", shorten(&clean(o), ONLY)));
+        let bad = |text| Nothing { text, is_good: false };
+        if self.stripped() {
+            return bad(format!("which of {n} were needless can't be told: another tool dropped the samples{cost}"));
+        }
+        if self.rec.header.backend == BackendKind::Import
+            && self.rec.windows.is_empty()
+            && self.judgement.also.is_empty()
+        {
+            return bad(format!("{n}{exact}{cost}; the trace does not tell which were needless"));
+        }
+        Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true }
+    }
+
+    /// Needless calls that were seen and are told nowhere, and calls that could not be judged; each a sentence.
+    pub(crate) fn beneath(&self) -> Vec<String> {
+        let (untold, unjudged) = (self.judgement.untold, self.judgement.unjudged);
+        let cost = |ns: u64| format!("{}{}", time(ns), self.share_of_cpu(ns));
+        let mut told = vec![];
+        if untold.calls > 0 {
+            let n = counted(untold.calls, "needless call", "needless calls");
+            let more = if self.judgement.also.is_empty() { "" } else { " more" };
+            let costs = if untold.calls == 1 { "costs" } else { "cost" };
+            told.push(format!("about {n}{more} {costs} {}", cost(untold.toll_ns)));
+        }
+        if untold.unsure_calls > 0 {
+            let n = calls(untold.unsure_calls);
+            let costs = if untold.unsure_calls == 1 { "costs" } else { "cost" };
+            told.push(format!("about {n} may be needless, and {costs} {}", cost(untold.unsure_toll_ns)));
+        }
+        if unjudged.calls > 0 {
+            let n = calls(unjudged.calls);
+            told.push(match self.part_of_cpu(unjudged.toll_ns) {
+                Some(share) => format!("{n}, {share} of CPU, could not be judged"),
+                None => format!("{n}, {}, could not be judged", time(unjudged.toll_ns)),
+            });
+        }
+        told
+    }
+
+    /// How the program ended; `None` where another tool's copy of a recording does not tell.
+    pub(crate) fn ended(&self) -> Option<String> {
+        Some(match self.rec.header.exit {
+            Some(Exit::Code(code)) => format!("exit {code}"),
+            Some(Exit::Signal(signal)) => format!("killed by {}", signal_name(signal)),
+            None if self.stripped() => return None,
+            None if self.rec.header.backend == BackendKind::Import => "the trace does not show how it ended".into(),
+            None => "still running".into(),
+        })
+    }
+
+    /// Whether another tool rewrote the file and dropped what findings come from.
+    pub(crate) fn stripped(&self) -> bool {
+        self.rec.problems.iter().any(|p| p.kind == ProblemKind::Stripped)
+    }
+}
