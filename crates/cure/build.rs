@@ -6,6 +6,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The shim whose constructor runs before those of all other libraries.
+const FIRST: &str = "membarrier";
+
 /// Each shim and its sources under `shim/`.
 const SHIMS: [(&str, &[&str]); 6] = [
     ("clock", &["clock.S"]),
@@ -79,6 +82,7 @@ fn compile(compiler: &[OsString], name: &str, sources: &Path, files: &[&str], bu
         .args(words)
         .args(FLAGS)
         .arg(format!("-Wl,-soname,libsystoll-{name}.so"))
+        .args((name == FIRST).then_some("-Wl,-z,initfirst"))
         .arg("-o")
         .arg(built)
         .args(files)

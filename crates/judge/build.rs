@@ -3,12 +3,23 @@
 //! that a finding names, in a fraction of the time that TOML takes.
 #![allow(clippy::disallowed_methods, reason = "the crate does no I/O, building it does")]
 
+#[allow(dead_code, unreachable_pub, reason = "of facts the script needs the names")]
+#[path = "src/fact.rs"]
+mod fact;
+#[path = "src/pattern_file.rs"]
+mod pattern_file;
+
+use fact::Fact;
+use pattern_file::PatternFile;
+use std::collections::BTreeMap;
 use std::path::Path;
 use toml::{Table, Value};
 
 fn main() {
     let folder = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("causes");
     println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rerun-if-changed=src/fact.rs");
+    println!("cargo::rerun-if-changed=src/pattern_file.rs");
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .expect("the folder of causes is part of the crate")
         .map(|entry| entry.expect("readable folder").path())
@@ -24,7 +35,8 @@ fn main() {
         assert_eq!(cause.get("id").and_then(Value::as_str), Some(id), "{place}: a file is called as its cause");
         let json = serde_json::to_string(&cause).unwrap_or_else(|e| panic!("{place}: {e}"));
         let patterns = cause.get("match").and_then(Value::as_array).into_iter().flatten();
-        let patterns: String = patterns.filter_map(Value::as_table).map(pattern).collect();
+        let read = |of: &Value| of.clone().try_into().unwrap_or_else(|e| panic!("{place}: {e}"));
+        let patterns: String = patterns.map(read).map(|file: PatternFile| pattern(&file)).collect();
         list.push_str(&format!(
             "File {{ id: {id:?}, json: {json:?}, #[cfg(test)] toml: include_str!({place:?}),
                 matches: {{ const PATTERNS: &[Pattern] = &[{patterns}]; PATTERNS }} }},\n"
@@ -35,33 +47,45 @@ fn main() {
     std::fs::write(out, list).expect("OUT_DIR is writable");
 }
 
-/// A pattern as code. What is wrong in one a test refuses, which holds it against what reading the file makes of it.
-fn pattern(pattern: &Table) -> String {
-    let field = |(key, value): (&String, &Value)| match key.as_str() {
-        "kinds" => format!("kinds: {},", constant("Kind", &texts(value, |kind| format!("Kind::{}", variant(kind))))),
-        "syscalls" => {
-            let numbers = texts(value, |name| format!("Sysno::named({name:?})"));
-            format!("syscalls: {},", constant("Sysno", &numbers))
-        }
-        "apis" | "objects" => {
-            let borrowed = texts(value, |text| format!("Cow::Borrowed({text:?})"));
-            format!("{key}: {},", constant("Cow<'static, str>", &borrowed))
-        }
-        "args" | "not_args" => {
-            let values = |(at, values): (&String, &Value)| format!("({at}, {}),", constant("i32", &numbers(values)));
-            let all: String = value.as_table().into_iter().flatten().map(values).collect();
-            format!("{key}: {},", constant("ArgValues", &all))
-        }
-        "results" => format!("results: {},", constant("i64", &numbers(value))),
-        "why" => format!("why: Some(Cow::Borrowed({:?})),", value.as_str().unwrap_or_default()),
-        _ => String::new(),
+/// Returns a pattern as code. Names that do not exist are found when that is compiled, and by a test, which holds it
+/// against what reading the file makes of it.
+fn pattern(file: &PatternFile) -> String {
+    let variants = |of: &str, names: &[String]| {
+        let of_enum = of.to_owned();
+        constant(of, &names.iter().map(|name| format!("{of_enum}::{},", variant(name))).collect::<String>())
     };
-    let fields: String = pattern.iter().map(field).collect();
-    let asked = |(name, value): (&String, &Value)| {
-        value.as_bool().map(|holds| format!(".ask(Fact::{}, Some({holds}))", variant(name)))
+    let texts = |texts: &[String]| {
+        let borrowed = texts.iter().map(|text| format!("Cow::Borrowed({text:?}),")).collect::<String>();
+        constant("Cow<'static, str>", &borrowed)
     };
-    let facts: String = pattern.iter().filter_map(asked).collect();
-    format!("Pattern {{ {fields} facts: AskedFacts::NONE{facts}, ..Pattern::ANYTHING }},")
+    let syscalls = file.syscalls.iter().map(|name| format!("Sysno::named({name:?}),")).collect::<String>();
+    let args = |args: &BTreeMap<String, Vec<i32>>| {
+        let values = |(at, values): (&String, &Vec<i32>)| format!("({at}, {}),", constant("i32", &numbers(values)));
+        constant("ArgValues", &args.iter().map(values).collect::<String>())
+    };
+    let facts = file.facts();
+    let asked = |fact: &Fact| facts.of(*fact).map(|holds| format!(".ask(Fact::{fact:?}, Some({holds}))"));
+    let facts: String = Fact::ALL.iter().filter_map(asked).collect();
+    let why = file.why.as_ref().map_or("None".to_owned(), |why| format!("Some(Cow::Borrowed({why:?}))"));
+    format!(
+        "Pattern {{ kinds: {}, syscalls: {}, apis: {}, objects: {}, on: {}, languages: {}, args: {}, not_args: {},
+            results: {}, facts: AskedFacts::NONE{facts}, why: {why} }},",
+        variants("Kind", &file.kinds),
+        constant("Sysno", &syscalls),
+        texts(&file.apis),
+        texts(&file.objects),
+        variants("Target", &file.on),
+        languages(&file.languages),
+        args(&file.args),
+        args(&file.not_args),
+        constant("i64", &numbers(&file.results)),
+    )
+}
+
+/// Languages by their names, which are no names of code: `c++`.
+fn languages(names: &[String]) -> String {
+    let named = names.iter().map(|name| format!("CodeLanguage::known({name:?}),")).collect::<String>();
+    constant("CodeLanguage", &named)
 }
 
 /// A list that is made when the code is compiled.
@@ -69,17 +93,12 @@ fn constant(of: &str, items: &str) -> String {
     format!("List::Borrowed({{ const ITEMS: &[{of}] = &[{items}]; ITEMS }})")
 }
 
-/// Texts of a list, each as `code` writes it.
-fn texts(list: &Value, code: impl Fn(&str) -> String) -> String {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(|text| code(text) + ",").collect()
-}
-
 /// Numbers of a list.
-fn numbers(list: &Value) -> String {
-    list.as_array().into_iter().flatten().filter_map(Value::as_integer).map(|number| format!("{number},")).collect()
+fn numbers<T: ToString>(list: &[T]) -> String {
+    list.iter().map(|number| number.to_string() + ",").collect()
 }
 
-/// What `small-io` or `inside_libc` is called in code.
+/// What `small-io` is called in code.
 fn variant(name: &str) -> String {
     let upper = |word: &str| word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect();
     name.split(['-', '_']).map(upper).collect::<Vec<String>>().concat()

@@ -86,16 +86,16 @@ def each_takes_its_calls_away(box):
 
 @test()
 def barriers_no_longer_wait(box):
-    """As many calls, and one to register; what is gone is the waiting."""
+    """As many calls, and one to register, before there are threads; what is gone is the waiting."""
     p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "membarrier-global", "--", case(box, "c-membarrier-global"), "10")
     sick, cured = counts(p, "membarrier")
-    # The first is refused, then the process registers.
-    assert p["same_outcome"] and (sick, cured) == (10, 12), (sick, cured)
-    assert p["change"]["wall"]["percent"] < -40, p["change"]
+    assert p["same_outcome"] and (sick, cured) == (10, 11), (sick, cured)
+    # Registered only after the program had made its thread, it would wait once for all processors: a tenth of the whole.
+    assert p["change"]["wall"]["percent"] < -93, p["change"]
     lib = box.build(os.path.join(ROOT, "crates", "cure", "demo", "membarrier_lib.c"), "-shared", "-fPIC", name="libstory.so")
     program = story(box, "membarrier", lib)
     p = proves(box, "--pairs", "8", "--watched", "1", "--cure", "membarrier-global", "--", program)
-    assert p["same_outcome"] and counts(p, "membarrier") == [10, 12] and p["change"]["wall"]["percent"] < -40, p["change"]
+    assert p["same_outcome"] and counts(p, "membarrier") == [10, 11] and p["change"]["wall"]["percent"] < -40, p["change"]
 
 
 SAME = "arguments nested registers floating exceptions jumps threads own_mask".split()

@@ -1,6 +1,9 @@
 /* syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, …) by MEMBARRIER_CMD_PRIVATE_EXPEDITED. The
- * process registers at the first one, when the kernel says that it has not; whatever is refused
- * is asked as it was. Facts: membarrier(2), linux/membarrier.h. */
+ * process registers when it starts: while it has one thread, that takes the kernel some 4 us, and
+ * with several it waits for all processors, 10 ms and more. Where another constructor came first
+ * (musl has an order of its own), the first call registers, when the kernel says that nobody has;
+ * whatever is refused is asked as it was.
+ * Facts: membarrier(2), linux/membarrier.h; ld's -z initfirst has our constructor be the first. */
 
 #define SYS_membarrier 324
 #define GLOBAL 1
@@ -48,5 +51,24 @@ syscall:
         jmp     .Lpass
         .cfi_endproc
         .size   syscall, .-syscall
+
+        .type   register_early, @function
+        .balign 16
+register_early:
+        .cfi_startproc
+        endbr64
+        movl    $REGISTER_PRIVATE_EXPEDITED, %edi
+        xorl    %esi, %esi
+        xorl    %edx, %edx
+        movl    $SYS_membarrier, %eax
+        syscall
+        ret
+        .cfi_endproc
+        .size   register_early, .-register_early
+
+        .section .init_array, "aw", @init_array
+        .balign 8
+        .quad   register_early
+        .text
 
 #include "next_syscall.inc"

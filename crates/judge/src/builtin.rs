@@ -2,7 +2,9 @@
 
 use crate::fact::{AskedFacts, Fact};
 use crate::finding::Kind;
+use crate::language::CodeLanguage;
 use crate::pattern::{ArgValues, List, Pattern};
+use crate::target::Target;
 use std::borrow::Cow;
 use systoll_model::Sysno;
 

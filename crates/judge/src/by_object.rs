@@ -6,7 +6,7 @@
 //! calls are claimed for one reason, and others' for another or for none, are split in parts before groups are made,
 //! and what is found is told of the rows again at the end.
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Cause};
 use crate::detect::{Claims, Judged};
 use crate::finding::{Estimate, ExpectedGain, Finding, Kind, RowNeedless};
 use crate::group::{Patterns, cause_of};
@@ -14,6 +14,7 @@ use crate::hash::Map;
 use crate::octave::octaves;
 use crate::options::Options;
 use crate::survey::{Claimed, RowView, Shown, survey};
+use crate::target::Target;
 use crate::verdict::toll;
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
@@ -58,7 +59,8 @@ struct SeenCall<'a> {
 enum Reason<'a> {
     /// Few of them are.
     None,
-    Cause(&'a str),
+    /// And what the calls' descriptors lead to, where its cures depend on it.
+    Cause(&'a str, Option<Target>),
     Kind(Kind),
 }
 
@@ -164,7 +166,11 @@ fn shares<'c>(
             return Reason::None;
         }
         match cause_of(recording, recording.row(row.id), claimed(), patterns) {
-            Some(cause) => Reason::Cause(cause.id),
+            Some(cause) if cause.cause().is_some_and(Cause::is_told_by_target) => {
+                let syscall = recording.row(row.id).syscall;
+                Reason::Cause(cause.id, claimed().find_map(|c| Target::of(syscall, c.call)))
+            }
+            Some(cause) => Reason::Cause(cause.id, None),
             None => claimed().next().map_or(Reason::None, |c| Reason::Kind(c.claim.kind)),
         }
     };

@@ -3,7 +3,9 @@
 use crate::builtin::{FILES, File};
 use crate::cure_kind::CureKind;
 use crate::language::{Author, CodeLanguage, Version};
-use crate::pattern::{Pattern, PatternFile, glob};
+use crate::owner::Actor;
+use crate::pattern::{Pattern, glob};
+use crate::pattern_file::PatternFile;
 use crate::upgrade::{Upgrade, UpgradeFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -53,6 +55,14 @@ pub struct Cure {
     pub functions: Vec<String>,
     /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
     pub about: Vec<String>,
+    /// Readers it is for; empty where it is a change of the code that makes the calls, or anybody can do it.
+    pub actors: Vec<Actor>,
+    /// Where given, whether it is for code that each request of a server starts anew.
+    pub served: Option<bool>,
+    /// Where given, whether it is for questions about one thing that several places of the program ask.
+    pub several: Option<bool>,
+    /// Where given, whether the program lists the folder that the finding's names are in.
+    pub listed: Option<bool>,
     /// The first version of the language that has what it takes.
     pub since: Option<Version>,
     /// The first version of the language that needs it no more.
@@ -197,6 +207,14 @@ impl<'a> Suspect<'a> {
     }
 }
 
+impl Cause {
+    /// Whether some of its cures are for files only, or for sockets, and so on: what is done to two of them is then two
+    /// findings, each with its own cure.
+    pub(crate) fn is_told_by_target(&self) -> bool {
+        self.stop.iter().any(|cure| cure.when.as_ref().is_some_and(|when| !when.on.is_empty()))
+    }
+}
+
 /// The built-in causes that were read so far. To read a file takes longer than most runs take to judge, and findings
 /// name few of them.
 #[derive(Clone, Debug)]
@@ -281,6 +299,11 @@ struct CureFile {
     functions: Vec<String>,
     #[serde(default)]
     about: Vec<String>,
+    #[serde(default)]
+    actors: Vec<Actor>,
+    served: Option<bool>,
+    several: Option<bool>,
+    listed: Option<bool>,
     since: Option<String>,
     older_than: Option<String>,
     before: Option<String>,
@@ -299,6 +322,8 @@ impl Cure {
             || !self.sources.is_empty() && !self.sources.iter().any(of_source)
             || !self.functions.is_empty() && !self.functions.iter().any(of_function)
             || !self.about.is_empty() && !about.iter().any(|what| self.is_about(what))
+            || !self.actors.is_empty() && !self.actors.contains(&author.owner.reader())
+            || self.served.is_some_and(|served| served != author.is_served)
         {
             return None;
         }
@@ -321,6 +346,12 @@ impl Cure {
     /// Whether it is for no file, function or object in particular.
     fn names_nothing(&self) -> bool {
         [&self.modules, &self.sources, &self.functions, &self.about].iter().all(|names| names.is_empty())
+    }
+
+    /// Whether it is a change of the code that makes the calls: nothing that others can do.
+    pub(crate) fn changes_the_code(&self) -> bool {
+        let in_code = matches!(self.kind, CureKind::Code | CureKind::BuildFlag);
+        in_code && self.actors.is_empty() && self.names_nothing()
     }
 
     /// Whether it says in words for every language what others say in one.
@@ -391,7 +422,7 @@ impl CureFile {
             return Err(format!("{name:?} can't be the name of an environment variable"));
         }
         let when = self.when.map(PatternFile::into_pattern).transpose()?;
-        let languages = self.languages.iter().map(|name| language(name)).collect::<Result<Vec<_>, _>>()?;
+        let languages = self.languages.iter().map(|name| CodeLanguage::read(name)).collect::<Result<Vec<_>, _>>()?;
         if let Some(pattern) = self.modules.iter().find(|m| m.is_empty() || m.contains('/')) {
             return Err(format!("{pattern:?} in modules is no pattern of a file's name"));
         }
@@ -416,6 +447,7 @@ impl CureFile {
             _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
         };
         let Self { situation, how, kind, gives_up, env, shim, modules, sources, whole, functions, about, .. } = self;
+        let (actors, served, several, listed) = (self.actors, self.served, self.several, self.listed);
         let mut cure = Cure {
             situation,
             how,
@@ -430,6 +462,10 @@ impl CureFile {
             whole,
             functions,
             about,
+            actors,
+            served,
+            several,
+            listed,
             since,
             older_than,
             example,
@@ -437,13 +473,6 @@ impl CureFile {
         cure.languages.sort_unstable();
         Ok(cure)
     }
-}
-
-fn language(name: &str) -> Result<CodeLanguage, String> {
-    CodeLanguage::named(name).ok_or_else(|| {
-        let known: Vec<&str> = CodeLanguage::ALL.iter().map(|language| language.name()).collect();
-        format!("{name:?} is no language that cures may be for: {}", known.join(", "))
-    })
 }
 
 fn check_placeholders(text: &str) -> Result<(), String> {

@@ -19,6 +19,8 @@ macro_rules! with_facts {
             thread => Thread { weight: 2, of_row: false },
             /// The name asked about was found missing right before.
             missing => Missing { weight: 3, of_row: false },
+            /// The program makes what it found missing.
+            made => Made { weight: 1, of_row: false },
             /// The name was looked for in many folders, none of which holds it.
             nowhere => Nowhere { weight: 2, of_row: false },
             /// The call belongs to the opening of a file that was opened before, and goes with it.

@@ -1,14 +1,16 @@
 //! Claims of rows become claims of one disease: rows that share a cause, or, without one, a
 //! program's rows that share a system call or an object.
 
-use crate::catalogue::{Catalogue, Suspect};
+use crate::catalogue::{Catalogue, Cause, Suspect};
 use crate::detect::{Children, Claim, StartupWait};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
+use crate::language::{Author, CodeLanguage};
 use crate::options::Options;
 use crate::pattern::{LooksAt, Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};
+use crate::target::Target;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -33,7 +35,14 @@ pub(crate) struct Group<'a> {
     pub children: Option<Children>,
 }
 
-type CauseAndObject<'a> = (&'a str, Option<Arc<str>>);
+/// What rows of one group have in common.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct CauseAndObject<'a> {
+    cause: &'a str,
+    object: Option<Arc<str>>,
+    /// What their descriptors lead to, where the cause's cures depend on it.
+    target: Option<Target>,
+}
 
 /// All groups, in no particular but a fixed order.
 pub(crate) fn groups<'a>(
@@ -59,7 +68,10 @@ pub(crate) fn groups<'a>(
                     Some(user) => objects.entry((cause.id, user)).or_insert(object).clone(),
                     None => object,
                 };
-                known.entry((cause.id, object)).or_insert((cause, Vec::new())).1.push(id);
+                let by_target = cause.cause().is_some_and(Cause::is_told_by_target);
+                let target = if by_target { common_target(row, view) } else { None };
+                let key = CauseAndObject { cause: cause.id, object, target };
+                known.entry(key).or_insert((cause, Vec::new())).1.push(id);
             }
             None => generic.push(id),
         }
@@ -96,17 +108,31 @@ fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
 
 /// Rows of a cause that are about no one object belong to the only object there is.
 fn join_nameless<'a>(known: &mut BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<RowId>)>) {
-    let nameless: Vec<&str> = known.keys().filter(|(_, o)| o.is_none()).map(|(c, _)| *c).collect();
-    for cause in nameless {
-        let mut named = known.keys().filter(|(c, object)| *c == cause && object.is_some());
+    let nameless: Vec<CauseAndObject<'_>> = known.keys().filter(|key| key.object.is_none()).cloned().collect();
+    for key in nameless {
+        let mut named = known
+            .keys()
+            .filter(|other| (other.cause, other.target) == (key.cause, key.target) && other.object.is_some());
         if let (Some(only), None) = (named.next().cloned(), named.next())
-            && let Some((suspect, rows)) = known.remove(&(cause, None))
+            && let Some((suspect, rows)) = known.remove(&key)
         {
             let (_, all) = known.entry(only).or_insert((suspect, Vec::new()));
             all.extend(rows);
             all.sort();
         }
     }
+}
+
+/// What the descriptors of most of a row's claimed calls lead to.
+pub(crate) fn common_target(row: &Row, view: &RowView<'_>) -> Option<Target> {
+    let mut counts = [0usize; Target::ALL.len()];
+    for target in view.claimed.iter().filter_map(|claimed| Target::of(row.syscall, claimed.call)) {
+        if let Some(n) = counts.get_mut(target as usize) {
+            *n += 1;
+        }
+    }
+    let most = Target::ALL.iter().zip(counts).max_by_key(|(_, n)| *n)?;
+    (2 * most.1 > view.claimed.len()).then_some(*most.0)
 }
 
 /// A path under a process's own folder in /proc, whichever of its two names was used.
@@ -133,11 +159,14 @@ struct OfRow {
     syscall: Sysno,
     api: Option<Arc<str>>,
     facts: Facts,
+    language: Option<CodeLanguage>,
 }
 
 /// The catalogue's patterns by what is the same for all calls of a row, looked up once.
 pub(crate) struct Patterns<'a> {
     catalogue: &'a Catalogue,
+    /// Whether any of them is for some languages.
+    asks_language: bool,
     /// The kinds of all claims.
     kinds: Vec<Kind>,
     possible: Map<OfRow, Possible<'a>>,
@@ -151,11 +180,12 @@ impl<'a> Patterns<'a> {
                 kinds.push(kind);
             }
         }
-        Self { catalogue, kinds, possible: Map::default() }
+        let asks_language = catalogue.suspects().any(|suspect| asks_language(suspect.matches));
+        Self { catalogue, asks_language, kinds, possible: Map::default() }
     }
 
     fn of_row(&mut self, row: &Row, call: &Symptoms<'_>) -> Possible<'a> {
-        let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts };
+        let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts, language: call.language };
         let of = || {
             let known = possible(self.catalogue, call, &self.kinds);
             let looks = known.iter().fold(LooksAt::default(), |all, (pattern, _)| all.and(pattern.looks_at()));
@@ -203,7 +233,7 @@ pub(crate) fn cause_of<'a, 'c>(
     claimed: impl Iterator<Item = &'c Claimed<'c>>,
     patterns: &mut Patterns<'a>,
 ) -> Option<Suspect<'a>> {
-    let of_row = symptoms(recording, row, Kind::Repeat, None, None);
+    let of_row = symptoms(recording, row, Kind::Repeat, None, None).spoken(recording, row, patterns.asks_language);
     let possible = patterns.of_row(row, &of_row);
     // Few different ones: a list is quicker than a table.
     let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
@@ -231,7 +261,18 @@ pub(crate) fn cause_of<'a, 'c>(
     votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| c.id)))?.0
 }
 
+/// Whether any of these patterns is for some languages only.
+pub(crate) fn asks_language(patterns: &[Pattern]) -> bool {
+    patterns.iter().any(|pattern| !pattern.languages.is_empty())
+}
+
 impl<'a> Symptoms<'a> {
+    /// The same with the language of the row's code, where that is `asked` for: to find it out takes its whole stack.
+    pub(crate) fn spoken(self, recording: &Recording, row: &Row, asked: bool) -> Self {
+        let language = if asked { Author::of(recording, row).language } else { None };
+        Self { language, ..self }
+    }
+
     /// The same row's, of one claimed call.
     pub(crate) fn with(&self, claimed: &'a Claimed<'a>) -> Symptoms<'a> {
         Symptoms {
@@ -239,6 +280,7 @@ impl<'a> Symptoms<'a> {
             object: claimed.claim.object.as_deref(),
             args: Some(claimed.call.args),
             result: claimed.call.result,
+            target: Target::of(self.syscall, claimed.call),
             facts: self.facts.and(claimed.claim.facts),
             ..*self
         }
@@ -262,6 +304,8 @@ pub(crate) fn symptoms<'a>(
         object,
         args: call.map(|c| c.args),
         result: call.and_then(|c| c.result),
+        target: call.and_then(|c| Target::of(row.syscall, c)),
+        language: None,
         facts: Facts::default()
             .with(Fact::Vdso, is(0, FrameClass::Vdso))
             .with(Fact::InsideLibc, is(0, FrameClass::Libc) && is(1, FrameClass::Libc))
@@ -400,7 +444,8 @@ fn group<'a>(cause: Option<Suspect<'a>>, rows: Vec<RowId>, views: &[RowView<'_>]
 pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: &'a Catalogue) -> Group<'a> {
     let rows = children.rows.iter().map(|id| recording.row(*id));
     let program = children.programs.first().map(|started| started.program.clone());
-    let rows = rows.map(|row| symptoms(recording, row, Kind::SlowPath, program.as_deref(), None));
+    let of_row = |row| symptoms(recording, row, Kind::SlowPath, program.as_deref(), None).spoken(recording, row, true);
+    let rows = rows.map(of_row);
     let cause = rows.filter_map(|row| explain(catalogue, &row)).next();
     let about = "starts a program for each item; most of what it costs is the starting";
     let instead = "start it once for many items, or call what it does from the program itself";
@@ -426,7 +471,8 @@ fn add_wait<'a>(
 ) {
     let row = recording.row(wait.row);
     let call = views.get(wait.row.0 as usize).and_then(|v| v.sample);
-    let cause = explain(catalogue, &symptoms(recording, row, Kind::Blocking, None, call));
+    let waits = symptoms(recording, row, Kind::Blocking, None, call).spoken(recording, row, true);
+    let cause = explain(catalogue, &waits);
     let mostly_startup = |g: &Group<'a>| {
         let rows = g.rows.iter().map(|id| &recording.row(*id).counts);
         let (startup, all) =

@@ -4,12 +4,13 @@
 //! say so: scripts by the lines that were read from their interpreter, by the interpreter's file on the stack, or by
 //! the program that runs; compiled ones by their source files and by the names their functions have.
 
+use crate::owner::{Owner, is_served};
 use std::cmp::Ordering;
 use std::fmt;
 use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Module, Process, Recording, Row};
 
 macro_rules! languages {
-    ($($(#[$doc:meta])* $language:ident = $name:literal, $shown:literal, [$($file:literal),*];)*) => {
+    ($($(#[$doc:meta])* $language:ident = $name:literal, $shown:literal, [$($file:literal),*], [$($also:literal),*];)*) => {
         /// A language that programs and scripts are written in, as far as a cure may be for it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum CodeLanguage {
@@ -21,13 +22,18 @@ macro_rules! languages {
             pub const ALL: &[Self] = &[$(Self::$language),*];
 
             /// Its name in causes' files and in JSON.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Self::$language => $name,)* }
             }
 
             /// Its name for a reader.
             pub fn shown(self) -> &'static str {
                 match self { $(Self::$language => $shown,)* }
+            }
+
+            /// Other names that people have for it: endings of its files, short forms.
+            pub fn aliases(self) -> &'static [&'static str] {
+                match self { $(Self::$language => &[$($also),*],)* }
             }
 
             /// Files that run it, without versions: programs and libraries.
@@ -40,55 +46,81 @@ macro_rules! languages {
 
 languages! {
     /// C.
-    C = "c", "C", [];
+    C = "c", "C", [], [];
     /// C++.
-    Cpp = "c++", "C++", [];
+    Cpp = "c++", "C++", [], ["cpp", "cxx", "cc"];
     /// Rust.
-    Rust = "rust", "Rust", [];
+    Rust = "rust", "Rust", [], ["rs"];
     /// Go.
-    Go = "go", "Go", [];
+    Go = "go", "Go", [], ["golang"];
     /// Python.
-    Python = "python", "Python", ["python", "libpython", "pypy", "libpypy"];
+    Python = "python", "Python", ["python", "libpython", "pypy", "libpypy"], ["py", "python3"];
     /// Ruby.
-    Ruby = "ruby", "Ruby", ["ruby", "libruby"];
+    Ruby = "ruby", "Ruby", ["ruby", "libruby"], ["rb"];
     /// Perl.
-    Perl = "perl", "Perl", ["perl", "libperl"];
+    Perl = "perl", "Perl", ["perl", "libperl"], ["pl"];
     /// PHP.
-    Php = "php", "PHP", ["php", "php-cgi", "php-fpm", "libphp"];
+    Php = "php", "PHP", ["php", "php-cgi", "php-fpm", "libphp"], [];
     /// JavaScript, as Node and its like run it.
-    JavaScript = "javascript", "JavaScript", ["node", "nodejs", "libnode", "bun", "deno"];
+    JavaScript = "javascript", "JavaScript", ["node", "nodejs", "libnode", "bun", "deno"], ["js", "ts", "typescript", "mjs"];
     /// Java and what else runs in its virtual machine.
-    Java = "java", "Java", ["java", "libjvm", "libjava", "libnio"];
+    Java = "java", "Java", ["java", "libjvm", "libjava", "libnio"], ["kotlin", "scala", "jvm"];
     /// Any shell.
-    Shell = "shell", "shell", ["sh", "dash", "ash", "ksh", "mksh", "yash", "zsh"];
+    Shell = "shell", "shell", ["sh", "dash", "ash", "ksh", "mksh", "yash", "zsh"], ["posix-shell"];
     /// Bash: a shell with expansions of its own.
-    Bash = "bash", "bash", ["bash"];
+    Bash = "bash", "bash", ["bash"], [];
+    /// Fish: a shell that is no other's.
+    Fish = "fish", "fish", ["fish"], [];
     /// Awk.
-    Awk = "awk", "awk", ["awk", "mawk", "gawk", "nawk", "original-awk"];
+    Awk = "awk", "awk", ["awk", "mawk", "gawk", "nawk", "original-awk"], [];
     /// Tcl.
-    Tcl = "tcl", "Tcl", ["tclsh", "wish", "libtcl"];
+    Tcl = "tcl", "Tcl", ["tclsh", "wish", "libtcl"], [];
     /// Lua.
-    Lua = "lua", "Lua", ["lua", "luajit", "liblua", "libluajit"];
+    Lua = "lua", "Lua", ["lua", "luajit", "liblua", "libluajit"], [];
     /// R.
-    R = "r", "R", ["R", "libR"];
+    R = "r", "R", ["R", "libR"], [];
     /// Julia.
-    Julia = "julia", "Julia", ["julia", "libjulia"];
+    Julia = "julia", "Julia", ["julia", "libjulia"], ["jl"];
     /// Erlang and Elixir.
-    Erlang = "erlang", "Erlang", ["beam.smp", "erl"];
+    Erlang = "erlang", "Erlang", ["beam.smp", "erl"], ["elixir", "ex"];
     /// C# and what else runs on .NET.
-    CSharp = "c#", "C#", ["dotnet", "libcoreclr", "mono"];
+    CSharp = "c#", "C#", ["dotnet", "libcoreclr", "mono"], ["cs", "csharp", ".net"];
     /// Scheme.
-    Scheme = "scheme", "Scheme", ["guile", "libguile"];
+    Scheme = "scheme", "Scheme", ["guile", "libguile"], ["scm"];
     /// Octave.
-    Octave = "octave", "Octave", ["octave", "octave-cli", "octave-gui", "liboctinterp"];
+    Octave = "octave", "Octave", ["octave", "octave-cli", "octave-gui", "liboctinterp"], [];
     /// OCaml.
-    OCaml = "ocaml", "OCaml", ["ocamlrun", "ocaml"];
+    OCaml = "ocaml", "OCaml", ["ocamlrun", "ocaml"], ["ml"];
 }
 
 impl CodeLanguage {
     /// The language with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|language| language.name() == name)
+    }
+
+    /// The language that has this name, this alias, or an interpreter of this name.
+    pub fn meant(name: &str) -> Option<Self> {
+        let also = |language: &Self| language.aliases().contains(&name) || language.files().contains(&name);
+        Self::named(name).or_else(|| Self::ALL.iter().copied().find(also))
+    }
+
+    /// The language with this name, for tables that are made when the code is compiled; the compiler refuses a name
+    /// that none has.
+    pub(crate) const fn known(name: &str) -> Self {
+        let mut at = 0;
+        while !same(Self::ALL[at].name().as_bytes(), name.as_bytes()) {
+            at += 1;
+        }
+        Self::ALL[at]
+    }
+
+    /// Reads a language's name in a cause's file.
+    pub(crate) fn read(name: &str) -> Result<Self, String> {
+        Self::named(name).ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|language| language.name()).collect();
+            format!("{name:?} is no language that cures may be for: {}", known.join(", "))
+        })
     }
 
     /// Whether what is said for `general` holds for this one too: bash is a shell.
@@ -109,11 +141,25 @@ impl CodeLanguage {
         }
     }
 
+    /// The one whose interpreter a process is.
+    pub(crate) fn of_program(program: &Process) -> Option<Self> {
+        Self::of_file(program.name()).or_else(|| applet(program))
+    }
+
     /// The one whose interpreter has this file name.
     fn of_file(name: &str) -> Option<Self> {
         let stem = stem(name);
         Self::ALL.iter().copied().find(|language| language.files().contains(&stem))
     }
+}
+
+/// Compares texts when code is compiled.
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }
 
 /// A version: numbers between dots.
@@ -153,6 +199,10 @@ pub(crate) struct Author {
     pub sources: Vec<String>,
     /// Functions on the row's stacks.
     pub functions: Vec<String>,
+    /// Whose code makes the calls.
+    pub owner: Owner,
+    /// Whether each request of a server starts the code anew.
+    pub is_served: bool,
 }
 
 impl Author {
@@ -172,11 +222,13 @@ impl Author {
         let functions = frames.iter().flat_map(|f| &f.locations).map(|l| l.function.to_string()).collect();
         let script = all().find_map(|f| f.language).map(CodeLanguage::of_script);
         let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));
+        let is_served = is_served(program, &files);
         let user = row.user.map(|id| recording.frame(id));
         let language = script.or_else(interpreter).or_else(|| compiled(user, &frames));
         let version = language.and_then(|l| files.iter().find(|f| CodeLanguage::of_file(f) == Some(l)));
         let version = version.and_then(|file| version_of(file));
-        Self { language, version, files, sources, functions }
+        let owner = Owner::of(recording, row);
+        Self { language, version, files, sources, functions, owner, is_served }
     }
 }
 

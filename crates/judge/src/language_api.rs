@@ -3,12 +3,19 @@
 mod known;
 
 use crate::language::CodeLanguage;
+use crate::target::Target;
 use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, Row};
 
 /// The function of the language's own library that the user's code called: by the script's lines, where its library
 /// is written in the language; by the functions of its run-time on the stack; else by what calls the C library's
 /// function in that language. `None` where nothing tells, or where it is called as in C.
-pub(crate) fn language_api(recording: &Recording, row: &Row, language: Option<CodeLanguage>) -> Option<String> {
+/// A function that serves several is named by what the calls' descriptors lead to.
+pub(crate) fn language_api(
+    recording: &Recording,
+    row: &Row,
+    language: Option<CodeLanguage>,
+    target: Option<Target>,
+) -> Option<String> {
     let language = language?;
     let frames: Vec<&Frame> = recording.row_frames(row).collect();
     let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
@@ -25,8 +32,8 @@ pub(crate) fn language_api(recording: &Recording, row: &Row, language: Option<Co
         _ => None,
     };
     let api = row.api.as_deref();
-    own.or_else(|| known::by_runtime(language, &frames).map(str::to_owned))
-        .or_else(|| known::by_libc(language, api?).map(str::to_owned))
+    let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api?));
+    own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
 
 /// `path/filepath.EvalSymlinks` as it is called: `filepath.EvalSymlinks`; `None` for what isn't Go's.

@@ -57,8 +57,10 @@ mod language_api;
 mod ledger;
 mod octave;
 mod options;
+mod owner;
 mod paths;
 mod pattern;
+mod pattern_file;
 mod per_unit;
 mod phrasing;
 mod replay;
@@ -68,6 +70,7 @@ mod signs;
 mod step;
 mod subject;
 mod survey;
+mod target;
 mod untold;
 mod upgrade;
 mod verdict;
@@ -82,7 +85,9 @@ pub use finding::{
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use language::{CodeLanguage, Version};
 pub use options::Options;
+pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
+pub use target::Target;
 pub use upgrade::Upgrade;
 
 use semantics::Semantics;

@@ -1,10 +1,11 @@
 //! Patterns: what the calls that a cause explains look like.
 
-use crate::fact::{AskedFacts, Fact, Facts, with_facts};
+use crate::fact::{AskedFacts, Facts};
 use crate::finding::Kind;
-use serde::Deserialize;
+use crate::language::CodeLanguage;
+use crate::pattern_file::PatternFile;
+use crate::target::Target;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use systoll_model::{Sysno, WindowCall};
 
 /// What is known of a claimed call: patterns are held against it.
@@ -17,6 +18,10 @@ pub(crate) struct Symptoms<'a> {
     pub args: Option<[u64; 6]>,
     /// What a claimed call returned; `None` where no window shows it.
     pub result: Option<i64>,
+    /// What its descriptor leads to, where it has one and a window shows that.
+    pub target: Option<Target>,
+    /// The language of the code that makes it; `None` where no pattern asks for it, or nothing tells.
+    pub language: Option<CodeLanguage>,
     pub facts: Facts,
 }
 
@@ -37,6 +42,10 @@ pub struct Pattern {
     pub apis: List<Cow<'static, str>>,
     /// Paths the call is about; `*` stands for anything.
     pub objects: List<Cow<'static, str>>,
+    /// What its descriptor leads to.
+    pub on: List<Target>,
+    /// Languages of the code that makes the call.
+    pub languages: List<CodeLanguage>,
     /// Values an argument may have, by position. Compared as signed 32-bit numbers.
     pub args: List<ArgValues>,
     /// Values an argument may not have; where no window shows it, the pattern does not match.
@@ -56,6 +65,8 @@ impl Pattern {
         syscalls: Cow::Borrowed(&[]),
         apis: Cow::Borrowed(&[]),
         objects: Cow::Borrowed(&[]),
+        on: Cow::Borrowed(&[]),
+        languages: Cow::Borrowed(&[]),
         args: Cow::Borrowed(&[]),
         not_args: Cow::Borrowed(&[]),
         results: Cow::Borrowed(&[]),
@@ -76,7 +87,15 @@ impl Pattern {
             && self.args.iter().all(|(n, values)| value(*n).is_some_and(|v| values.contains(&v)))
             && self.not_args.iter().all(|(n, values)| value(*n).is_some_and(|v| !values.contains(&v)))
             && (self.results.is_empty() || call.result.is_some_and(|r| self.results.contains(&r)))
+            && (self.on.is_empty() || call.target.is_some_and(|target| self.on.contains(&target)))
+            && self.speaks(call)
             && allows(&self.objects, call.object, glob)
+    }
+
+    /// Whether it is for the language of the code that makes the call.
+    fn speaks(&self, call: &Symptoms<'_>) -> bool {
+        let asked = |own: CodeLanguage| self.languages.iter().any(|language| own.is_a(*language));
+        self.languages.is_empty() || call.language.is_some_and(asked)
     }
 
     /// Whether it could hold for a claim of one of these kinds.
@@ -94,13 +113,15 @@ impl Pattern {
         (self.syscalls.is_empty() || self.syscalls.contains(&row.syscall))
             && (self.apis.is_empty() || row.api.is_some_and(|api| self.apis.iter().any(|a| a == api)))
             && self.facts.may_allow(row.facts)
+            && self.speaks(row)
     }
 
     /// What of a call decides whether it holds for one of a row and not for another with the same claim.
     pub(crate) fn looks_at(&self) -> LooksAt {
         let at = |all: u8, (n, _): &ArgValues| all | 1 << n.min(&RESULT);
         let args = self.args.iter().chain(self.not_args.iter()).fold(0, at);
-        LooksAt(args | u8::from(!self.results.is_empty()) << RESULT)
+        let (result, target) = (!self.results.is_empty(), !self.on.is_empty());
+        LooksAt(args | u8::from(result) << RESULT | u8::from(target) << TARGET)
     }
 
     /// Whether it would hold for every call.
@@ -116,6 +137,8 @@ impl Pattern {
             (!self.syscalls.is_empty(), 1),
             (!self.apis.is_empty(), 3),
             (!self.objects.is_empty(), 2),
+            (!self.on.is_empty(), 1),
+            (!self.languages.is_empty(), 3),
             (!self.results.is_empty(), 1),
         ];
         lists.iter().filter(|(given, _)| *given).map(|(_, weight)| weight).sum::<usize>()
@@ -125,12 +148,14 @@ impl Pattern {
     }
 }
 
-/// Arguments of a call, a bit each by position, and its result.
+/// Arguments of a call, a bit each by position, its result and its descriptor's target.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LooksAt(u8);
 
 /// The result's bit: behind those of six arguments.
 const RESULT: u8 = 6;
+/// The target's bit.
+const TARGET: u8 = 7;
 
 impl LooksAt {
     /// These and those.
@@ -144,6 +169,7 @@ impl LooksAt {
         let mut args = one.args.iter().zip(&other.args).enumerate();
         args.all(|(at, (one, other))| !looks(at) || one == other)
             && (!looks(RESULT.into()) || one.result == other.result)
+            && (!looks(TARGET.into()) || one.args[0] == other.args[0] && one.fd == other.fd)
     }
 }
 
@@ -172,39 +198,6 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     true
 }
 
-macro_rules! pattern_file {
-    ($($(#[$doc:meta])* $name:ident => $fact:ident { $($_:tt)* }),* $(,)?) => {
-        /// A pattern as it stands in a file.
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub(crate) struct PatternFile {
-            #[serde(default)]
-            kinds: Vec<String>,
-            #[serde(default)]
-            syscalls: Vec<String>,
-            #[serde(default)]
-            apis: Vec<String>,
-            #[serde(default)]
-            objects: Vec<String>,
-            #[serde(default)]
-            args: BTreeMap<String, Vec<i32>>,
-            #[serde(default)]
-            not_args: BTreeMap<String, Vec<i32>>,
-            #[serde(default)]
-            results: Vec<i64>,
-            $($name: Option<bool>,)*
-            pub why: Option<String>,
-        }
-
-        impl PatternFile {
-            fn facts(&self) -> AskedFacts {
-                AskedFacts::default()$(.ask(Fact::$fact, self.$name))*
-            }
-        }
-    };
-}
-with_facts!(pattern_file);
-
 impl PatternFile {
     pub(crate) fn into_pattern(self) -> Result<Pattern, String> {
         let facts = self.facts();
@@ -220,8 +213,11 @@ impl PatternFile {
         let not_args = self.not_args.into_iter().map(position).collect::<Result<_, _>>()?;
         let texts = |list: Vec<String>| list.into_iter().map(Cow::Owned).collect();
         let (apis, objects) = (texts(self.apis), texts(self.objects));
+        let targeted = |n: String| Target::named(&n).ok_or_else(|| format!("there is no target {n:?}"));
+        let on = self.on.into_iter().map(targeted).collect::<Result<_, _>>()?;
+        let languages = self.languages.iter().map(|name| CodeLanguage::read(name)).collect::<Result<_, _>>()?;
         let (results, why) = (self.results.into(), self.why.map(Cow::Owned));
-        let pattern = Pattern { kinds, syscalls, apis, objects, args, not_args, results, facts, why };
+        let pattern = Pattern { kinds, syscalls, apis, objects, on, languages, args, not_args, results, facts, why };
         if pattern.asks_nothing() {
             return Err("an empty pattern would match everything".into());
         }

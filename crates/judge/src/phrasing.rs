@@ -3,11 +3,14 @@
 use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
-use crate::group::{Group, symptoms};
+use crate::group::{Group, common_target, symptoms};
+use crate::hash::{Map, Set};
 use crate::language::Author;
 use crate::language_api::language_api;
+use crate::owner::Actor;
+use crate::pattern::{Pattern, Symptoms};
 use crate::survey::RowView;
-use systoll_model::{BackendKind, Elision, Header, Recording, RowId};
+use systoll_model::{BackendKind, Elision, Header, Recording, RowId, Sysno, WindowCall};
 
 /// Fills in the finding's words. Whether the cure offered first leaves out the library's function that makes the calls.
 pub(crate) fn put(
@@ -19,8 +22,11 @@ pub(crate) fn put(
 ) -> bool {
     let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
-    let lead = finding.rows.first().map(|id| recording.row(*id));
-    finding.language_api = lead.and_then(|row| language_api(recording, row, author.language));
+    let lead = finding.rows.first().map(|id| (recording.row(*id), views.get(id.0 as usize)));
+    finding.language_api = lead.and_then(|(row, view)| {
+        let target = view.and_then(|view| common_target(row, view));
+        language_api(recording, row, author.language, target)
+    });
     let (mut applied, mut whole) = (None, false);
     let cause = group.cause.and_then(Suspect::cause);
     match cause {
@@ -28,8 +34,7 @@ pub(crate) fn put(
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
             // The mechanism of the row that the finding shows first; others may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
-            let matched = cause.matches.iter().find(|m| lead.any(m));
-            let matched = matched.or_else(|| cause.matches.iter().find(|m| calls.any(m)));
+            let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let about = subjects(finding, group);
             let cures = offered(cause, &calls, &author, &about, finding.starts);
@@ -42,8 +47,11 @@ pub(crate) fn put(
             let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, recording));
             let (older, unknown): (Vec<_>, Vec<_>) = upgrades.partition(|(is_older, _)| *is_older);
             let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
-            finding.cures =
-                advised(older).chain(cures.iter().map(|cure| advice(cure, &author))).chain(advised(unknown)).collect();
+            let known = cures.iter().map(|cure| advice(cure, &author));
+            finding.cures = advised(older).chain(known).chain(advised(unknown)).collect();
+            let only_in_code = cures.iter().all(|cure| cure.changes_the_code());
+            let left = author.owner.else_to_do().filter(|_| only_in_code && finding.cures.len() == cures.len());
+            finding.cures.extend(left.map(|how| Advice { kind: None, ..Advice::general(&how) }));
             finding.why = why;
         }
         None => generic(finding, group),
@@ -93,10 +101,14 @@ fn offered<'a>(
     if starts && about.iter().all(known) {
         fitting.retain(|(fit, _)| *fit == Fit::Particular);
     }
-    // For the most frequent program first.
-    let first_about = |cure: &Cure| about.iter().position(|what| cure.is_about(what)).unwrap_or(0);
-    fitting.sort_by_key(|(fit, cure)| (*fit, first_about(cure)));
-    let mut cures: Vec<&Cure> = fitting.into_iter().map(|(_, cure)| cure).collect();
+    // Who runs a program has its setting: how its code would have to change is nothing to them then.
+    let by_others = author.owner.reader() != Actor::Author;
+    if by_others && fitting.iter().any(|(fit, _)| *fit == Fit::Particular) {
+        fitting.retain(|(_, cure)| !cure.changes_the_code());
+    }
+    fitting.sort_by_key(|(fit, cure)| (*fit, by_others && cure.changes_the_code()));
+    let cures: Vec<&Cure> = fitting.into_iter().map(|(_, cure)| cure).collect();
+    let mut cures = one_for_each(cures, about);
     if let Some(at) = cures.iter().position(|c| c.shim.is_some()).filter(|at| *at > 1) {
         let shim = cures.remove(at);
         cures.insert(1, shim);
@@ -104,9 +116,25 @@ fn offered<'a>(
     cures
 }
 
+/// The same, in front of them one for each of the objects that some are for by name, in the objects' order.
+fn one_for_each<'a>(mut cures: Vec<&'a Cure>, about: &[&str]) -> Vec<&'a Cure> {
+    let mut first = Vec::new();
+    for what in about {
+        // One that is for this object alone says more than one that is for others as well.
+        let others = |cure: &Cure| about.iter().filter(|other| cure.is_about(other)).count();
+        let best =
+            cures.iter().enumerate().filter(|(_, cure)| cure.is_about(what)).min_by_key(|(_, cure)| others(cure));
+        if let Some(at) = best.map(|(at, _)| at).filter(|_| !first.iter().any(|cure: &&Cure| cure.is_about(what))) {
+            first.push(cures.remove(at));
+        }
+    }
+    first.extend(cures);
+    first
+}
+
 fn advice(cure: &Cure, author: &Author) -> Advice {
     Advice {
-        how: line(cure),
+        how: if cure.changes_the_code() { author.owner.in_its_code(&line(cure)) } else { line(cure) },
         kind: Some(cure.kind),
         gives_up: cure.gives_up.clone(),
         language: author.language.filter(|_| !cure.languages.is_empty()),
@@ -136,23 +164,86 @@ struct ClaimedCalls<'a> {
     views: &'a [RowView<'a>],
 }
 
-impl ClaimedCalls<'_> {
+impl<'a> ClaimedCalls<'a> {
     /// Whether the cure is one for these calls.
     fn ask_for(&self, cure: &Cure) -> bool {
         cure.when.as_ref().is_none_or(|when| self.any(when))
+            && cure.several.is_none_or(|several| several == self.are_of_several_places())
+            && cure.listed.is_none_or(|listed| listed == self.is_listed())
+    }
+
+    /// Whether a window shows the program listing the folder of a name that is asked about.
+    fn is_listed(&self) -> bool {
+        let Some(process) = self.rows.first().map(|id| self.recording.row(*id).process) else { return false };
+        let of_process = self.recording.windows.iter().filter(|window| window.process == process);
+        let lists = |call: &&WindowCall| self.recording.row(call.row).syscall == Sysno::named("getdents64");
+        let calls = of_process.flat_map(|window| &window.calls).filter(|call| call.nth > 0);
+        let folders: Set<&str> = calls.filter(lists).filter_map(|call| call.fd.as_deref()).collect();
+        let views = self.rows.iter().filter_map(|id| self.views.get(id.0 as usize));
+        let names = views.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref());
+        !folders.is_empty()
+            && names.filter_map(|name| name.rsplit_once('/')).any(|(folder, _)| folders.contains(folder))
+    }
+
+    /// Whether two places of the program, or more, ask about the same thing.
+    fn are_of_several_places(&self) -> bool {
+        let mut asked: Map<&str, RowId> = Map::default();
+        let views = self.rows.iter().filter_map(|id| Some((*id, self.views.get(id.0 as usize)?)));
+        views.flat_map(|(id, view)| view.claimed.iter().map(move |claimed| (id, claimed))).any(|(id, claimed)| {
+            let context = |id: RowId| self.recording.row(id).context;
+            let object = claimed.claim.object.as_deref();
+            object.is_some_and(|object| context(*asked.entry(object).or_insert(id)) != context(id))
+        })
+    }
+
+    /// The pattern that most of the claimed calls have as their first; `None` where none holds for any.
+    fn mostly<'p>(&self, patterns: &'p [Pattern]) -> Option<&'p Pattern> {
+        let holds = |pattern: &&Pattern| self.count(pattern);
+        let mut best: Option<(usize, &Pattern)> = None;
+        for (n, pattern) in patterns.iter().map(|pattern| (holds(&pattern), pattern)).filter(|(n, _)| *n > 0) {
+            if best.is_none_or(|(most, _)| n > most) {
+                best = Some((n, pattern));
+            }
+        }
+        best.map(|(_, pattern)| pattern)
+    }
+
+    /// For how many of the claimed calls the pattern holds.
+    fn count(&self, pattern: &Pattern) -> usize {
+        let of_row = |id: &RowId| {
+            let Some(view) = self.views.get(id.0 as usize) else { return 0 };
+            let of_row = self.symptoms(*id, view, pattern);
+            if !pattern.could_match(&of_row) {
+                return 0;
+            }
+            let claimed = view.claimed.iter().filter(|claimed| pattern.matches(&of_row.with(claimed))).count();
+            let waits = self.waited(view).is_some() && pattern.matches(&of_row);
+            claimed.max(usize::from(waits))
+        };
+        self.rows.iter().map(of_row).sum()
     }
 
     /// Whether the pattern holds for a claimed call of the finding.
-    fn any(&self, pattern: &crate::pattern::Pattern) -> bool {
+    fn any(&self, pattern: &Pattern) -> bool {
         self.rows.iter().any(|id| {
-            let row = self.recording.row(*id);
             let Some(view) = self.views.get(id.0 as usize) else { return false };
-            let waited = view.sample.filter(|_| self.kind == Kind::Blocking);
-            let of_row = symptoms(self.recording, row, Kind::Blocking, None, waited);
+            let of_row = self.symptoms(*id, view, pattern);
             pattern.could_match(&of_row)
                 && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
-                    || waited.is_some() && pattern.matches(&of_row))
+                    || self.waited(view).is_some() && pattern.matches(&of_row))
         })
+    }
+
+    /// What stands for a row of which nothing is claimed but its waiting.
+    fn waited(&self, view: &RowView<'a>) -> Option<&'a WindowCall> {
+        view.sample.filter(|_| self.kind == Kind::Blocking)
+    }
+
+    /// What the pattern is held against for calls of a row.
+    fn symptoms(&self, id: RowId, view: &RowView<'a>, pattern: &Pattern) -> Symptoms<'a> {
+        let row = self.recording.row(id);
+        let asked = !pattern.languages.is_empty();
+        symptoms(self.recording, row, Kind::Blocking, None, self.waited(view)).spoken(self.recording, row, asked)
     }
 }
 

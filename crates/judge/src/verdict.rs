@@ -161,7 +161,7 @@ struct Figures {
 struct RowWeight {
     strong: f64,
     any: f64,
-    /// ns a call.
+    /// ns that leaving out one of its needless calls saves.
     price: f64,
 }
 
@@ -216,9 +216,10 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         f.exact &= needless.exact;
         f.toll += toll;
         let price = toll / calls.max(1) as f64;
-        f.by_row.insert(*id, RowWeight { strong: needless.strong, any: needless.any, price });
-        f.needless_toll += toll * needless.strong / calls.max(1) as f64;
-        f.any_toll += toll * needless.any / calls.max(1) as f64;
+        let saved = views.get(id.0 as usize).map_or(1.0, |view| saved_share(view, price));
+        f.by_row.insert(*id, RowWeight { strong: needless.strong, any: needless.any, price: price * saved });
+        f.needless_toll += price * saved * needless.strong;
+        f.any_toll += price * saved * needless.any;
         f.waited += match group.startup {
             Some(_) if row.counts.waited_ns.is_some() => row.counts.startup_waited_ns as f64,
             _ => waited(phases, recording, row),
@@ -242,6 +243,12 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         f.toll = f.toll.max(children.start_ns);
     }
     f
+}
+
+/// What share of the price of a row's claimed calls leaving them out saves.
+fn saved_share(view: &RowView<'_>, price: f64) -> f64 {
+    let saved: f64 = view.claimed.iter().map(|claimed| claimed.claim.saves.share_of(price)).sum();
+    if view.claimed.is_empty() { 1.0 } else { saved / view.claimed.len() as f64 }
 }
 
 impl Figures {

@@ -29,6 +29,10 @@ pub fn write_explain(
         lines.extend(page.part(if i == 0 { "why" } else { "also" }, &[why]));
     }
     lines.extend(page.part("recognise", std::slice::from_ref(&cause.recognise)));
+    lines.extend(page.part(
+        "note",
+        &language.and_then(|language| no_cure_of_its_own(cause, language)).into_iter().collect::<Vec<_>>(),
+    ));
     for (label, number, cure) in by_language(cause, language) {
         lines.extend(page.cure(&label, cause, number, cure));
     }
@@ -43,6 +47,20 @@ pub fn write_explain(
         lines.extend(page.part("shorter", &[format!("{command}: the cures for one language alone")]));
     }
     lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
+}
+
+/// What is said where a cause has no cure of its own for a language.
+fn no_cure_of_its_own(cause: &Cause, language: CodeLanguage) -> Option<String> {
+    let its_own = cause.stop.iter().any(|cure| cure.is_for_language(language));
+    let setting = cause.stop.iter().find(|cure| cure.languages.is_empty() && !cure.env.is_empty());
+    let same = match setting {
+        Some(cure) => {
+            let names: Vec<&str> = cure.env.keys().map(String::as_str).collect();
+            format!("the cure is the same in every language: the variable {}", names.join(", "))
+        }
+        None => "what is said here is for every language".to_owned(),
+    };
+    (!its_own).then(|| format!("there is no cure of its own for {}; {same}", language.shown()))
 }
 
 /// The cures with their labels and numbers: first those for every language, then each language's; of either the ones for
@@ -155,6 +173,7 @@ impl Page {
             ("about", patterns(&cure.about)),
             ("version", version),
             ("when", sentence(&cure.situation)),
+            ("only", sentence(&only_where(cure))),
             ("set", environment.join(" ")),
             ("load", cure.shim.as_ref().map_or_else(String::new, |name| format!("libsystoll-{}.so", sentence(name)))),
             ("gives up", sentence(&cure.gives_up)),
@@ -185,6 +204,24 @@ impl Page {
         lines.extend(code.trim_end().lines().map(text));
         lines
     }
+}
+
+/// What must be so for a report to show the cure, as far as its other details do not say it.
+fn only_where(cure: &Cure) -> String {
+    let on = cure.when.iter().flat_map(|when| when.on.iter()).map(|target| target.name()).collect::<Vec<_>>();
+    let on = if on.is_empty() { None } else { Some(format!("what the descriptor leads to is: {}", on.join(", "))) };
+    let is = |asked: Option<bool>, yes: &str, no: &str| asked.map(|holds| (if holds { yes } else { no }).to_owned());
+    let all = [
+        on,
+        is(
+            cure.served,
+            "a server starts the code anew for each request",
+            "no server starts the code anew for each request",
+        ),
+        is(cure.several, "several places ask about one thing", "one place asks"),
+        is(cure.listed, "the folder of the names is listed", "the folder of the names is not listed"),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// A line of code, its tabs four columns wide, escaped.

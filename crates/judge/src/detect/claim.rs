@@ -7,6 +7,27 @@ use crate::signs::Signs;
 use std::ptr;
 use std::sync::Arc;
 
+/// What of a call's price is saved where it is left out, or made otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Saving {
+    /// All of it.
+    #[default]
+    All,
+    /// So many ns: another call is made in its place.
+    Ns(f64),
+}
+
+impl Saving {
+    /// The share of a call's price, which is in ns.
+    pub(crate) fn share_of(self, price: f64) -> f64 {
+        match self {
+            Self::All => 1.0,
+            Self::Ns(ns) if price > 0.0 => (ns / price).clamp(0.0, 1.0),
+            Self::Ns(_) => 0.0,
+        }
+    }
+}
+
 /// That one call of a window was needless.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
@@ -26,6 +47,8 @@ pub(crate) struct Claim {
     pub instead: Option<&'static str>,
     /// What that gives up.
     pub gives_up: &'static str,
+    /// What of the call's price it saves.
+    pub saves: Saving,
 }
 
 impl Claim {
@@ -40,12 +63,13 @@ impl Claim {
             about,
             instead: Some(instead),
             gives_up: "",
+            saves: Saving::All,
         }
     }
 
     /// Whether it says the same as another; one made elsewhere of equal words may be taken for another.
     fn is(&self, other: &Self) -> bool {
-        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.facts);
+        let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.facts, c.saves);
         let instead = match (self.instead, other.instead) {
             (Some(a), Some(b)) => ptr::eq(a, b),
             (a, b) => a.is_none() && b.is_none(),

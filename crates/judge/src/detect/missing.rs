@@ -31,6 +31,8 @@ struct Vain<'s> {
     /// Whether one of them would have found a link that leads nowhere.
     no_link: bool,
     newest: usize,
+    /// Places of those that are claimed.
+    claimed: Vec<usize>,
 }
 
 impl Detector for Missing {
@@ -41,6 +43,9 @@ impl Detector for Missing {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut vain: Option<Vain<'_>> = None;
         for (at, step) in steps.iter().enumerate() {
+            if let Some(vain) = vain.as_ref().filter(|v| at - v.newest <= NEAR + 1 && makes(step, v.path)) {
+                vain.claimed.iter().for_each(|index| is_made(claims, *index));
+            }
             vain = vain.filter(|v| at - v.newest <= NEAR + 1 && !may_appear(step));
             let Some(path) = asked_in_vain(step) else { continue };
             let no_link = step.lines.no_follow(&step.observed);
@@ -49,11 +54,12 @@ impl Detector for Missing {
                     if known.no_link || !no_link {
                         let habit = self.is_habit(step, path);
                         put_over(claims, step.index, habit);
+                        known.claimed.push(step.index);
                     }
                     known.no_link |= no_link;
                     known.newest = at;
                 }
-                None => vain = Some(Vain { path, no_link, newest: at }),
+                None => vain = Some(Vain { path, no_link, newest: at, claimed: Vec::new() }),
             }
         }
     }
@@ -82,6 +88,22 @@ fn asked_in_vain<'s>(step: &'s Step<'_>) -> Option<&'s str> {
 fn may_appear(step: &Step<'_>) -> bool {
     let makes = |effect| matches!(effect, Effect::Path { .. } | Effect::WorkingDirectory | Effect::Forks);
     step.pauses || step.look.is_some_and(|look| look.sleeps) || step.effects.iter().any(makes)
+}
+
+/// Whether the step makes what is at this path.
+fn makes(step: &Step<'_>, path: &str) -> bool {
+    let opened = step.opened.as_ref().is_some_and(|opened| opened.anew && *opened.path == *path);
+    let named = step.object.as_deref() == Some(path);
+    let made = step.observed.call.errno().is_none() && named;
+    opened || made && step.effects.iter().any(|effect| matches!(effect, Effect::Path { .. }))
+}
+
+/// Notes on a claim of this detector that what was missing is made right after.
+fn is_made(claims: &mut Claims, index: usize) {
+    if let Some(claim) = claims.get(index).filter(|claim| claim.facts.contains(Fact::Missing)).cloned() {
+        let facts = claim.facts.with(Fact::Made, true);
+        claims.set(index, Claim { facts, ..claim });
+    }
 }
 
 /// It tells more than that the same was asked before, which needs no habit.

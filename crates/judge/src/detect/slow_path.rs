@@ -1,6 +1,6 @@
 //! A cheaper way to the same end exists.
 
-use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
@@ -21,7 +21,9 @@ impl Detector for SlowPath {
                 && (cheaper.by_wait || step.observed.call.nth > 1)
             {
                 let claim = Claim::of(Kind::SlowPath, cheaper.does, cheaper.instead);
-                let claim = Claim { by_wait: cheaper.by_wait, ..claim };
+                // What saves a part of a call only is nothing to change a program for by itself.
+                let (weak, saves) = (cheaper.saves_ns.is_some(), cheaper.saves_ns.map_or(Saving::All, Saving::Ns));
+                let claim = Claim { by_wait: cheaper.by_wait, weak, saves, ..claim };
                 put(claims, step.index, claim);
             }
             for followed in step.lines.sequels() {

@@ -1,6 +1,7 @@
 //! Which functions of languages' run-times, and of the C library under them, serve which functions of the languages.
 
 use crate::language::CodeLanguage;
+use crate::target::Target;
 use systoll_model::Frame;
 
 /// A function of a language, and by what it is known.
@@ -250,6 +251,20 @@ const PERL: &[(&str, &str)] = &[
     ("gpwuid", "getpwuid"),
 ];
 
+/// Which of several functions that one serves it is, by what the descriptor leads to: a terminal's are not a socket's.
+const BY_TARGET: &[(CodeLanguage, &str, Target, &str)] = &[
+    (CodeLanguage::JavaScript, "console.log or a stream's write", Target::Socket, "socket.write"),
+    (CodeLanguage::JavaScript, "console.log or a stream's write", Target::File, "a stream's write"),
+    (CodeLanguage::JavaScript, "console.log or a stream's write", Target::Pipe, "a stream's write"),
+    (CodeLanguage::JavaScript, "console.log or fs.writeSync", Target::File, "fs.writeSync"),
+    (CodeLanguage::Python, "print, file.write or os.write", Target::File, "file.write or os.write"),
+    (CodeLanguage::Python, "print, file.write or os.write", Target::Pipe, "file.write or os.write"),
+    (CodeLanguage::Python, "print, file.write or os.write", Target::Socket, "os.write"),
+    (CodeLanguage::Python, "file.read or os.read", Target::Socket, "os.read"),
+    (CodeLanguage::Ruby, "puts, print or IO#write", Target::Socket, "a socket's write, print or puts"),
+    (CodeLanguage::Lua, "print or io.write", Target::File, "file:write"),
+];
+
 /// Methods of Ruby that are written in C, whose class no frame tells, and which make system calls in one class only.
 const RUBY: &[(&str, &str)] = &[
     ("exist?", "File.exist?"),
@@ -300,6 +315,14 @@ pub(super) fn by_libc(language: CodeLanguage, api: &str) -> Option<&'static str>
 /// Perl's function, by the name of its operation.
 pub(super) fn perl(operation: &str) -> Option<&'static str> {
     PERL.iter().find(|(name, _)| *name == operation).map(|(_, shown)| *shown)
+}
+
+/// What it is called by, or which of these where what the descriptor leads to tells.
+pub(super) fn of_target(language: CodeLanguage, shown: &'static str, target: Option<Target>) -> &'static str {
+    let is = |(of, all, leads, _): &&(CodeLanguage, &str, Target, &str)| {
+        (*of, *all, Some(*leads)) == (language, shown, target)
+    };
+    BY_TARGET.iter().find(is).map_or(shown, |(.., one)| one)
 }
 
 /// Ruby's method with its class, where it is one that makes system calls in one class only.

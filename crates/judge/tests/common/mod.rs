@@ -123,7 +123,7 @@ impl Maker {
             return *row;
         }
         if self.rec.processes.is_empty() {
-            let exe: Arc<str> = "/bin/app".into();
+            let exe: Arc<str> = "/srv/app/app".into();
             self.rec.processes.push(Process { exe, instances: 1, main_at_ns: Some(1), ..Process::default() });
             self.rec.stacks.push(Stack::default());
         }

@@ -15,12 +15,14 @@ pub(super) fn by() -> impl TypedValueParser<Value = By> {
         .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
 }
 
-/// A language by its name, or by that of what runs it: `node` for `javascript`.
+/// A language by its name, by another that people have for it, or by that of what runs it: `js` and `node` for
+/// `javascript`.
 pub(super) fn language() -> impl TypedValueParser<Value = CodeLanguage> {
-    let value = |language: &CodeLanguage| PossibleValue::new(language.name()).aliases(language.files());
-    let by_alias = |name: &str| CodeLanguage::ALL.iter().copied().find(|language| language.files().contains(&name));
+    let value = |language: &CodeLanguage| {
+        PossibleValue::new(language.name()).aliases(language.files()).aliases(language.aliases())
+    };
     PossibleValuesParser::new(CodeLanguage::ALL.iter().map(value))
-        .try_map(move |name| CodeLanguage::named(&name).or_else(|| by_alias(&name)).ok_or("no language of a cure"))
+        .try_map(move |name| CodeLanguage::meant(&name).ok_or("no language of a cure"))
 }
 
 pub(super) fn number(text: &str) -> Result<usize, String> {

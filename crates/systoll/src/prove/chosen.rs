@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use systoll_cure::{Shim, preload, reached};
-use systoll_judge::{Catalogue, Cause, Cure};
+use systoll_judge::{Catalogue, Cause, CodeLanguage, Cure};
 use systoll_model::{Elision, EnvChange, Recording};
 use systoll_present::shell_words;
 
@@ -22,6 +22,9 @@ pub(super) struct Chosen {
     cause: Cause,
     /// Its cause's calls that can be answered in place, between commas.
     elided: Option<String>,
+    /// Languages and files it is for; none where it is for all.
+    languages: Vec<CodeLanguage>,
+    modules: Vec<String>,
     pub(super) gives_up: String,
 }
 
@@ -49,7 +52,9 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
     })?;
     let shim = cure.shim.as_deref().map(|name| Shim::named(name).ok_or_else(|| unknown_shim(name))).transpose()?;
     let (env, gives_up) = (cure.env.clone(), cure.gives_up.clone());
-    Ok(Chosen { asked: asked.to_owned(), env, shim, cause: cause.clone(), elided: elided(cause), gives_up })
+    let (languages, modules) = (cure.languages.clone(), cure.modules.clone());
+    let (asked, cause, elided) = (asked.to_owned(), cause.clone(), elided(cause));
+    Ok(Chosen { asked, env, shim, cause, elided, languages, modules, gives_up })
 }
 
 /// What `prove --elide` can try where no cure reaches a program.
@@ -154,6 +159,16 @@ impl Chosen {
         })
     }
 
+    /// The line that says which programs alone it is for, and how code of others is changed.
+    fn scope(&self) -> Option<String> {
+        let languages: Vec<&str> = self.languages.iter().map(|language| language.shown()).collect();
+        let only = [languages.join(", "), self.modules.join(", ")];
+        let only: Vec<&str> = only.iter().map(String::as_str).filter(|names| !names.is_empty()).collect();
+        let id = self.id();
+        (!only.is_empty())
+            .then(|| format!("# {id}, for {} alone; others: systoll cure --print --for code {id}", only.join(", ")))
+    }
+
     /// Whether a run would have all its variables anyway, and it loads nothing.
     fn is_so(&self) -> bool {
         let is = |(name, value): (&String, &String)| std::env::var_os(name).unwrap_or_default() == **value;
@@ -163,6 +178,7 @@ impl Chosen {
 
 /// The lines that keep all of them; libraries lie in `exported`, or are to be put into place.
 pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&Path>) -> String {
+    let scopes = cures.iter().filter_map(Chosen::scope);
     let head = match keep_for {
         KeepFor::Shell | KeepFor::Docker | KeepFor::Code => None,
         KeepFor::Systemd => Some("[Service]".to_owned()),
@@ -170,7 +186,7 @@ pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&Path>)
     };
     let libraries = cures.iter().filter(|_| exported.is_none()).filter_map(Chosen::library_line);
     let lines = variables(cures, keep_for, exported.unwrap_or(Path::new(LIBRARIES)));
-    libraries.chain(head).chain(lines).map(|line| line + "\n").collect()
+    scopes.chain(libraries).chain(head).chain(lines).map(|line| line + "\n").collect()
 }
 
 /// A line for each variable, where libraries lie in `dir`.
@@ -260,6 +276,10 @@ mod tests {
         );
         let exported = keep(&cures[..1], KeepFor::Kubernetes, Some(Path::new("/opt")));
         assert_eq!(exported, "env:\n  - name: LD_PRELOAD\n    value: \"/opt/libsystoll-setjmp.so\"\n");
+        let of_python = keep(&[pick("unbuffered-output")], KeepFor::Shell, None);
+        let scope =
+            "# unbuffered-output, for Python alone; others: systoll cure --print --for code unbuffered-output\n";
+        assert_eq!(of_python, format!("{scope}export PYTHONUNBUFFERED=''\n"));
         // A variable has one value, however many libraries there are.
         let both = ["sigmask-setjmp", "membarrier-global", "sigmask-setjmp"].map(pick);
         let line = "ENV LD_PRELOAD=\"/opt/libsystoll-setjmp.so:/opt/libsystoll-membarrier.so\"\n";

@@ -14,9 +14,21 @@ pub(super) fn of_causes(catalogue: &Catalogue, asked: &[String]) -> Result<Strin
     asked.iter().map(of).collect()
 }
 
+/// First what is true in every language; a cure for callers of one library comes after those for all code of a language.
 fn of_cause(cause: &Cause) -> String {
-    let in_code = cause.stop.iter().filter(|cure| cure.kind == CureKind::Code);
-    in_code.map(|cure| format!("# {}, {}\n{}\n", cause.id, language(cure), change(cure))).collect()
+    let mut in_code: Vec<&Cure> = cause.stop.iter().filter(|cure| cure.kind == CureKind::Code).collect();
+    in_code.sort_by_key(|cure| (!cure.languages.is_empty(), library(cure).is_some()));
+    in_code.iter().map(|cure| format!("# {}, {}\n{}\n", cause.id, language(cure), change(cure))).collect()
+}
+
+/// The library, module or function that a cure is for callers of.
+fn library(cure: &Cure) -> Option<String> {
+    let names: Vec<&str> = [&cure.sources, &cure.modules, &cure.functions, &cure.about]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn language(cure: &Cure) -> String {
@@ -28,6 +40,12 @@ fn language(cure: &Cure) -> String {
 
 fn change(cure: &Cure) -> String {
     let mut text = format!("# {}\n", cure.how);
+    if let Some(library) = library(cure) {
+        text.push_str(&format!("# where it is made by: {library}\n"));
+    }
+    if !cure.situation.is_empty() {
+        text.push_str(&format!("# when: {}\n", cure.situation));
+    }
     if !cure.gives_up.is_empty() {
         text.push_str(&format!("# gives up: {}\n", cure.gives_up));
     }
@@ -49,6 +67,10 @@ mod tests {
         let text = of_causes(&catalogue, &["process-per-item".to_owned()]).ok().unwrap();
         assert!(text.contains("# process-per-item, Python\n"), "{text}");
         assert!(text.contains("\n+import os\n") && text.contains("\n-import subprocess\n"), "{text}");
+        // What holds in every language comes first, and what is for callers of one library says so.
+        let stat = of_causes(&catalogue, &["stat-per-op".to_owned()]).ok().unwrap();
+        assert!(stat.starts_with("# stat-per-op, any language\n"), "{stat}");
+        assert!(stat.contains("call which(name)\n# where it is made by: */shutil.py\n"), "{stat}");
         assert!(of_causes(&catalogue, &["no-such-cause".to_owned()]).is_err());
     }
 }

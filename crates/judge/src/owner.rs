@@ -1,0 +1,295 @@
+//! Whose code makes the calls: a cure is something that its reader can do.
+//!
+//! Somebody who runs `sed` changes no line of it, and who calls a package waits for its authors. So it is read from the
+//! stack whether the calling code is the reader's own, an installed package's, or that of a program which came with the
+//! system.
+
+use crate::language::CodeLanguage;
+use serde::Deserialize;
+use systoll_model::{Frame, FrameClass, Process, Recording, Row};
+
+/// Who can act on a cure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Actor {
+    /// Who writes the code that makes the calls.
+    Author,
+    /// Who writes code that calls the package or library that makes them.
+    Caller,
+    /// Who only runs the program that makes them.
+    User,
+}
+
+/// Whose code makes the calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The reader's, as far as is known.
+    #[default]
+    Reader,
+    /// A package's, a library's or a module's of the language's own library, by its name; and the reader's line that calls
+    /// it, where that is known.
+    Package { name: String, called_at: Option<String> },
+    /// A program's that came with the system, by its name.
+    Program(String),
+}
+
+/// Folders into which a system's packages put programs and libraries; what people build themselves lies elsewhere.
+const OF_SYSTEM: &[&str] = &[
+    "/usr/bin/",
+    "/usr/sbin/",
+    "/usr/lib/",
+    "/usr/lib64/",
+    "/usr/libexec/",
+    "/usr/share/",
+    "/usr/games/",
+    "/bin/",
+    "/sbin/",
+    "/lib/",
+    "/lib64/",
+    "/nix/store/",
+    "/snap/",
+];
+
+/// Folders in which installers of packages put sources, a folder each.
+const OF_PACKAGES: &[&str] =
+    &["/site-packages/", "/dist-packages/", "/node_modules/", "/gems/", "/pkg/mod/", "/registry/src/", "/vendor/"];
+
+/// Modules of languages' own libraries whose functions are what cures name, and what people call: to call
+/// `os.path.exists` is to ask `stat`.
+const THIN: &[&str] = &[
+    "asyncio",
+    "codecs",
+    "fileinput",
+    "fileutils",
+    "find",
+    "fnmatch",
+    "genericpath",
+    "glob",
+    "io",
+    "open3",
+    "os",
+    "pathlib",
+    "pathname",
+    "posixpath",
+    "queue",
+    "selectors",
+    "shutil",
+    "signal",
+    "socket",
+    "ssl",
+    "stat",
+    "subprocess",
+    "threading",
+];
+
+impl Owner {
+    /// Finds out whose code makes a row's calls.
+    pub(crate) fn of(recording: &Recording, row: &Row) -> Self {
+        let program = recording.process(row.process);
+        let frames: Vec<&Frame> = recording.row_frames(row).collect();
+        let lines = row.lines.iter().map(|line| recording.frame(line.frame));
+        let script: Vec<&Frame> =
+            frames.iter().copied().chain(lines).filter(|frame| frame.language.is_some()).collect();
+        if let Some(at) = script.iter().position(|frame| frame.class == FrameClass::User) {
+            return Self::of_script(
+                script.get(..at).unwrap_or_default(),
+                script.get(at..).unwrap_or_default(),
+                program,
+            );
+        }
+        if CodeLanguage::runs(program) {
+            // What the interpreter runs is its first word, where that is no option.
+            let file = program.argv.get(1).filter(|word| is_of_system(word));
+            return file.map_or(Self::Reader, |path| Self::Program(name_of(path)));
+        }
+        Self::of_compiled(recording, row, program)
+    }
+
+    /// `inner` are the script's frames up to the first that is no part of the language's library; `outer` those from there.
+    fn of_script(inner: &[&Frame], outer: &[&Frame], program: &Process) -> Self {
+        let file = |frame: &&Frame| frame.location().and_then(|place| place.file.clone());
+        let Some(path) = outer.first().and_then(file) else { return Self::Reader };
+        let called_at =
+            || outer.iter().find(|frame| file(frame).is_some_and(|path| is_own(&path))).and_then(|f| place(f));
+        if let Some(name) = package(&path) {
+            return Self::Package { name, called_at: called_at() };
+        }
+        if is_of_system(&path) {
+            let script = program.argv.get(1).filter(|word| is_of_system(word));
+            return Self::Program(name_of(script.map_or(&path, |word| word)));
+        }
+        let library = inner.last().and_then(file).and_then(|path| module(&path));
+        match library {
+            Some(name) if !THIN.contains(&name.as_str()) => {
+                Self::Package { name, called_at: outer.first().and_then(|f| place(f)) }
+            }
+            _ => Self::Reader,
+        }
+    }
+
+    fn of_compiled(recording: &Recording, row: &Row, program: &Process) -> Self {
+        let user = row.user.map(|id| recording.frame(id));
+        let source = user.and_then(|frame| frame.locations.last()?.file.as_deref());
+        if let Some(name) = source.and_then(package) {
+            return Self::Package { name, called_at: None };
+        }
+        if is_of_system(&program.exe) {
+            return Self::Program(program.name().to_owned());
+        }
+        let module = user.and_then(|frame| frame.module).map(|id| recording.module(id));
+        match module.filter(|module| is_of_system(&module.path) && *module.path != *program.exe) {
+            Some(library) => Self::Package { name: library.file_name().to_owned(), called_at: None },
+            None => Self::Reader,
+        }
+    }
+
+    /// Who the reader is, to that code.
+    pub(crate) fn reader(&self) -> Actor {
+        match self {
+            Self::Reader => Actor::Author,
+            Self::Package { .. } => Actor::Caller,
+            Self::Program(_) => Actor::User,
+        }
+    }
+
+    /// What a change of the code is called by who does not write it.
+    pub(crate) fn in_its_code(&self, how: &str) -> String {
+        match self {
+            Self::Reader => how.to_owned(),
+            Self::Package { name, .. } | Self::Program(name) => format!("in the code of {name}: {how}"),
+        }
+    }
+
+    /// What is left to somebody who does not write the code, where nothing is known that they could set.
+    pub(crate) fn else_to_do(&self) -> Option<String> {
+        match self {
+            Self::Reader => None,
+            Self::Package { name, called_at: Some(place) } => Some(format!(
+                "fewer calls of {name} at {place}, or tell its authors; no setting that ends it is known here"
+            )),
+            Self::Package { name, called_at: None } => Some(format!(
+                "who only calls {name}: fewer such calls, or tell its authors; no setting that ends it is known here"
+            )),
+            Self::Program(name) => {
+                Some(format!("who only runs {name}: tell its authors; no setting that ends it is known here"))
+            }
+        }
+    }
+}
+
+fn is_of_system(path: &str) -> bool {
+    OF_SYSTEM.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Whether a source is nobody's but the reader's.
+fn is_own(path: &str) -> bool {
+    !path.starts_with('<') && package(path).is_none() && !is_of_system(path) && !path.contains("/lib/python3")
+}
+
+fn name_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+/// `app.py:12`.
+fn place(frame: &Frame) -> Option<String> {
+    let place = frame.location()?;
+    Some(format!("{}:{}", name_of(place.file.as_deref()?), place.line?))
+}
+
+/// The package that a source is of: `/x/site-packages/pymongo/pool.py` is of pymongo.
+fn package(path: &str) -> Option<String> {
+    let (at, folder) =
+        OF_PACKAGES.iter().filter_map(|folder| Some((path.rfind(folder)?, folder))).max_by_key(|(at, _)| *at)?;
+    let mut parts = path.get(at + folder.len()..)?.split('/').peekable();
+    if *folder == "/registry/src/" {
+        parts.next();
+    }
+    let mut name = parts.next().filter(|name| !name.is_empty())?.to_owned();
+    // npm's scopes, Go's hosts and owners, Composer's vendors.
+    let more = match *folder {
+        "/node_modules/" => usize::from(name.starts_with('@')),
+        "/vendor/" => 1,
+        "/pkg/mod/" if !name.contains('@') => 2,
+        _ => 0,
+    };
+    for part in parts.by_ref().take(more) {
+        name = format!("{name}/{part}");
+        if part.contains('@') {
+            break;
+        }
+    }
+    // A module of one file, and a folder named with its version: `uuid-1.0.0`, `uuid@v1.3.0`.
+    let name = name.strip_suffix(".py").unwrap_or(&name);
+    let version = name.char_indices().find(|(at, c)| {
+        *at > 0
+            && "-@".contains(*c)
+            && name.get(at + 1..).is_some_and(|v| v.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()))
+    });
+    name.get(..version.map_or(name.len(), |(at, _)| at)).map(str::to_owned)
+}
+
+/// The module of a language's own library: `/usr/lib/python3.11/logging/handlers.py` is of logging.
+fn module(path: &str) -> Option<String> {
+    let rest = match path.strip_prefix("<frozen ") {
+        Some(rest) => rest.trim_end_matches('>').split('.').next()?,
+        None => ["/lib/python3", "/lib/ruby/"].iter().find_map(|lib| path.split_once(lib)).and_then(|(_, rest)| {
+            // Behind the version's folder.
+            rest.split_once('/').map(|(_, rest)| rest)
+        })?,
+    };
+    let name = rest.split('/').next()?;
+    let name = name.trim_end_matches(".py").trim_end_matches(".rb");
+    (!name.is_empty() && !name.starts_with("importlib")).then(|| name.to_owned())
+}
+
+impl CodeLanguage {
+    /// Whether a process runs a script that it reads.
+    fn runs(program: &Process) -> bool {
+        CodeLanguage::of_program(program).is_some()
+    }
+}
+
+/// Whether each request of a server starts the script anew, so that nothing is kept in its variables.
+pub(crate) fn is_served(program: &Process, files: &[String]) -> bool {
+    let name = program.name();
+    let by_server = name.starts_with("php-fpm") || name.starts_with("php-cgi");
+    let built_in = name.starts_with("php") && program.argv.iter().skip(1).any(|word| &**word == "-S");
+    let in_server = !name.starts_with("php") && files.iter().any(|file| file.starts_with("libphp"));
+    by_server || built_in || in_server
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_known_by_where_installers_put_them() {
+        for (path, name) in [
+            ("/srv/app/.venv/lib/python3.11/site-packages/pymongo/pool.py", Some("pymongo")),
+            ("/usr/lib/python3/dist-packages/six.py", Some("six")),
+            ("/srv/app/node_modules/express/node_modules/@scope/x/index.js", Some("@scope/x")),
+            ("/var/lib/gems/3.1.0/gems/rack-2.2.7/lib/rack.rb", Some("rack")),
+            ("/root/go/pkg/mod/github.com/google/uuid@v1.3.0/version4.go", Some("github.com/google/uuid")),
+            ("/root/.cargo/registry/src/index.crates.io-6f17/uuid-1.0.0/src/v4.rs", Some("uuid")),
+            ("/srv/app/vendor/monolog/monolog/src/Logger.php", Some("monolog/monolog")),
+            ("/srv/app/main.py", None),
+            ("/srv/site-packages/", None),
+        ] {
+            assert_eq!(package(path).as_deref(), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn modules_of_a_language_s_own_library_have_their_names() {
+        for (path, name) in [
+            ("/usr/lib/python3.11/logging/handlers.py", Some("logging")),
+            ("/root/.pyenv/versions/3.11.7/lib/python3.11/tempfile.py", Some("tempfile")),
+            ("<frozen posixpath>", Some("posixpath")),
+            ("<frozen importlib._bootstrap>", None),
+            ("/usr/lib/ruby/3.1.0/tempfile.rb", Some("tempfile")),
+            ("/srv/app/tempfile.py", None),
+        ] {
+            assert_eq!(module(path).as_deref(), name, "{path}");
+        }
+    }
+}

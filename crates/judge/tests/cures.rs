@@ -1,0 +1,250 @@
+//! A cure is for whoever reads it, about the thing that was found: programs in this language that do this to this
+//! object are told these words, and not those.
+
+mod common;
+
+use common::*;
+use systoll_judge::{Catalogue, Finding, Options, judge};
+use systoll_model::{Frame, FrameId, Language, Location, Process, Recording, Stack, StackId};
+
+const BUSY: u64 = 5_000_000;
+const SOCKET: &str = "TCP:[127.0.0.1:4711->127.0.0.1:80]";
+
+/// A program of this path and command line that makes these calls all the time.
+fn run_of(command: &str, trace: &[Call]) -> Recording {
+    let argv: Vec<std::sync::Arc<str>> = command.split(' ').map(Into::into).collect();
+    let mut rec = recording(trace, BUSY);
+    rec.processes[0] = Process { exe: argv[0].clone(), argv, ..rec.processes[0].clone() };
+    rec
+}
+
+fn found(rec: &Recording) -> Finding {
+    let mut judged = judge(rec, &Catalogue::builtin(), &Options::default());
+    assert_eq!(judged.findings.len(), 1, "{:?}: {judged:?}", rec.processes[0].argv);
+    judged.findings.remove(0)
+}
+
+fn writes(fd: u64, name: &'static str) -> Vec<Call> {
+    rounds(20_000, move |_| vec![call("write", "write", &[fd, 0x1000, 8], 8).fd(name).toll(500)])
+}
+
+/// A message in four parts, and the answer.
+fn parts(fd: u64) -> Vec<Call> {
+    rounds(6_000, move |_| {
+        let part = call("write", "write", &[fd, 0x1000, 16], 16).fd(SOCKET).toll(900);
+        vec![part.clone(), part.clone(), part.clone(), part, call("read", "read", &[fd, 1, 65536], 9).fd(SOCKET)]
+    })
+}
+
+fn reads(fd: u64, name: &'static str) -> Vec<Call> {
+    rounds(20_000, move |_| vec![call("read", "read", &[fd, 1, 1], 1).fd(name)])
+}
+
+fn stats(path: &'static str) -> Vec<Call> {
+    rounds(20_000, move |i| vec![stat(path, "stat", 5, i)])
+}
+
+/// Asked twice about in vain, then made, or not.
+fn misses(made: bool) -> Vec<Call> {
+    rounds(5_000, move |i| {
+        let name = if made { format!("/srv/spool/{i}") } else { format!("/etc/app/{i}") };
+        let asked = call("newfstatat", "stat", &[-100i64 as u32 as u64, 1, 2, 0], -2).path(1, &name).toll(900);
+        let looked = call("access", "access", &[1, 4], -2).path(0, &name).toll(900);
+        let open = call("openat", "open", &[-100i64 as u32 as u64, 1, 0o301, 0o644], 5).path(1, &name);
+        let close = call("close", "close", &[5], 0).fd("/srv/spool/x");
+        let asks = vec![asked, looked];
+        if made { [asks, vec![open, close]].concat() } else { asks }
+    })
+}
+
+fn localtimes_without_zone() -> Vec<Call> {
+    let open = |_| call("openat", "localtime", &[-100i64 as u32 as u64, 1, 0x8_0000, 0], -2).path(1, "/etc/localtime");
+    rounds(20_000, move |i| vec![open(i).toll(900)])
+}
+
+fn appends() -> Vec<Call> {
+    rounds(5_000, |_| {
+        let open = call("openat", "open", &[-100i64 as u32 as u64, 1, 0o2101, 0o644], 5).path(1, "/srv/app.log");
+        let write = call("write", "write", &[5, 1, 20], 20).fd("/srv/app.log");
+        vec![open.toll(900), write, call("close", "close", &[5], 0).fd("/srv/app.log").toll(300)]
+    })
+}
+
+/// Program, what it does, what its first cure says, and what none says.
+type Case = (&'static str, Vec<Call>, &'static str, &'static [&'static str]);
+
+#[test]
+fn object_and_cure_agree() {
+    let file = "/srv/r.bin";
+    let cases: &[Case] = &[
+        ("/usr/bin/java W", writes(5, file), "new BufferedOutputStream(new FileOutputStream(path)", &["System.out"]),
+        ("/usr/bin/java W", writes(1, file), "System.out", &["DataOutputStream"]),
+        ("/usr/bin/java W", writes(2, file), "System.err", &["System.out"]),
+        ("/usr/bin/java W", reads(5, SOCKET), "socket.getInputStream()", &["FileInputStream", "RandomAccessFile"]),
+        ("/usr/bin/node a.js", parts(20), "socket.cork()", &["process.stdout", "fs.writeSync"]),
+        ("/usr/bin/node a.js", writes(20, file), "fs.writeSync", &["process.stdout", "socket."]),
+        ("/usr/bin/python3.11 a.py", parts(5), "sock.sendmsg(parts)", &["print", "PYTHONUNBUFFERED"]),
+        ("/usr/bin/python3.11 a.py", writes(5, file), "f.write(line)", &["print(", "PYTHONUNBUFFERED", "sock."]),
+        ("/usr/bin/python3.11 a.py", reads(5, SOCKET), "sock.recv(65536)", &["open(path"]),
+        ("/usr/bin/python3.11 a.py", reads(0, "pipe:[7]"), "sys.stdin.buffer", &["open(path", "sock."]),
+        ("/usr/bin/perl a.pl", writes(5, file), "$f->autoflush", &["$| = 1"]),
+        ("/usr/bin/ruby3.1 a.rb", writes(5, file), "f.sync = true", &["$stdout"]),
+        ("/usr/bin/php8.2 a.php", writes(5, file), "one fwrite($f, $lines)", &["ob_start"]),
+        ("/usr/bin/tclsh8.6 a.tcl", writes(5, file), "fconfigure $f", &["stdout"]),
+        ("/srv/app", writes(5, file), "fopen or fdopen", &["setvbuf(stdout"]),
+        ("/srv/app", writes(2, file), "setvbuf(stderr", &["setvbuf(stdout"]),
+        ("/srv/app", parts(5), "writev or sendmsg", &["setvbuf", "FILE"]),
+        ("/srv/app", reads(5, SOCKET), "that belongs to the connection", &["fopen"]),
+    ];
+    for (command, trace, says, others) in cases {
+        let f = found(&run_of(command, trace));
+        assert!(f.stop()[0].contains(says), "{command}: {says}: {:?}", f.stop());
+        for other in *others {
+            assert!(!f.stop().iter().any(|cure| cure.contains(other)), "{command}, {other}: {:?}", f.stop());
+        }
+    }
+}
+
+/// One program that writes lines to a file and to its standard output has two things to change.
+#[test]
+fn two_objects_with_different_cures_are_two_findings() {
+    let both = rounds(20_000, |_| {
+        let to = |fd, api, name| call("write", api, &[fd, 0x1000, 8], 8).fd(name).toll(500);
+        vec![to(5, "log:write", "/srv/app.log"), to(1, "out:write", "pipe:[7]")]
+    });
+    let judged = judge(&run_of("/usr/bin/java W", &both), &Catalogue::builtin(), &Options::default());
+    let mut first: Vec<&str> = judged.findings.iter().map(|f| f.stop()[0]).collect();
+    first.sort_unstable();
+    assert!(
+        first.len() == 2 && first[0].contains("FileOutputStream(path)") && first[1].contains("System.out"),
+        "{first:?}"
+    );
+}
+
+#[test]
+fn what_must_be_so_for_a_cure_is_asked_for() {
+    let one = stats("/etc/hostname");
+    let mut two = one.clone();
+    two.extend(rounds(20_000, |i| {
+        vec![stat("/etc/hostname", "elsewhere:stat", 5, i), stat("/etc/hostname", "stat", 5, i)]
+    }));
+    let listed = rounds(20_000, |i| {
+        let list = call("getdents64", "readdir", &[3, 1, 4096], 4000).fd("/srv/mail");
+        if i % 50 == 0 { vec![list] } else { vec![stat("/srv/mail/a", "stat", 5, i)] }
+    });
+    let tz = "TZ=UTC0";
+    let cases: &[Case] = &[
+        // Several tests of one file can share an answer; one test can't.
+        ("/usr/bin/perl a.pl", two, "-f _ && -r _ after one -e", &[]),
+        ("/usr/bin/perl a.pl", one.clone(), "ask the hash", &["after one -e"]),
+        // What a listing tells helps only where there is a listing.
+        ("/srv/app", listed, "one fstatat", &[]),
+        ("/srv/app", one, "one fstatat", &["readdir"]),
+        // What is only looked for is not to be made.
+        ("/srv/app", misses(true), "O_CREAT | O_EXCL", &[]),
+        ("/srv/app", misses(false), "lstat", &["O_CREAT", "make the file", "inotify"]),
+        ("/usr/bin/python3.11 a.py", misses(true), "os.O_CREAT", &[]),
+        ("/usr/bin/python3.11 a.py", misses(false), "FileNotFoundError, once", &["O_CREAT", "makedirs"]),
+        // Nobody waits for a zone that is not installed.
+        ("/srv/app", localtimes_without_zone(), tz, &["inotify", ":/etc/localtime"]),
+        ("/usr/bin/perl a.pl", localtimes_without_zone(), tz, &["remember", ":/etc/localtime"]),
+        // A server starts a script anew for each request.
+        ("/usr/bin/php8.2 a.php", appends(), "fopen($path, 'a'); once", &["error_log("]),
+        ("/usr/bin/php8.2 -S 127.0.0.1:80", appends(), "error_log($line)", &["fopen($path, 'a'); once"]),
+        ("/usr/sbin/php-fpm8.2", appends(), "error_log($line)", &["fopen($path, 'a'); once"]),
+    ];
+    for (command, trace, says, others) in cases {
+        let f = found(&run_of(command, trace));
+        assert!(f.stop()[0].contains(says), "{command}: {says}: {:?}", f.stop());
+        for other in *others {
+            assert!(!f.stop().iter().any(|cure| cure.contains(other)), "{command}, {other}: {:?}", f.stop());
+        }
+    }
+    let zone = found(&run_of("/srv/app", &localtimes_without_zone()));
+    assert_eq!(zone.cause.as_deref(), Some("tz-unset"));
+    assert_eq!(zone.prove.get(..4).map(|words| words.join(" ")).as_deref(), Some("systoll prove --cure tz-unset:2"));
+}
+
+/// Puts script frames on the stack of the first row, innermost first: file, function, and whether it is of the language's library.
+fn with_script(mut rec: Recording, frames: &[(&str, &str, bool)]) -> Recording {
+    let mut ids = Vec::new();
+    for (file, function, of_library) in frames {
+        let class = if *of_library { systoll_model::FrameClass::Runtime } else { systoll_model::FrameClass::User };
+        let locations = vec![Location { function: (*function).into(), file: Some((*file).into()), line: Some(12) }];
+        rec.frames.push(Frame { class, locations, language: Some(Language::Python), ..Frame::default() });
+        ids.push(FrameId(rec.frames.len() as u32 - 1));
+    }
+    rec.stacks.push(Stack { frames: ids, complete: false });
+    rec.rows[0].outer = StackId(rec.stacks.len() as u32 - 1);
+    rec
+}
+
+#[test]
+fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
+    let getpid = || rounds(20_000, |_| vec![call("getpid", "getpid", &[], 7)]);
+    let python = |frames: &[(&str, &str, bool)]| {
+        found(&with_script(run_of("/usr/bin/python3.11 /srv/app.py", &getpid()), frames)).stop().join(" | ")
+    };
+    let own = ("/srv/app.py", "main", false);
+    let says = |text: &str, all: &[&str]| all.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
+    // One's own code, and what it calls to make the call.
+    for frames in [&[own][..], &[("/usr/lib/python3.11/os.py", "f", true), own]] {
+        assert_eq!(
+            python(frames),
+            "PID = os.getpid() once; os.register_at_fork(after_in_child=…) where the program forks"
+        );
+    }
+    // A package's.
+    let package = [("/srv/venv/lib/python3.11/site-packages/pymongo/pool.py", "get", false), own];
+    says(&python(&package), &["in the code of pymongo: PID = os.getpid()", "fewer calls of pymongo at app.py:12"]);
+    // The language's own library.
+    let library = [("/usr/lib/python3.11/tempfile.py", "rng", true), own];
+    says(&python(&library), &["in the code of tempfile: ", "fewer calls of tempfile at app.py:12"]);
+    // Where there is a setting for those who call it, the change of its code is not for them.
+    let logging = [("/usr/lib/python3.11/logging/__init__.py", "info", true), own];
+    assert_eq!(python(&logging), "logging.logProcesses = False");
+    // A program of the system: who runs it.
+    let fish = found(&run_of("/usr/bin/postgres", &getpid())).stop().join(" | ");
+    says(&fish, &["in the code of postgres: ", "who only runs postgres: tell its authors"]);
+    // Who runs dd has its option, and nothing of its code.
+    let dd = found(&run_of("/usr/bin/dd", &reads(0, "/srv/in"))).stop().join(" | ");
+    assert_eq!(dd, "bs=64K");
+    // A script is its author's, whoever wrote the shell.
+    let script = found(&run_of("/usr/bin/bash build.sh", &getpid())).stop().join(" | ");
+    assert_eq!(script, "ask once and keep it; ask again in a forked child");
+}
+
+/// A list of one piece costs little more than the piece: only that is counted.
+#[test]
+fn what_saves_a_part_of_a_call_costs_that_part() {
+    let lists = rounds(20_000, |_| vec![call("writev", "writev", &[5, 0x1000, 1], 8192).fd("/srv/out").toll(800)]);
+    let judged = judge(&run_of("/srv/app", &lists), &Catalogue::builtin(), &Options::default());
+    assert!(judged.findings.is_empty(), "{:?}", judged.findings);
+    let f = judged.also.first().expect("a remark");
+    assert!(f.needless.estimate > 19_000 && f.toll_ns == 16_000_000, "{f:?}");
+    assert_eq!(f.needless_toll_ns / f.needless.estimate, 80);
+    assert!(f.stop()[0].contains("write, which takes one piece"), "{:?}", f.stop());
+}
+
+/// A cause can be bound to languages: PHP's advice is not told of Python.
+#[test]
+fn a_cause_may_be_for_some_languages_only() {
+    let text = "id = \"php-config\"\ntitle = \"t\"\nwhy = \"w\"\n[[match]]\nkinds = [\"repeat\"]\nobjects = [\"*.ini\"]\n\
+                languages = [\"php\"]\n[[stop]]\nhow = \"keep it\"\nkind = \"code\"";
+    let mut catalogue = Catalogue::builtin();
+    catalogue.extend([Catalogue::parse("php-config", text).unwrap()]);
+    let cause = |command: &str| {
+        let rec = run_of(command, &stats("/srv/app.ini"));
+        only(judge(&rec, &catalogue, &Options::default())).cause.unwrap().to_string()
+    };
+    assert_eq!(
+        (cause("/usr/bin/php8.2 a.php"), cause("/usr/bin/python3.11 a.py")),
+        ("php-config".into(), "stat-per-op".into())
+    );
+    for (wrong, part) in
+        [("languages = [\"phq\"]", "phq"), ("on = [\"files\"]", "files"), ("language = [\"php\"]", "language")]
+    {
+        let error = Catalogue::parse("x", &text.replace("languages = [\"php\"]", wrong)).unwrap_err();
+        assert!(error.problem.contains(part), "{error}");
+    }
+}
