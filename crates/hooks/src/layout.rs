@@ -197,6 +197,8 @@ pub mod image {
     pub const UNASKED_FILES: u64 = 0x480;
     /// u64: up to so many calls of a thread at a node looks are rarer, see [`super::look::FAMILIAR_SHIFT`].
     pub const FAMILIAR: u64 = 0x488;
+    /// u32, not zero: threads whose stack is not as its trunk says no longer ask the launcher to look at it.
+    pub const LOOKED_ENOUGH: u64 = 0x490;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -297,15 +299,19 @@ pub mod node {
     /// u64: address of the tree's root.
     pub const ROOT: u64 = 0x28;
     /// u64: [`MOVES`] where a positive result counts bytes moved, looked at where a site's number is
-    /// unknown; and [`ASKS`].
+    /// unknown; [`ASKS`] and [`TRUNK`].
     pub const TRANSFERS: u64 = 0x30;
     /// u64: a window is asked for when a thread's own count here reaches this.
     pub const WINDOW_AT: u64 = 0x38;
 
     /// In [`TRANSFERS`], all that a positive result can have.
-    pub const MOVES: u64 = !ASKS;
+    pub const MOVES: u64 = !(ASKS | TRUNK);
     /// In [`TRANSFERS`]: the thread asks the launcher where a window is due, even where threads open windows themselves.
     pub const ASKS: u64 = 1 << 63;
+    /// In [`TRANSFERS`]: behind the node stands its [`super::trunk`].
+    pub const TRUNK: u64 = 1 << TRUNK_BIT;
+    /// See [`TRUNK`].
+    pub const TRUNK_BIT: u32 = 62;
 
     /// In [`OFFSET`], its sign: this level tells frame pointers apart.
     pub const FRAME: u64 = 1 << 63;
@@ -332,6 +338,7 @@ pub mod no_calls;
 pub mod ring;
 pub mod slot;
 pub mod timing;
+pub mod trunk;
 pub mod want;
 pub mod windows;
 

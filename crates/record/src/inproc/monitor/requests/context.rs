@@ -1,9 +1,9 @@
 //! The context of a call that is seen for the first time: who called, and which node counts it from now on.
 
-use crate::inproc::monitor::exec::context_reuse::{KnownContexts, Origin, SiteOfFile};
+use crate::inproc::monitor::exec::context_reuse::{KnownAbove, KnownContexts, KnownTrunk, Origin, SiteOfFile};
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::{Above, Program};
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -13,9 +13,9 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::rc::Rc;
-use systoll_hooks::assemble::{self, Base, Step, TreeError, grow};
+use systoll_hooks::assemble::{self, Base, Step, TreeError, grow_seen};
 use systoll_hooks::layout::slot;
-use systoll_hooks::layout::windows::{ASKED_ONCE, OWN};
+use systoll_hooks::layout::windows::{ASKED_ONCE, NONE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
@@ -52,8 +52,10 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
         let known = session.programs.get_mut(&waiter.slot.program).map(|p| std::mem::take(&mut p.contexts.main_nodes));
         look_no_more(session, waiter.slot, known.unwrap_or_default());
     }
-    if !session.windows.budget.affordable(0, session.clock.at(sys::now())) {
-        windows::look_at_script(session, waiter, node, (&frames, complete));
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    // Where a window opens, its first call is looked at.
+    if !affordable || windows::opened_by(session, waiter.slot.program) == NONE {
+        windows::look_at_first(session, waiter, node, (&frames, complete));
     }
     session.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
     on_first(session, waiter, node);
@@ -107,7 +109,7 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     on_main(session, thread.program);
     if let Some(area) = session.memory.image(thread.program) {
         let transfers = area.get(node.offset() + node::TRANSFERS);
-        area.set(node.offset() + node::TRANSFERS, transfers & node::MOVES);
+        area.set(node.offset() + node::TRANSFERS, transfers & !node::ASKS);
     }
     nodes.retain(|other| *other != node);
     look_no_more(session, thread, nodes);
@@ -123,7 +125,7 @@ fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     let open_by_themselves = affordable && program.is_looked_at();
     for node in nodes {
         let transfers = area.get(node.offset() + node::TRANSFERS);
-        area.set(node.offset() + node::TRANSFERS, transfers & node::MOVES);
+        area.set(node.offset() + node::TRANSFERS, transfers & !node::ASKS);
         if !open_by_themselves {
             let later = program.contexts.known.get(&node).map_or(LATER_OCTAVE, |seed| seed.later());
             area.set(node.offset() + node::WINDOW_AT, later);
@@ -207,14 +209,25 @@ fn context(
     }
     let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
     let main = symbols.reaches_main(&stack);
+    // Above a context that ends before the user's frame, or above code that a signal has interrupted, lies nothing that
+    // threads could compare.
+    let ends_at_users = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
+    let above = frames.get(steps.len() + 1..).filter(|_| ends_at_users).unwrap_or_default();
+    let can_be = above.iter().all(|f| f.frame.is_return)
+        && KnownTrunk::can_be_compared(above.len(), above.last().map(&place));
+    let from_rbp = site.is_some_and(|s| s.base == Base::Rbp);
+    let trunk = (ends_at_users && can_be).then(|| assemble::Trunk {
+        from_rbp,
+        above: above.iter().map(|f| assemble::Above { place: place(f), word: f.ip }).collect(),
+    });
     let grown = if steps.is_empty() {
         Err(TreeError::Depth)
     } else {
-        grow(area.words(), &mut program.hooks.room, root.0, &steps).map(NodeAddr)
+        grow_seen(area.words(), &mut program.hooks.room, root.0, &steps, trunk.as_ref()).map(NodeAddr)
     };
     match grown {
         Ok(node) => {
-            let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
+            let whole = ends_at_users;
             let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
             let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
             let origin = if program.native { Origin::Native } else { Origin::Other };
@@ -223,7 +236,12 @@ fn context(
                 && let site = (SiteOfFile { file, site: at.site, address, number, origin, program: program.file })
                 && let Some(seed) = seeds.keep(site, &steps, (&raw, whole), main)
             {
+                seed.note_trunk(trunk.as_ref().and_then(|_| known_trunk(above, complete, (from_rbp, &place))));
                 program.contexts.known.insert(node, seed);
+            }
+            if trunk.is_some() && !program.contexts.nodes.contains_key(&node) {
+                let frames = above.iter().map(|f| f.frame).collect();
+                program.contexts.trunks.insert(node, Rc::new(Above { frames, complete }));
             }
             program.contexts.name(node, raw);
             (node, main)
@@ -242,6 +260,16 @@ fn context(
             (root, main)
         }
     }
+}
+
+/// What lies above a context, for later programs. `None` where code without a file is among it, which is no other program's.
+fn known_trunk(
+    above: &[PlacedFrame],
+    complete: bool,
+    (from_rbp, place): (bool, &dyn Fn(&PlacedFrame) -> u64),
+) -> Option<KnownTrunk> {
+    let known = |f: &PlacedFrame| Some(KnownAbove { file: f.frame.module?, address: f.frame.address, place: place(f) });
+    Some(KnownTrunk { from_rbp, above: above.iter().map(known).collect::<Option<_>>()?, complete })
 }
 
 /// Lets no more contexts be asked for at a root.

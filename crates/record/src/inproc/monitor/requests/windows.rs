@@ -81,9 +81,21 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
         set_wanted(session, waiter.slot, want::RING);
     }
     spend(session, octave, began);
-    if !opens {
-        look_at_line(session, waiter, &entered, run_ns);
+    if opens {
+        return;
     }
+    match opened_by(session, waiter.slot.program) {
+        // The thread has found another stack there than it knew of.
+        windows::OWN | windows::NONE => look_at_trunk(session, waiter, &entered),
+        _ => look_at_line(session, waiter, &entered, run_ns),
+    }
+}
+
+/// Looks at the stack of a thread that opens windows by itself, and asks beside one.
+fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
+    let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
+    whole_stack(session, waiter, entered);
+    session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
 }
 
 /// A call of a context that is seen for the first time, in a program whose threads write their windows: has it
@@ -112,6 +124,7 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
     let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns)).into();
+    let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
         // A thread that may make no system call can't see what there is to be copied.
@@ -125,6 +138,9 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
         } else {
             windows::NONE
         };
+        if area.get(image::LOOKED_ENOUGH) as u32 != looked_enough {
+            area.set(image::LOOKED_ENOUGH, looked_enough.into());
+        }
         if area.get(image::LOOK_SHIFT) != rarer {
             area.set(image::LOOK_SHIFT, rarer);
         }
@@ -249,8 +265,6 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
     let site = program.site_of(entered.root)?;
     let (placed, complete) = match session.windows.unwound.take() {
         Some(last) => (last.frames, last.complete),
-        // Frames in files are known by the context.
-        None if !program.space.has_names_on_stack(waiter.tid) => return None,
         None => unwind_now(session, waiter, site)?,
     };
     let program = session.programs.get_mut(&waiter.slot.program)?;
@@ -307,16 +321,17 @@ fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
     program.space.has_names_on_stack(tid)
 }
 
-/// Notes the script's line at a context's first call, by the stack just unwound.
-pub(crate) fn look_at_script(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
+/// Notes the stack of a context's first call, which was just unwound, where no window opens there.
+pub(crate) fn look_at_first(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
+    if !session.table.has_room_for_stacks() {
+        return;
+    }
     let (placed, complete) = stack;
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return };
     let frames = with_scripts(program, &mut session.symbols, waiter, placed);
-    let Some(line) = session.symbols.script_line(&frames).filter(|_| session.table.has_room_for_stacks()) else {
-        return;
-    };
+    let line = session.symbols.script_line(&frames);
     let Some(entered) = entered(session, waiter, node) else { return };
     let is_interpreter = |f| session.symbols.is_interpreter(f);
-    let look = Look { frames: &frames, complete, line: Some(line), is_interpreter: &is_interpreter };
+    let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
     session.table.whole_stack(entered.row, 1, &look);
 }
