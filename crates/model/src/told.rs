@@ -19,11 +19,13 @@ pub fn shares(value: u64, weights: &[u64]) -> Vec<u64> {
     if all == 0 {
         return weights.iter().enumerate().map(|(at, _)| if at == 0 { value } else { 0 }).collect();
     }
+    // So that a product with a u64 has 128 bits.
+    let shift = (u128::BITS - all.leading_zeros()).saturating_sub(u64::BITS);
     let (mut sum, mut given) = (0u128, 0u64);
     let share = |weight: &u64| {
         sum += u128::from(*weight);
-        // Of two u64 and a sum of them the quotient is no more than the value; 2^64 weights there are not.
-        let up_to = u64::try_from(u128::from(value).saturating_mul(sum) / all).unwrap_or(value).min(value);
+        let up_to = u128::from(value) * (sum >> shift) / (all >> shift);
+        let up_to = u64::try_from(up_to).unwrap_or(value).min(value);
         let share = up_to - given;
         given = up_to;
         share

@@ -283,11 +283,14 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);
-    let sure = octave >= CRUMB && row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < SURE);
+    // And one at each: who called is told of all.
+    let few = if octave >= CRUMB { SURE } else { 1 };
+    let sure = row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < few);
     if !sure && !session.windows.budget.look_affordable(octave, run_ns) {
         return;
     }
-    if session.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
+    let is_first = session.table.rows.get(entered.row as usize).is_some_and(|r| r.lines.is_empty());
+    if is_first || session.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
         let cpu = own_cpu();
         whole_stack(session, waiter, entered);
         session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
