@@ -140,7 +140,8 @@ pub fn grow_due(
     room: &mut Room,
     root: u64,
     steps: &[Step],
-    (due, trunk): (Due, Option<&Trunk>),
+    due: Due,
+    trunk: Option<&Trunk>,
 ) -> Result<u64, TreeError> {
     Growing { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
 }
@@ -315,7 +316,7 @@ impl Growing<'_, '_> {
         let asks = if self.due.asks { node::ASKS } else { 0 };
         let count = levels.len() as u64;
         let behind = trunk.map_or(0, |trunk| trunk::nodes(trunk.above.len()));
-        let taken = self.room.take_context(self.tree.words, (count, behind), self.root);
+        let taken = self.room.take_context(self.tree.words, count, behind, self.root);
         let (first, record) = taken.ok_or(TreeError::Full)?;
         for (word, nth) in trunk.iter().flat_map(|trunk| trunk.words()).zip(0..) {
             self.tree.set(first + count * NODE_SIZE, 8 * nth, word)?;
@@ -396,9 +397,9 @@ mod tests {
             [Step { word: 1, next: distance + 8, pointer }, step(10, 0)]
         };
         let known: Vec<_> = (0..MOST_KNOWN_FRAMES as u64)
-            .map(|n| grow_due(&words, &mut room, root, &by(n), (Due::default(), None)).unwrap())
+            .map(|n| grow_due(&words, &mut room, root, &by(n), Due::default(), None).unwrap())
             .collect();
-        let more = grow_due(&words, &mut room, root, &by(most), (Due::default(), None));
+        let more = grow_due(&words, &mut room, root, &by(most), Due::default(), None);
         assert_eq!(more, Err(TreeError::Full), "what is known from elsewhere leaves room");
         let own: Vec<_> =
             (MOST_KNOWN_FRAMES as u64..most).map(|n| grow(&words, &mut room, root, &by(n)).unwrap()).collect();
@@ -409,7 +410,7 @@ mod tests {
         let before = room.clone();
         for distance in [most, most + 1] {
             assert_eq!(grow(&words, &mut room, root, &by(distance)), varies);
-            assert_eq!(grow_due(&words, &mut room, root, &by(distance), (Due::default(), None)), varies);
+            assert_eq!(grow_due(&words, &mut room, root, &by(distance), Due::default(), None), varies);
         }
         assert_eq!(room, before);
         let tree = Tree { words: &words };

@@ -169,7 +169,7 @@ impl Serving {
             let grown = if self.due == Due::default() {
                 grow(image_words(), &mut self.room, root, &steps)
             } else {
-                grow_due(image_words(), &mut self.room, root, &steps, self.due)
+                grow_due(image_words(), &mut self.room, root, &steps, self.due, None)
             };
             let node = match grown {
                 Ok(node) | Err(TreeError::Varies { node, .. }) => node,

@@ -31,7 +31,8 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     let modules: Vec<ModuleKey> = program.space.files().map(|f| f.module).collect();
     session.reuse.kept.make_known(&modules, &session.provisioning.files, &mut session.reuse.contexts);
     let Some(area) = session.memory.image(id) else { return };
-    let looked_at = affordable && program.is_looked_at();
+    let is_early = program.is_looked_at();
+    let looked_at = affordable && is_early;
     let main_seen = program.contexts.main_seen;
     // The first call in `main` is asked about in any case; and one that no program of this run has made yet is looked at.
     let due = |known: &KnownContext| {
@@ -50,9 +51,10 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
         if !may_come(known) || is_asked_about(&known.context) {
             return None;
         }
-        // Who called is told by the whole stack: of one that threads can't compare they ask, too.
-        let trunk = known.trunk().filter(|_| known.context.whole).and_then(|trunk| placed(&trunk, biases));
-        let is_known = trunk.is_some() || !looked_at && known.is_seen();
+        // Who called is told by the whole stack. In the first programs of a file threads compare theirs, or ask where they
+        // can't; later ones are not looked at where an earlier one was.
+        let trunk = known.trunk().filter(|_| is_early && known.context.whole).and_then(|trunk| placed(&trunk, biases));
+        let is_known = if is_early { trunk.is_some() } else { known.is_seen() };
         is_known.then(|| Given { due: due(known), trunk })
     };
     for Preloaded { node, known, above } in nodes_of_known(session.reuse.contexts.pairs(), program, area, given) {
@@ -122,7 +124,7 @@ fn nodes_of_known(
             program.hooks.room.has(OWN_RECORDS).then_some(())?;
             let Some(Given { due, trunk }) = given(known, &biases) else { return Some(None) };
             let (trunk, above) = trunk.map(|placed| (placed.trunk, placed.above)).unzip();
-            let node = grow_known(&known.context, program, area, (file, &biases), (due, trunk.as_ref()));
+            let node = grow_known(&known.context, program, area, (file, &biases), due, trunk.as_ref());
             Some(node.map(|node| Preloaded { node, known: Rc::clone(known), above }))
         };
         nodes.extend(all.iter().map_while(node).flatten());
@@ -136,7 +138,8 @@ fn grow_known(
     program: &mut Program,
     area: &Area,
     (file, biases): (usize, &Biases),
-    due: (Due, Option<&Trunk>),
+    due: Due,
+    trunk: Option<&Trunk>,
 ) -> Option<NodeAddr> {
     let patched = program.hooks.files.get(file)?;
     let (site, address) = context.site;
@@ -155,6 +158,6 @@ fn grow_known(
         Some(Step { word: biases.get(&file)?.wrapping_add(address), next, pointer })
     };
     let steps: Vec<Step> = context.steps.iter().map(step).collect::<Option<_>>()?;
-    let node = grow_due(area.words(), &mut program.hooks.room, root, &steps, due).map(NodeAddr).ok()?;
+    let node = grow_due(area.words(), &mut program.hooks.room, root, &steps, due, trunk).map(NodeAddr).ok()?;
     program.contexts.name(node, Rc::clone(&context.frames)).then_some(node)
 }
