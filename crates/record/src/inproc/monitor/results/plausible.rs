@@ -73,7 +73,7 @@ mod tests {
             shortest: Some(cycles.min(100)),
             bytes: 0,
             elided: 0,
-            trunk: TrunkLooks::default(),
+            trunk: Default::default(),
             histogram: [0; 64],
             errors: Vec::new(),
         }
