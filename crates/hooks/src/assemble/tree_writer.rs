@@ -55,7 +55,7 @@ pub struct Trunk {
 
 impl Trunk {
     /// The words that stand behind the node.
-    fn words(&self) -> impl Iterator<Item = u64> {
+    pub fn words(&self) -> impl Iterator<Item = u64> {
         let size = self.above.len() as u64 * trunk::PAIR | if self.from_rbp { trunk::FROM_RBP } else { 0 };
         std::iter::once(size).chain(self.above.iter().flat_map(|above| [above.place, above.word]))
     }

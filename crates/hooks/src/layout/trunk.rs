@@ -19,8 +19,14 @@ pub const MOST: usize = 128;
 /// Bytes from rsp on within which they lie: no other thread takes that memory away.
 pub const REACH: u64 = 1 << 16;
 
-/// Nodes' worth of memory that a trunk of so many pairs takes.
+/// Nodes' worth of memory that a trunk of so many pairs is given: some more than it takes, for one that takes its place.
 #[must_use]
 pub const fn nodes(pairs: usize) -> u64 {
-    if pairs == 0 { 0 } else { (PAIRS + pairs as u64 * PAIR).div_ceil(super::NODE_SIZE) }
+    if pairs == 0 { 0 } else { (PAIRS + pairs as u64 * PAIR).div_ceil(super::NODE_SIZE) + 1 }
+}
+
+/// For how many pairs there is room where a trunk of so many was given memory.
+#[must_use]
+pub const fn room(pairs: usize) -> usize {
+    (nodes(pairs) * super::NODE_SIZE).saturating_sub(PAIRS) as usize / PAIR as usize
 }

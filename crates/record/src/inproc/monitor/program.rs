@@ -142,6 +142,8 @@ pub(crate) struct Above {
     pub(crate) frames: Vec<RawFrame>,
     /// Whether the last one is the stack's outermost.
     pub(crate) complete: bool,
+    /// For how many there is room behind the node.
+    pub(crate) room: usize,
 }
 
 impl Contexts {

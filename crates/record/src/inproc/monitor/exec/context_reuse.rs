@@ -141,6 +141,8 @@ pub(crate) struct KnownContext {
     trunk: RefCell<Option<Rc<KnownTrunk>>>,
     /// Whether its whole stack was seen in this run.
     seen: Cell<bool>,
+    /// Whether that was another one than what was known of it.
+    is_renewed: Cell<bool>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
@@ -160,6 +162,17 @@ impl KnownContext {
     pub(crate) fn note_trunk(&self, trunk: Option<KnownTrunk>) {
         self.trunk.replace(trunk.map(Rc::new));
         self.seen.set(true);
+    }
+
+    /// A program has another trunk than the known one, so that later ones are more likely to have that.
+    pub(crate) fn renew_trunk(&self, trunk: Option<KnownTrunk>) {
+        self.is_renewed.set(true);
+        self.note_trunk(trunk);
+    }
+
+    /// Whether a program had another trunk than the known one.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.is_renewed.get()
     }
 
     /// Its whole stack was seen in this run.
@@ -307,8 +320,16 @@ impl KnownContexts {
         if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
             return None;
         }
-        let (asked, programs, trunk, seen) = Default::default();
-        let seed = Rc::new(KnownContext { context: Rc::clone(&context), origin, programs, trunk, seen, asked });
+        let (asked, programs, trunk, seen, is_renewed) = Default::default();
+        let seed = Rc::new(KnownContext {
+            context: Rc::clone(&context),
+            origin,
+            programs,
+            trunk,
+            seen,
+            is_renewed,
+            asked,
+        });
         self.known.insert(context, Rc::clone(&seed));
         of_pair.push(Rc::clone(&seed));
         Some(seed)

@@ -10,6 +10,7 @@ use crate::inproc::monitor::exec::context_reuse::{
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use systoll_hooks::assemble::FramePointer;
 use systoll_symbols::{ModuleKey, RawFrame};
 
@@ -20,6 +21,9 @@ const MOST: usize = 1024;
 /// An entry is written anew for so many of what it has: where threads take turns by chance there are some new
 /// ones in every run, and to ask for a few takes less time than to write all.
 const WORTH_WRITING: usize = 16;
+
+/// In one of so many runs what was met by another way than the kept one counts as new.
+const RENEWS: u64 = 8;
 
 #[derive(Clone, PartialEq, Message)]
 struct WireContexts {
@@ -178,8 +182,11 @@ impl KeptContexts {
                 }
             }
         }
+        let is_drawn = RandomState::new().hash_one(()) % RENEWS == 0;
         let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &KnownContext)>)| {
-            let new = contexts.iter().filter(|(kept, _)| !kept).count();
+            // Who comes now by one way and now by another is not written anew in each run for that.
+            let is_renewed = |known: &KnownContext| known.is_renewed() && is_drawn;
+            let new = contexts.iter().filter(|(kept, known)| !kept || is_renewed(known)).count();
             let waiting = self.by_file.get(by).map_or(0, |of_file| of_file.waiting.contexts.len());
             new > 0 && new >= (contexts.len() - new + waiting) / WORTH_WRITING
         };

@@ -8,7 +8,7 @@ use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::rc::Rc;
 use systoll_hooks::assemble::{self, Due, Step, Trunk, grow_due};
-use systoll_hooks::layout::{NODE_SIZE, slot};
+use systoll_hooks::layout::{NODE_SIZE, slot, trunk};
 use systoll_symbols::ModuleKey;
 
 /// Records left for contexts that the program itself comes to, half of all.
@@ -88,10 +88,10 @@ fn placed(trunk: &KnownTrunk, biases: &Biases) -> Option<Placed> {
     let word = |known: &KnownAbove| Some(biases.get(&known.file)?.wrapping_add(known.address));
     let above = trunk.above.iter().map(|known| Some(assemble::Above { place: known.place, word: word(known)? }));
     let above = above.collect::<Option<Vec<_>>>()?;
-    let frames = trunk.frames().collect();
+    let (frames, room) = (trunk.frames().collect(), trunk::room(trunk.above.len()));
     Some(Placed {
         trunk: Trunk { from_rbp: trunk.from_rbp, above },
-        above: Above { frames, complete: trunk.complete },
+        above: Above { frames, complete: trunk.complete, room },
     })
 }
 

@@ -1,10 +1,11 @@
 //! The context of a call that is seen for the first time: who called, and which node counts it from now on.
 
-use crate::inproc::monitor::exec::context_reuse::{KnownAbove, KnownContexts, KnownTrunk, Origin, SiteOfFile};
+use crate::inproc::monitor::exec::context_reuse::{KnownContexts, Origin, SiteOfFile};
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
-use crate::inproc::monitor::program::{Above, Program};
+use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
+use crate::inproc::monitor::requests::trunk::{self, SeenAbove};
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
@@ -13,7 +14,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::rc::Rc;
-use systoll_hooks::assemble::{self, Base, Step, TreeError, grow_seen};
+use systoll_hooks::assemble::{self, Step, TreeError, grow_seen};
 use systoll_hooks::layout::slot;
 use systoll_hooks::layout::windows::{ASKED_ONCE, NONE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record};
@@ -183,10 +184,7 @@ fn context(
     let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
     let site = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site));
     let (offset, site_address) = (site.and_then(|s| s.offset), site.map(|s| s.address));
-    let base = match site.map(|s| s.base) {
-        Some(Base::Rbp) => thread.registers.bp,
-        _ => thread.sp,
-    };
+    let (base, _) = trunk::base(program, thread, at);
     let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
     let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
     let mut steps: Vec<Step> = Vec::new();
@@ -209,17 +207,11 @@ fn context(
     }
     let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
     let main = symbols.reaches_main(&stack);
-    // Above a context that ends before the user's frame, or above code that a signal has interrupted, lies nothing that
-    // threads could compare.
-    let ends_at_users = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
-    let above = frames.get(steps.len() + 1..).filter(|_| ends_at_users).unwrap_or_default();
-    let can_be = above.iter().all(|f| f.frame.is_return)
-        && KnownTrunk::can_be_compared(above.len(), above.last().map(&place));
-    let from_rbp = site.is_some_and(|s| s.base == Base::Rbp);
-    let trunk = (ends_at_users && can_be).then(|| assemble::Trunk {
-        from_rbp,
-        above: above.iter().map(|f| assemble::Above { place: place(f), word: f.ip }).collect(),
-    });
+    // Above a context that ends before the user's frame lies nothing that threads could compare.
+    let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
+    let above = frames.get(steps.len() + 1..).filter(|_| whole);
+    let above = above.and_then(|above| SeenAbove::of(program, thread, at, (above, complete)));
+    let trunk = above.as_ref().map(SeenAbove::trunk);
     let grown = if steps.is_empty() {
         Err(TreeError::Depth)
     } else {
@@ -227,7 +219,6 @@ fn context(
     };
     match grown {
         Ok(node) => {
-            let whole = ends_at_users;
             let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
             let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
             let origin = if program.native { Origin::Native } else { Origin::Other };
@@ -236,12 +227,11 @@ fn context(
                 && let site = (SiteOfFile { file, site: at.site, address, number, origin, program: program.file })
                 && let Some(seed) = seeds.keep(site, &steps, (&raw, whole), main)
             {
-                seed.note_trunk(trunk.as_ref().and_then(|_| known_trunk(above, complete, (from_rbp, &place))));
+                seed.note_trunk(above.as_ref().and_then(SeenAbove::known));
                 program.contexts.known.insert(node, seed);
             }
-            if trunk.is_some() && !program.contexts.nodes.contains_key(&node) {
-                let frames = above.iter().map(|f| f.frame).collect();
-                program.contexts.trunks.insert(node, Rc::new(Above { frames, complete }));
+            if let Some(above) = above.filter(|_| !program.contexts.nodes.contains_key(&node)) {
+                program.contexts.trunks.insert(node, Rc::new(above.above()));
             }
             program.contexts.name(node, raw);
             (node, main)
@@ -260,16 +250,6 @@ fn context(
             (root, main)
         }
     }
-}
-
-/// What lies above a context, for later programs. `None` where code without a file is among it, which is no other program's.
-fn known_trunk(
-    above: &[PlacedFrame],
-    complete: bool,
-    (from_rbp, place): (bool, &dyn Fn(&PlacedFrame) -> u64),
-) -> Option<KnownTrunk> {
-    let known = |f: &PlacedFrame| Some(KnownAbove { file: f.frame.module?, address: f.frame.address, place: place(f) });
-    Some(KnownTrunk { from_rbp, above: above.iter().map(known).collect::<Option<_>>()?, complete })
 }
 
 /// Lets no more contexts be asked for at a root.

@@ -17,6 +17,7 @@ pub(crate) mod serve;
 pub(crate) mod slots;
 pub(crate) mod tickets;
 pub(crate) mod translators;
+pub(crate) mod trunk;
 pub(crate) mod unwind;
 pub(crate) mod waiter;
 pub(crate) mod windows;

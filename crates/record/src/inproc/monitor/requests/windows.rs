@@ -4,6 +4,7 @@ use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
+use crate::inproc::monitor::requests::trunk;
 use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::images::{self, process_number};
@@ -29,6 +30,8 @@ struct Entered {
     /// Offset of the thread's record.
     record: u64,
     syscall: Sysno,
+    /// Where it is counted.
+    node: NodeAddr,
     /// The root of its tree.
     root: NodeAddr,
 }
@@ -93,9 +96,11 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
 
 /// Looks at the stack of a thread that opens windows by itself, and asks beside one.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
+    // What the thread waits, at least: so there are some hundred of these looks in a short run.
+    const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
     whole_stack(session, waiter, entered);
-    session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
+    session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
 }
 
 /// A call of a context that is seen for the first time, in a program whose threads write their windows: has it
@@ -257,7 +262,7 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     let program = session.programs.get(&waiter.slot.program)?;
     let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;
     let (row, _) = session.table.row(image_id, syscall, &frames);
-    Some(Entered { row, nth, record, syscall, root })
+    Some(Entered { row, nth, record, syscall, node: at, root })
 }
 
 fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
@@ -265,7 +270,13 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
     let site = program.site_of(entered.root)?;
     let (placed, complete) = match session.windows.unwound.take() {
         Some(last) => (last.frames, last.complete),
-        None => unwind_now(session, waiter, site)?,
+        None => {
+            let (placed, complete) = unwind_now(session, waiter, site)?;
+            if entered.nth == 1 {
+                trunk::renew(session, waiter, entered.node, site, (&placed, complete));
+            }
+            (placed, complete)
+        }
     };
     let program = session.programs.get_mut(&waiter.slot.program)?;
     let frames = with_scripts(program, &mut session.symbols, waiter, &placed);
