@@ -18,13 +18,15 @@ pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> R
 pub(crate) fn stacks(value: Value, judged: &Judged<'_>) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for told in judged.rows().filter(|told| told.value(value) > 0) {
-        let mut stack = name(judged.program(told.row));
-        for link in judged.links(told.row).iter().rev() {
-            stack.push(';');
-            stack.push_str(&name(&link.function));
+        for (whole, part) in judged.parts(&told, told.value(value)) {
+            let mut stack = name(judged.program(told.row));
+            for link in whole.links.iter().rev() {
+                stack.push(';');
+                stack.push_str(&name(&link.function));
+            }
+            let sum = sums.entry(stack).or_default();
+            *sum = sum.saturating_add(part);
         }
-        let sum = sums.entry(stack).or_default();
-        *sum = sum.saturating_add(told.value(value));
     }
     sums
 }

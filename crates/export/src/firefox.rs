@@ -124,13 +124,15 @@ impl<'a> Builder<'a> {
         for told in judged.rows().filter(|told| told.value(value) > 0) {
             let process = told.row.process;
             let Some(thread) = self.processes.get(process.0 as usize).map(|p| p.thread) else { continue };
-            let links = judged.links(told.row);
-            let frames: Vec<FrameInfo> = links.iter().rev().map(|link| self.frame(link, kernel, user)).collect();
-            let stack = self.profile.intern_stack_frames(thread, frames.into_iter());
             let start = Timestamp::from_nanos_since_reference(judged.recording.process(process).start_ns);
-            self.weights.push(told.value(value));
-            let which = i32::try_from(self.weights.len()).unwrap_or(i32::MAX);
-            self.profile.add_sample(thread, start, stack, CpuDelta::ZERO, which);
+            for (whole, part) in judged.parts(&told, told.value(value)) {
+                let links = whole.links.iter().rev();
+                let frames: Vec<FrameInfo> = links.map(|link| self.frame(link, kernel, user)).collect();
+                let stack = self.profile.intern_stack_frames(thread, frames.into_iter());
+                self.weights.push(part);
+                let which = i32::try_from(self.weights.len()).unwrap_or(i32::MAX);
+                self.profile.add_sample(thread, start, stack, CpuDelta::ZERO, which);
+            }
         }
         self.ends();
     }

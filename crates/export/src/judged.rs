@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use systoll_judge::{Finding, Judgement};
-use systoll_model::{FrameId, ModuleId, Recording, Row};
+use systoll_model::{FrameId, ModuleId, Recording, Row, RowId, shares};
 
 /// What can be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,14 @@ pub(crate) struct Link<'a> {
     pub(crate) line: Option<u32>,
 }
 
+/// A whole stack of a row.
+pub(crate) struct WholeStack<'a> {
+    /// From the system call outwards.
+    pub(crate) links: Vec<Link<'a>>,
+    /// The row's share, beside those of its other stacks.
+    pub(crate) weight: u64,
+}
+
 /// Bytes of a name that are written: stacks repeat names, so a recording of some MiB could become files of many GiB.
 const NAME: usize = 1024;
 
@@ -148,17 +156,29 @@ impl<'a> Judged<'a> {
         self.rows().fold(0, |sum, told| sum.saturating_add(told.value(value)))
     }
 
-    /// System call, API, and the frames outwards, as the pprof file has them: inlined functions are links of their own.
-    pub(crate) fn links(&self, row: &'a Row) -> Vec<Link<'a>> {
-        let rec = self.recording;
+    /// A row's whole stacks, as the pprof file has them, each with its weight beside the others: one where no two differ.
+    pub(crate) fn stacks(&self, told: &Told<'a>) -> Vec<WholeStack<'a>> {
+        let stacks = self.recording.told_stacks(RowId(told.index as u32));
+        stacks.into_iter().map(|s| WholeStack { links: self.links(told.row, &s.frames), weight: s.weight }).collect()
+    }
+
+    /// A row's whole stacks that have a part of a value, and which: they add up to it.
+    pub(crate) fn parts(&self, told: &Told<'a>, value: u64) -> Vec<(WholeStack<'a>, u64)> {
+        let stacks = self.stacks(told);
+        let weights: Vec<u64> = stacks.iter().map(|s| s.weight).collect();
+        stacks.into_iter().zip(shares(value, &weights)).filter(|(_, part)| *part > 0).collect()
+    }
+
+    /// System call, API, and the frames outwards: inlined functions are links of their own.
+    fn links(&self, row: &'a Row, frames: &[FrameId]) -> Vec<Link<'a>> {
         let syscall = row.syscall.name().map_or_else(|| Cow::Owned(row.syscall.to_string()), Cow::Borrowed);
         let mut links = vec![Link { function: syscall, module: KERNEL, file: None, line: None }];
         if let Some(api) = &row.api {
             let module = row.api_module.map_or("", |m| self.module(m));
             links.push(Link { function: Cow::Borrowed(short(api)), module, file: None, line: None });
         }
-        for id in rec.told_frames(row) {
-            self.frame(id, &mut links);
+        for id in frames {
+            self.frame(*id, &mut links);
         }
         links
     }

@@ -8,6 +8,7 @@ use crate::seen::{Lane, lanes};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;
+use systoll_model::shares;
 
 #[derive(Serialize)]
 struct File<'a> {
@@ -87,14 +88,16 @@ impl<'a> Frames<'a> {
 /// Writes the file.
 pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut frames = Frames::default();
-    let stacks: Vec<Vec<usize>> = judged
-        .rows()
-        .map(|told| {
-            let links = judged.links(told.row);
-            let program = plain(judged.program(told.row));
-            std::iter::once(program).chain(links.into_iter().rev()).map(|link| frames.index(link)).collect()
-        })
-        .collect();
+    let mut stacks: Vec<Vec<Weighed>> = Vec::new();
+    for told in judged.rows() {
+        let program = judged.program(told.row);
+        let mut of_row = Vec::new();
+        for whole in judged.stacks(&told) {
+            let links = std::iter::once(plain(program)).chain(whole.links.into_iter().rev());
+            of_row.push(Weighed { weight: whole.weight, frames: links.map(|link| frames.index(link)).collect() });
+        }
+        stacks.push(of_row);
+    }
     let mut profiles: Vec<Profile> = Value::ALL.into_iter().map(|value| sampled(value, judged, &stacks)).collect();
     profiles.extend(lanes(judged.recording).iter().map(|lane| evented(lane, &mut frames)));
     let file = File {
@@ -115,15 +118,29 @@ fn plain(name: &str) -> Link<'_> {
     Link { function: name.into(), module: "", file: None, line: None }
 }
 
-fn sampled(value: Value, judged: &Judged<'_>, stacks: &[Vec<usize>]) -> Profile {
-    let some = || judged.rows().filter(|told| told.value(value) > 0);
+/// A whole stack of a row, by its frames' indices, outermost first, with its weight beside the row's others.
+struct Weighed {
+    frames: Vec<usize>,
+    weight: u64,
+}
+
+fn sampled(value: Value, judged: &Judged<'_>, stacks: &[Vec<Weighed>]) -> Profile {
+    let (mut samples, mut weights) = (Vec::new(), Vec::new());
+    for told in judged.rows() {
+        let of_row = stacks.get(told.index).map_or(&[][..], Vec::as_slice);
+        let parts = shares(told.value(value), &of_row.iter().map(|s| s.weight).collect::<Vec<_>>());
+        for (stack, part) in of_row.iter().zip(parts).filter(|(_, part)| *part > 0) {
+            samples.push(stack.frames.clone());
+            weights.push(part);
+        }
+    }
     Profile::Sampled {
         name: value.name().into(),
         unit: if value.is_time() { "nanoseconds" } else { "none" },
         start: 0,
         end: judged.total(value),
-        samples: some().filter_map(|told| stacks.get(told.index).cloned()).collect(),
-        weights: some().map(|told| told.value(value)).collect(),
+        samples,
+        weights,
     }
 }
 

@@ -205,6 +205,8 @@ pub mod image {
     pub const SERVES_FAULTS: u64 = 0x490;
     /// u32, not zero: the program has memory within mappings that can't be read (MADV_GUARD_INSTALL).
     pub const GUARDED: u64 = 0x498;
+    /// u32, not zero: threads whose stack is not as its trunk says no longer ask the launcher to look at it.
+    pub const LOOKED_ENOUGH: u64 = 0x4a0;
     /// A byte for each system call number below [`super::NUMBERS`], not zero where more is done at
     /// its calls than counting: looked at where a site's number is unknown.
     pub const HEEDED: u64 = 0x500;
@@ -305,15 +307,19 @@ pub mod node {
     /// u64: address of the tree's root.
     pub const ROOT: u64 = 0x28;
     /// u64: [`MOVES`] where a positive result counts bytes moved, looked at where a site's number is
-    /// unknown; and [`ASKS`].
+    /// unknown; [`ASKS`] and [`TRUNK`].
     pub const TRANSFERS: u64 = 0x30;
     /// u64: a window is asked for when a thread's own count here reaches this.
     pub const WINDOW_AT: u64 = 0x38;
 
     /// In [`TRANSFERS`], all that a positive result can have.
-    pub const MOVES: u64 = !ASKS;
+    pub const MOVES: u64 = !(ASKS | TRUNK);
     /// In [`TRANSFERS`]: the thread asks the launcher where a window is due, even where threads open windows themselves.
     pub const ASKS: u64 = 1 << 63;
+    /// In [`TRANSFERS`]: behind the node stands its [`super::trunk`].
+    pub const TRUNK: u64 = 1 << TRUNK_BIT;
+    /// See [`TRUNK`].
+    pub const TRUNK_BIT: u32 = 62;
 
     /// In [`OFFSET`], its sign: this level tells frame pointers apart.
     pub const FRAME: u64 = 1 << 63;
@@ -341,6 +347,7 @@ pub mod ring;
 pub mod slot;
 pub mod stack;
 pub mod timing;
+pub mod trunk;
 pub mod want;
 pub mod windows;
 

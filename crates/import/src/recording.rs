@@ -79,6 +79,7 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
         threads,
         windows,
         ledgers: trace.ledger.ledgers(),
+        trunks: Vec::new(),
         longest: longest.collect(),
         problems,
         ..Recording::default()

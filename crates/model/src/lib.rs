@@ -60,10 +60,10 @@ pub use random::Random;
 pub use recording::{
     BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
 };
-pub use row::{Row, RowId, RowLine};
+pub use row::{Row, RowId, RowLine, RowTrunk};
 pub use syscalls::constants;
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Moment, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use thread::{Thread, ThreadCalls};
-pub use told::before_thread;
+pub use told::{ToldStack, before_thread, shares};
 pub use window::{ArgData, Window, WindowCall};

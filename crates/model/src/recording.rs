@@ -7,7 +7,7 @@ use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
 use crate::prices::Prices;
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::row::{Row, RowId};
+use crate::row::{Row, RowId, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
 use crate::window::Window;
@@ -240,6 +240,8 @@ pub struct Recording {
     pub windows: Vec<Window>,
     /// What rows' calls were about over the whole run, most calls first; not of every row.
     pub ledgers: Vec<Ledger>,
+    /// Whole stacks of rows of which several were seen, by rising row.
+    pub trunks: Vec<RowTrunk>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,
     /// Packages of scripts' sources, where their version is known.
@@ -382,6 +384,9 @@ impl Recording {
         }
         if !self.ledgers.iter().all(|l| row(l.row)) {
             return Err("a ledger names no row of the file".into());
+        }
+        if !self.trunks.iter().all(|t| row(t.row) && stack(t.stack)) || !self.trunks.is_sorted_by_key(|t| t.row) {
+            return Err("a whole stack names no row or stack of the file, or stands out of order".into());
         }
         if !self.longest.iter().all(|l| row(l.row)) {
             return Err("a long call names no row of the file".into());

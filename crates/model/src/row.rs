@@ -47,6 +47,18 @@ pub struct RowLine {
     pub weight: u64,
 }
 
+/// One of several whole stacks by which calls of a row came. Sampled, not exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowTrunk {
+    /// The row.
+    pub row: RowId,
+    /// The frames above the row's context, innermost first. Where they end is not known of the stacks that were seen to be
+    /// none of the others, and not kept.
+    pub stack: StackId,
+    /// Calls for which the looks stand that saw it: each for an octave of the row's count.
+    pub weight: u64,
+}
+
 impl Row {
     /// The share of the row's calls that a line seen of it stands for, 0 to 1: an estimate.
     pub fn share(&self, line: &RowLine) -> f64 {

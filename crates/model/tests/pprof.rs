@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use systoll_model::{Errno, ProblemKind, Recording, Sysno};
+use systoll_model::{Errno, ProblemKind, Recording, RowId, RowTrunk, Stack, StackId, Sysno};
 
 /// A folder of this test's, with a recording in it, removed at the end.
 struct Folder(PathBuf);
@@ -112,6 +112,22 @@ fn top_shows_system_calls_as_leaves_with_the_same_totals() {
     let top = folder.pprof(&["-top", "-nodefraction=0"]).expect("go ran a moment ago");
     assert!(top.contains("Type: toll"), "toll is the default\n{top}");
     assert!(top.contains("log_line_1") && top.contains("localtime"), "{top}");
+}
+
+#[test]
+fn rows_of_several_whole_stacks_are_shared_out_and_add_up() {
+    let mut rec = recording();
+    let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
+    // Of the third it is known only that it is another.
+    rec.stacks.push(Stack::default());
+    rec.trunks = vec![trunk(1, 1), trunk(3, 2), trunk(rec.stacks.len() as u32 - 1, 4)];
+    let folder = Folder::new("shared", &rec);
+    let Some(traces) = folder.pprof(&["-traces", "-sample_index=calls"]) else { return };
+    let of_row_0: Vec<&str> = traces.split("-----------").filter(|t| t.contains("log_line_0")).collect();
+    let leaf = |t: &&str| t.lines().find_map(|l| l.trim().strip_suffix("newfstatat")?.trim().parse().ok());
+    assert_eq!(of_row_0.iter().filter_map(leaf).sum::<u64>(), rec.rows[0].counts.calls, "{traces}");
+    assert_eq!(of_row_0.iter().filter_map(leaf).collect::<Vec<u64>>(), [142, 286, 572], "{traces}");
+    assert_eq!(of_row_0.iter().filter(|t| t.contains("main")).count(), 2, "{traces}");
 }
 
 #[test]

@@ -167,6 +167,7 @@ fn recording() -> impl Strategy<Value = Recording> {
                 threads: vec![],
                 windows: vec![],
                 ledgers: Vec::new(),
+                trunks: Vec::new(),
                 longest,
                 packages: vec![],
                 prices: Prices {

@@ -68,8 +68,6 @@ pub struct Launch {
     /// Read the clock around some of the calls that are alike, where a backend can tell the rest by them. Not where
     /// [`Launch::longer`] asks for single calls.
     pub sampled_time: bool,
-    /// Look at the whole stack of each calling context, also of those that earlier runs have kept.
-    pub whole_stacks: bool,
     /// Seed of the windows' random places.
     pub seed: u64,
     /// How long processes the command leaves behind are watched after its own end once it has

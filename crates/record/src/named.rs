@@ -2,13 +2,13 @@
 
 use crate::raw_window::{RawCall, RawWindow};
 use crate::stacks::RawStack;
-use crate::table::{Line, RawRow, Table};
+use crate::table::{LentStacks, Line, RawRow, RawTrunk, Table};
 use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 use systoll_model::{
-    Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, Stack, StackId,
-    Sysno, Thread, VdsoRow, Window, WindowCall,
+    Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, RowTrunk, Stack,
+    StackId, Sysno, Thread, VdsoRow, Window, WindowCall,
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
@@ -38,7 +38,7 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
 pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
     // Processes of one program have most contexts in common, each with a row of its own.
     let mut entered: HashMap<*const [RawFrame], Entered> = HashMap::new();
-    let row = |raw: &RawRow| {
+    let row = |(at, raw): (usize, &RawRow)| {
         let context = context(raw, table, symbols);
         let entered = entered.entry(context).or_insert_with(|| Entered::by(context, names, symbols));
         let Entered { api, api_module, user } = entered.clone();
@@ -50,7 +50,7 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
             process: raw.image.process(),
             syscall: raw.syscall,
             context: StackId(raw.context),
-            outer: names.outer_of(raw, table),
+            outer: names.outer_of(at, raw, table),
             api,
             api_module,
             user: user.filter(|_| raw.syscall != RT_SIGRETURN),
@@ -58,7 +58,7 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
             counts: raw.counts.clone(),
         }
     };
-    table.rows.iter().map(row).collect()
+    table.rows.iter().enumerate().map(row).collect()
 }
 
 /// How a context's call came into the C library.
@@ -170,9 +170,15 @@ pub(crate) struct Names {
     pub(crate) problems: Vec<Problem>,
     ids: HashMap<RawFrame, FrameId>,
     module_ids: HashMap<ModuleKey, ModuleId>,
-    outers: HashMap<(u32, usize, usize), StackId>,
+    /// Parts of whole stacks.
+    parts: HashMap<Part, StackId>,
+    /// What rows have from other processes' looks.
+    lent: std::collections::HashMap<usize, LentStacks>,
     empty: StackId,
 }
+
+/// A part of a whole stack: its number, from which frame on, and to which.
+type Part = (u32, usize, usize);
 
 impl Names {
     /// Has every distinct address named, at once.
@@ -189,12 +195,19 @@ impl Names {
         let mut stacks: Vec<Stack> = table.stacks.iter().map(numbered).collect();
         let resolved = symbols.resolve_lines(&distinct, Lines::OutsideLibc);
         let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
-        let mut outers = HashMap::new();
-        for row in &table.rows {
-            let Some((key, source)) = outer_key(row, table) else { continue };
-            outers.entry(key).or_insert_with(|| {
-                let frames = source.frames.get(key.1..key.2.max(key.1)).unwrap_or_default();
-                let complete = source.complete && key.2 == source.frames.len();
+        let lent = table.lent_stacks();
+        let mut parts = HashMap::new();
+        let outers = table.rows.iter().enumerate().filter_map(|(at, row)| outer_part(row, lent.get(&at), table));
+        let trunks = table.rows.iter().enumerate().flat_map(|(at, row)| {
+            let (trunks, _) = several(row, lent.get(&at));
+            trunks.iter().filter_map(|trunk| whole_part(row, trunk, table)).collect::<Vec<_>>()
+        });
+        for part in outers.chain(trunks) {
+            parts.entry(part).or_insert_with(|| {
+                let (whole, from, to) = part;
+                let source = table.stacks.get(whole as usize);
+                let frames = source.and_then(|s| s.frames.get(from..to.max(from))).unwrap_or_default();
+                let complete = source.is_some_and(|s| s.complete && to == s.frames.len());
                 stacks.push(Stack { frames: frames_of(frames), complete });
                 StackId(stacks.len() as u32 - 1)
             });
@@ -208,7 +221,8 @@ impl Names {
             problems: resolved.problems,
             ids,
             module_ids: resolved.module_ids,
-            outers,
+            parts,
+            lent,
             empty,
         }
     }
@@ -239,19 +253,50 @@ impl Names {
         lines
     }
 
-    fn outer_of(&self, row: &RawRow, table: &Table) -> StackId {
-        outer_key(row, table).and_then(|(key, _)| self.outers.get(&key).copied()).unwrap_or(self.empty)
+    fn outer_of(&self, at: usize, row: &RawRow, table: &Table) -> StackId {
+        let part = outer_part(row, self.lent.get(&at), table);
+        part.and_then(|part| self.parts.get(&part).copied()).unwrap_or(self.empty)
+    }
+
+    /// The whole stacks of rows of which several were seen.
+    pub(crate) fn trunks(&self, table: &Table) -> Vec<RowTrunk> {
+        let of_row = |(at, row): (usize, &RawRow)| {
+            let (trunks, others) = several(row, self.lent.get(&at));
+            let id = RowId(at as u32);
+            let told = |trunk: &RawTrunk| {
+                let part = whole_part(row, trunk, table)?;
+                Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight })
+            };
+            // Of those it is known only that they share what all do.
+            let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others };
+            trunks.iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
+        };
+        table.rows.iter().enumerate().flat_map(of_row).collect()
     }
 }
 
-/// Above a row's context: what all its whole stacks share, and if they share not even the way to
-/// the script's line, that line. Whole stack, from, to.
-fn outer_key<'a>(row: &RawRow, table: &'a Table) -> Option<((u32, usize, usize), &'a RawStack)> {
+/// A row's whole stacks and the calls that came by others, if there are several and they tell of enough of its calls.
+fn several<'t>(row: &'t RawRow, lent: Option<&'t LentStacks>) -> (&'t [RawTrunk], u64) {
+    let (trunks, others) = lent.map_or((&row.trunks, row.other_trunks), |lent| (&lent.trunks, lent.others));
+    let of_script = row.lines.iter().any(|line| line.line.is_some());
+    let differ = trunks.len() > 1 || others > 0;
+    if differ && (!of_script || row.lines_tell()) { (trunks, others) } else { (&[], 0) }
+}
+
+/// Above a row's context: all of a whole stack.
+fn whole_part(row: &RawRow, trunk: &RawTrunk, table: &Table) -> Option<Part> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
-    let Line { line, whole, shared, .. } = *row.main_line()?;
+    Some((trunk.whole, context, table.stacks.get(trunk.whole as usize)?.frames.len()))
+}
+
+/// Above a row's context: what all its whole stacks share, and if they share not even the way to
+/// the script's line, that line.
+fn outer_part(row: &RawRow, lent: Option<&LentStacks>, table: &Table) -> Option<Part> {
+    let context = table.stacks.get(row.context as usize)?.frames.len();
+    let Line { line, whole, shared, .. } = *row.main_line().or(lent.map(|lent| &lent.line))?;
     let line = line.filter(|_| row.lines_tell());
     let stack = table.stacks.get(whole as usize)?;
     let at = line.and_then(|line| stack.frames.iter().position(|f| *f == line));
     let (from, to) = at.filter(|at| *at >= shared).map_or((context, shared), |at| (at, at + 1));
-    Some(((whole, from, to), stack))
+    Some((whole, from, to))
 }

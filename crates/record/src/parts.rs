@@ -13,7 +13,8 @@ use nix::sys::utsname::uname;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
-    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, Spread, TimeZone, VdsoRow,
+    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
+    VdsoRow,
 };
 use systoll_price::{BesideCalls, Measuring};
 use systoll_symbols::Symbols;
@@ -123,6 +124,7 @@ pub(crate) struct Named {
     names: Names,
     pub(crate) rows: Vec<Row>,
     vdso: Vec<VdsoRow>,
+    trunks: Vec<RowTrunk>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -145,7 +147,8 @@ impl Named {
         // Our own memory may be mapped there too.
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
         let (rows, vdso) = (rows(table, &names, symbols), vdso_rows(table, &names, symbols));
-        Self { names, rows, vdso, problems }
+        let trunks = names.trunks(table);
+        Self { names, rows, vdso, trunks, problems }
     }
 
     /// The recording.
@@ -163,6 +166,7 @@ impl Named {
             threads: threads(table),
             windows: windows(kept, all),
             ledgers: kept.ledger.ledgers(),
+            trunks: self.trunks,
             longest,
             prices,
             problems: self.problems,

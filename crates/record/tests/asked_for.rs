@@ -77,16 +77,15 @@ fn whole_stacks_are_seen_also_where_contexts_are_known_from_an_earlier_run() {
         __attribute__((noinline)) static void ask(void) { struct stat s; for (int i = 0; i < 500; i++) stat(\"/\", &s); }\n\
         int main(void) { ask(); return 0; }";
     let program = Program::written(source, &["-g", "-fno-optimize-sibling-calls"]);
-    let reaches_main = |whole_stacks| {
-        let launch = Launch { command: vec![program.path().into()], whole_stacks, ..Launch::default() };
-        let recording = launched(&launch);
-        let is_main = |id: &FrameId| recording.frames[id.0 as usize].function() == "main";
-        let of_windows = recording.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);
-        let above = recording.rows.iter().filter(|r| r.counts.calls >= 500).map(|r| r.outer);
-        let mut stacks = of_windows.chain(above);
-        stacks.any(|s| recording.stacks[s.0 as usize].frames.iter().any(is_main))
-    };
-    for _ in 0..3 {
-        assert!(reaches_main(true));
+    for run in 0..3 {
+        let recording = launched(&Launch { command: vec![program.path().into()], ..Launch::default() });
+        let row = recording.rows.iter().find(|r| r.counts.calls == 500).unwrap();
+        let above: Vec<&str> = recording.stacks[row.outer.0 as usize]
+            .frames
+            .iter()
+            .map(|id: &FrameId| recording.frames[id.0 as usize].function())
+            .collect();
+        assert_eq!(above.first(), Some(&"main"), "run {run}");
+        assert!(recording.stacks[row.outer.0 as usize].complete && recording.trunks.is_empty(), "run {run}: {above:?}");
     }
 }

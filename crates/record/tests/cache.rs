@@ -6,11 +6,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use systoll_hooks::plan::plan;
+use systoll_record::inproc::build::Build;
 use systoll_record::inproc::cache::{Cache, DEFAULT_LIMIT, Key, Kind};
 use systoll_symbols::FileState;
 use tempfile::{TempDir, tempdir};
 
-const BLOB: Kind = Kind { name: "blob", version: 1 };
+/// Any kind: all are kept alike.
+const BLOB: Kind = Kind::Code;
 
 fn fresh() -> (TempDir, Cache) {
     let dir = tempdir().unwrap();
@@ -66,8 +68,53 @@ fn what_is_put_is_got() {
     assert_eq!(cache.get(BLOB, &two).as_deref(), Some(&b""[..]));
     assert!(cache.put(BLOB, &one, b"second"));
     assert_eq!(cache.get(BLOB, &one).as_deref(), Some(&b"second"[..]));
-    assert_eq!(cache.get(Kind { version: 2, ..BLOB }, &one), None);
-    assert_eq!(cache.get(Kind { name: "plan", ..BLOB }, &one), None);
+    assert_eq!(cache.get(Kind::Plan, &one), None);
+}
+
+/// The build "one" or "two" of this program.
+fn build(name: &str) -> &'static Build {
+    Box::leak(Box::new(Build::named(format!("build {name}").as_bytes())))
+}
+
+#[test]
+fn what_another_build_has_kept_is_not_found_whatever_it_is() {
+    let dir = tempdir().unwrap();
+    let [one, two] = ["one", "two"].map(|name| Cache::of_build(dir.path(), DEFAULT_LIMIT, build(name)));
+    let x = key(&one, "x");
+    assert_eq!(key(&two, "x"), x, "the file is the same");
+    for kind in Kind::ALL {
+        assert!(one.put(kind, &x, b"by one"));
+        assert_eq!(two.get(kind, &x), None, "{kind:?}");
+        assert!(two.put(kind, &x, b"by two"));
+        assert_eq!(one.get(kind, &x).as_deref(), Some(&b"by one"[..]), "{kind:?}");
+    }
+    // Nor under the other's name.
+    let (by_one, by_two) = (one.path_of(BLOB, &x).unwrap(), two.path_of(BLOB, &x).unwrap());
+    fs::copy(by_one, by_two).unwrap();
+    assert_eq!(two.get(BLOB, &x), None);
+    // Whoever makes entries does so by a kind: what plans and states are kept as is none of them without a build.
+    let Some(elf) = elf() else { return };
+    one.plan(&elf).unwrap();
+    one.key_of(Some(&state()), None, || Some(b"content".to_vec()));
+    let key = two.key_of(Some(&state()), None, || Some(b"other".to_vec()));
+    assert_eq!(key, two.key(b"other"), "another build reads the file again");
+    assert!(two.kept_plan(&two.key(&elf).unwrap()).is_none());
+}
+
+#[test]
+fn entries_of_builds_that_are_gone_make_room() {
+    let dir = tempdir().unwrap();
+    let caches = ["one", "two"].map(|name| Cache::of_build(dir.path(), 10_000, build(name)));
+    let put = |cache: &Cache, n: u8| {
+        assert!(cache.put(BLOB, &key(cache, &format!("file {n}")), &[n; 1000]));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    (0..8).for_each(|n| put(&caches[0], n));
+    (0..40).for_each(|n| put(&caches[1], n));
+    let sizes: Vec<u64> = entries(dir.path()).iter().map(|p| fs::metadata(p).unwrap().len()).collect();
+    assert!(sizes.iter().sum::<u64>() <= 10_000, "{sizes:?}");
+    let left = (0..8).filter(|n| caches[0].get(BLOB, &key(&caches[0], &format!("file {n}"))).is_some()).count();
+    assert_eq!(left, 0);
 }
 
 #[test]

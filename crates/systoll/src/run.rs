@@ -59,7 +59,6 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         env: args.env.clone(),
         windows: WindowPolicy::default(),
         longer: args.show.longer,
-        whole_stacks: args.show.stack_traces,
         sampled_time: args.time == crate::cli::Timed::Sampled,
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
         linger: LINGER,

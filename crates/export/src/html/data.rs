@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use systoll_judge::Finding;
-use systoll_model::{Recording, Stack, Window};
+use systoll_model::{Recording, Row, Stack, Window};
 use systoll_present::report_json;
 
 /// Excerpts in a page, at most.
@@ -174,29 +174,11 @@ impl<'a> Table<'a> {
         let module = user.and_then(|frame| frame.module).map(|id| rec.module(id).file_name());
         let text = |text: Option<&str>| text.map(|t| bounds.text(t));
         let program = judged.program(row);
-        let mut links = judged.links(row);
-        links.truncate(bounds.list);
-        let api = row.api.as_ref().map(|_| 1);
-        let mut stack: Vec<usize> = links
+        let mut stacks: Vec<(Vec<usize>, u64)> = judged
+            .stacks(told)
             .into_iter()
-            .enumerate()
-            .map(|(at, link)| {
-                let kind = if link.module == KERNEL {
-                    "kernel"
-                } else if Some(at) == api {
-                    "api"
-                } else {
-                    "user"
-                };
-                self.frame(link, kind, bounds)
-            })
+            .map(|whole| (self.stack(whole.links, row, program, bounds), whole.weight))
             .collect();
-        stack.push(self.frame(
-            Link { function: program.into(), module: "", file: None, line: None },
-            "program",
-            bounds,
-        ));
-        stack.reverse();
         let mut json = figures(told);
         json["syscall"] = row.syscall.to_string().into();
         json["program"] = bounds.text(program).into();
@@ -206,8 +188,34 @@ impl<'a> Table<'a> {
         json["line"] = place.and_then(|p| p.line).into();
         json["module"] = text(module).into();
         json["cause"] = text(told.cause).into();
-        json["stack"] = stack.into();
+        if stacks.len() > 1 {
+            let weighed = |(stack, weight): &(Vec<usize>, u64)| json!({"stack": stack, "weight": weight});
+            json["stacks"] = stacks.iter().map(weighed).collect();
+        }
+        stacks.sort_by_key(|(_, weight)| Reverse(*weight));
+        json["stack"] = stacks.into_iter().next().map(|(stack, _)| stack).unwrap_or_default().into();
         json
+    }
+
+    /// Indices of a whole stack's functions, the program's outermost.
+    fn stack(&mut self, mut links: Vec<Link<'a>>, row: &Row, program: &'a str, bounds: &Bounds) -> Vec<usize> {
+        links.truncate(bounds.list);
+        let api = row.api.as_ref().map(|_| 1);
+        let frames = links.into_iter().enumerate().map(|(at, link)| {
+            let kind = if link.module == KERNEL {
+                "kernel"
+            } else if Some(at) == api {
+                "api"
+            } else {
+                "user"
+            };
+            self.frame(link, kind, bounds)
+        });
+        let mut stack: Vec<usize> = frames.collect();
+        let outermost = Link { function: program.into(), module: "", file: None, line: None };
+        stack.push(self.frame(outermost, "program", bounds));
+        stack.reverse();
+        stack
     }
 
     fn rest(&mut self, rest: &[Told<'a>]) -> Value {

@@ -64,6 +64,7 @@ mod start;
 mod stored;
 mod tree_walk;
 mod tree_writer;
+mod trunk;
 mod write_blob;
 
 pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
@@ -76,10 +77,10 @@ pub use new_image::{new_image, number_roots, own_words};
 pub use ring_reader::{Piece, Pieces, Read, WrittenCall, read_used, written_calls};
 pub use room::{Place, Room};
 pub use slot_reader::{
-    Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, Words, read_slot, slots_drawn,
+    Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, TrunkLooks, Words, read_slot, slots_drawn,
 };
 pub use stored::{SIZE as CODE_SIZE_LEN, code_size};
-pub use tree_writer::{Due, FramePointer, Step, TreeError, grow, grow_due, number_site};
+pub use tree_writer::{Above, Due, FramePointer, Step, TreeError, Trunk, grow, grow_due, grow_seen, number_site};
 pub use write_blob::assemble;
 
 use thiserror::Error;

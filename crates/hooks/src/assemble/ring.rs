@@ -12,6 +12,7 @@ use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
 use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
 use super::ring_data::{CALL, What, fetch, keep, name, names_change, page_faults, reach};
+use super::trunk;
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
 use iced_x86::code_asm::*;
@@ -28,7 +29,7 @@ const LONGEST: u32 = 1 << 15;
 /// call tells of eight, the one in the octave of eight of seventy.
 const CRUMBS: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
 /// Cycles that calls take which are not: a twentieth to an eighth of a millisecond.
-const CRUMB_CYCLES: u32 = 1 << 18;
+pub(super) const CRUMB_CYCLES: u32 = 1 << 18;
 /// State of the buffer that is taken last.
 const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
 
@@ -60,7 +61,10 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         // In a window: the launcher is asked beside where it wants to look.
         asm!(e; cmp(ecx, windows::ASKED_ONCE as i32); jbe(look););
         asks(e)?;
-        asm!(e; jns(write););
+        asm!(e; js(look););
+        is_due(e, write)?;
+        trunk::compare(e, ways.ask)?;
+        asm!(e; jmp(write););
         e.here(look)?;
         is_due(e, write)?;
         asks(e)?;
@@ -78,7 +82,10 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         e.here(window)?;
         asks(e)?;
         asm!(e; js(ways.ask););
-        asm!(e; cmp(ecx, windows::OWN as i32); jb(ways.ask); ja(skip););
+        asm!(e; cmp(ecx, windows::OWN as i32); jb(ways.ask););
+        trunk::compare(e, ways.ask)?;
+        asm!(e; mov(r11, IMAGE + image::WINDOWS); cmp(dword_ptr(r11), windows::OWN as i32); ja(skip););
+        asm!(e; mov(r11, gs(slot::ANSWER)); mov(rdx, at(r11, node::RECORD)); mov(rdx, gs_at(rdx, record::ENTERED)););
         // What is done for the first time while the launcher has not read what came before waits until it has.
         asm!(e; cmp(rdx, 1); ja(open); cmp(gs(LAST_STATE), state::FREE as i32); jne(ways.ask););
         e.here(open)?;

@@ -118,9 +118,15 @@ impl Room {
     }
 
     /// Addresses of `count` new nodes of an image of so many words, and the offset of a record for the last one, below
-    /// `root`. `None`, and nothing given, where there is no room for all of it.
-    pub(super) fn take_context(&mut self, words: &[AtomicU64], count: u64, root: u64) -> Option<(u64, u64)> {
-        let (first, record) = self.take_record(words, count)?;
+    /// `root`; `behind` more nodes' worth of memory follows. `None`, and nothing given, where there is no room for all of it.
+    pub(super) fn take_context(
+        &mut self,
+        words: &[AtomicU64],
+        count: u64,
+        behind: u64,
+        root: u64,
+    ) -> Option<(u64, u64)> {
+        let (first, record) = self.take_record(words, count + behind)?;
         self.contexts.push(Place { node: first + count.saturating_sub(1) * NODE_SIZE, root });
         Some((first, record))
     }
@@ -167,10 +173,10 @@ mod tests {
         let words: Vec<AtomicU64> = (0..(image::NODES + 8 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
         let (mut room, nodes, region) = (Room::default(), IMAGE + image::NODES, IMAGE + image::ROOTS);
         room.give_roots(region, 5);
-        let context = record(room.take_context(&words, 3, region + NODE_SIZE));
+        let context = record(room.take_context(&words, 3, 0, region + NODE_SIZE));
         let whole = record(room.take_whole_root(&words));
         let root = record(room.take_root(&words));
-        let last = record(room.take_context(&words, 1, nodes + 4 * NODE_SIZE));
+        let last = record(room.take_context(&words, 1, 0, nodes + 4 * NODE_SIZE));
         let of_file = record_at(root_record_offset(NUMBERS + 4).unwrap()).unwrap();
         let of_number = record_at(root_record_offset(7).unwrap()).unwrap();
         let number_root = GLOBAL + global::NUMBER_ROOTS + 7 * NODE_SIZE;
@@ -200,12 +206,15 @@ mod tests {
         let words: Vec<AtomicU64> = (0..(image::NODES + 2 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
         let mut room = Room::default();
         let before = room.clone();
-        assert_eq!(room.take_context(&words, 3, 0), None);
+        assert_eq!(room.take_context(&words, 3, 0, 0), None);
         assert_eq!(room, before);
         room.give_roots(IMAGE + image::ROOTS, slot::RECORD_COUNT - NUMBERS - 1);
         assert!(room.has(1) && !room.has(2) && room.take_root(&words).is_some() && !room.has(1));
         let before = room.clone();
-        assert_eq!([room.take_root(&words), room.take_context(&words, 1, 0), room.take_whole_root(&words)], [None; 3]);
+        assert_eq!(
+            [room.take_root(&words), room.take_context(&words, 1, 0, 0), room.take_whole_root(&words)],
+            [None; 3]
+        );
         assert_eq!(room, before);
     }
 }

@@ -4,7 +4,7 @@
 //! is used as a place before it is checked, and no loop ends only by what is read. What is counted at a record
 //! [`super::Room`] knows: the trees are not read.
 
-use crate::layout::{image, record, slot, slot_address, slots_used, timing};
+use crate::layout::{image, record, slot, slot_address, slots_used, timing, trunk};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,6 +89,8 @@ pub struct SlotCounts {
     pub elided: u64,
     /// What is known of the calls that were timed for their blocks, and by them.
     pub sampled: Sampled,
+    /// Looks at the stack above the context.
+    pub trunk: TrunkLooks,
     /// Calls by power of two of cycles, one timed for its block counted for all of it; fewer than `returned`
     /// where some could not be timed.
     pub histogram: [u64; record::BUCKETS as usize],
@@ -109,6 +111,19 @@ pub struct Sampled {
     pub waited: u64,
     /// Whether one of a block is timed now, though perhaps of none yet.
     pub settled: bool,
+}
+
+/// Looks that compared the stack above a context with its trunk, see [`crate::layout::trunk`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrunkLooks {
+    /// How many found it.
+    pub looks: u64,
+    /// Calls for which those stand.
+    pub seen: u64,
+    /// Calls for which those stand that found another one, and did not ask.
+    pub others: u64,
+    /// How many of the trunk's outermost addresses the one of those had not found that found fewest.
+    pub missed: u64,
 }
 
 /// A thread's slot.
@@ -267,6 +282,12 @@ impl SlotReading {
                 squares: field(record::SAMPLED_SQUARES),
                 waited: field(record::SAMPLED_WAITED),
                 settled: field(record::CALM) >= timing::SETTLED,
+            },
+            trunk: TrunkLooks {
+                looks: field(record::TRUNK_LOOKS),
+                seen: field(record::TRUNK_SEEN),
+                others: field(record::TRUNK_OTHERS),
+                missed: field(record::TRUNK_MISSED) / trunk::PAIR,
             },
             histogram: std::array::from_fn(|i| field(record::HISTOGRAM + 8 * i as u64)),
             errors: errors.into_iter().flatten().map(|(key, count)| (key.errno, *count)).collect(),

@@ -3,7 +3,7 @@
 //! One thread of the launcher writes; a node is linked when all of it, and all below it, stands.
 
 use super::room::Room;
-use crate::layout::{IMAGE, NODE_SIZE, node, root_words, table_entry, transfers};
+use crate::layout::{IMAGE, NODE_SIZE, node, root_words, table_entry, transfers, trunk};
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
@@ -32,6 +32,32 @@ impl FramePointer {
     /// What a level says that tells such pointers apart.
     fn offset(self) -> u64 {
         node::FRAME | self.saved.unwrap_or(node::IN_RBP)
+    }
+}
+
+/// A return address above a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Above {
+    /// Where it lies, from rsp at the hook or as [`Trunk::from_rbp`] says.
+    pub place: u64,
+    /// The address.
+    pub word: u64,
+}
+
+/// The return addresses above a context, from the inside outwards, see [`crate::layout::trunk`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trunk {
+    /// Whether places are told from rbp.
+    pub from_rbp: bool,
+    /// [`trunk::MOST`] at most.
+    pub above: Vec<Above>,
+}
+
+impl Trunk {
+    /// The words that stand behind the node.
+    pub fn words(&self) -> impl Iterator<Item = u64> {
+        let size = self.above.len() as u64 * trunk::PAIR | if self.from_rbp { trunk::FROM_RBP } else { 0 };
+        std::iter::once(size).chain(self.above.iter().flat_map(|above| [above.place, above.word]))
     }
 }
 
@@ -76,7 +102,22 @@ const LONGEST: usize = 1 << 16;
 ///
 /// When there is no room or no sense in it; nothing has changed then.
 pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> Result<u64, TreeError> {
-    Growing { tree: Tree { words }, room, root, due: Due::default() }.grow(steps, MOST_FRAMES)
+    grow_seen(words, room, root, steps, None)
+}
+
+/// [`grow`] of a context whose whole stack was seen: `trunk` is what lies above.
+///
+/// # Errors
+///
+/// As for [`grow`].
+pub fn grow_seen(
+    words: &[AtomicU64],
+    room: &mut Room,
+    root: u64,
+    steps: &[Step],
+    trunk: Option<&Trunk>,
+) -> Result<u64, TreeError> {
+    Growing { tree: Tree { words }, room, root, due: Due::default(), trunk }.grow(steps, MOST_FRAMES)
 }
 
 /// When the first window of a new node is due.
@@ -94,8 +135,15 @@ pub struct Due {
 /// # Errors
 ///
 /// As for [`grow`], and where frames vary more than a few ways.
-pub fn grow_due(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step], due: Due) -> Result<u64, TreeError> {
-    Growing { tree: Tree { words }, room, root, due }.grow(steps, MOST_KNOWN_FRAMES)
+pub fn grow_due(
+    words: &[AtomicU64],
+    room: &mut Room,
+    root: u64,
+    steps: &[Step],
+    due: Due,
+    trunk: Option<&Trunk>,
+) -> Result<u64, TreeError> {
+    Growing { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
 }
 
 /// The root of `number` in the table at address `table`, made if it is new. `offset` is where
@@ -215,6 +263,7 @@ struct Growing<'a, 'r> {
     room: &'r mut Room,
     root: u64,
     due: Due,
+    trunk: Option<&'r Trunk>,
 }
 
 impl Growing<'_, '_> {
@@ -239,13 +288,13 @@ impl Growing<'_, '_> {
                         return Err(TreeError::Full);
                     }
                     let rest = Level { word: node::NO_WORD, ..*level };
-                    let rest = self.chain(offset, std::slice::from_ref(&rest))?.first;
+                    let rest = self.chain(offset, std::slice::from_ref(&rest), None)?.first;
                     self.tree.set(rest, node::SIBLING, node::REST)?;
                     self.tree.set(last, node::SIBLING, rest)?;
                     return Err(TreeError::Varies { node: rest, callers: level.callers });
                 }
                 Found::End(..) => {
-                    let made = self.chain(offset, levels.get(i..).unwrap_or_default())?;
+                    let made = self.chain(offset, levels.get(i..).unwrap_or_default(), self.trunk)?;
                     // What a program does last it does for longest, so a new node comes before those that are there.
                     // The root stands for a first level that has no node yet.
                     if first != self.root {
@@ -260,17 +309,23 @@ impl Growing<'_, '_> {
         leaf.then_some(found).ok_or(TreeError::Depth)
     }
 
-    /// New nodes for `levels`, one below the other.
-    fn chain(&mut self, offset: u64, levels: &[Level]) -> Result<Chain, TreeError> {
+    /// New nodes for `levels`, one below the other, and behind the last one its trunk.
+    fn chain(&mut self, offset: u64, levels: &[Level], trunk: Option<&Trunk>) -> Result<Chain, TreeError> {
+        let trunk = trunk.filter(|trunk| (1..=trunk::MOST).contains(&trunk.above.len()));
         let transfers = self.tree.get(self.root, node::TRANSFERS)?;
         let asks = if self.due.asks { node::ASKS } else { 0 };
         let count = levels.len() as u64;
-        let taken = self.room.take_context(self.tree.words, count, self.root);
+        let behind = trunk.map_or(0, |trunk| trunk::nodes(trunk.above.len()));
+        let taken = self.room.take_context(self.tree.words, count, behind, self.root);
         let (first, record) = taken.ok_or(TreeError::Full)?;
+        for (word, nth) in trunk.iter().flat_map(|trunk| trunk.words()).zip(0..) {
+            self.tree.set(first + count * NODE_SIZE, 8 * nth, word)?;
+        }
         let (mut offset, mut last) = (offset, first);
         for (level, nth) in levels.iter().zip(1..) {
             let at = last;
             let child = if nth < count { at + NODE_SIZE } else { 0 };
+            let above = if child == 0 && trunk.is_some() { node::TRUNK } else { 0 };
             let fields = [
                 (node::WORD, level.word),
                 (node::RECORD, if child == 0 { record } else { 0 }),
@@ -278,7 +333,7 @@ impl Growing<'_, '_> {
                 (node::CHILD, child),
                 (node::SIBLING, 0),
                 (node::ROOT, self.root),
-                (node::TRANSFERS, transfers | asks),
+                (node::TRANSFERS, transfers | asks | above),
                 (node::WINDOW_AT, if child == 0 { self.due.at } else { 0 }),
             ];
             for (field, word) in fields {
@@ -342,9 +397,9 @@ mod tests {
             [Step { word: 1, next: distance + 8, pointer }, step(10, 0)]
         };
         let known: Vec<_> = (0..MOST_KNOWN_FRAMES as u64)
-            .map(|n| grow_due(&words, &mut room, root, &by(n), Due::default()).unwrap())
+            .map(|n| grow_due(&words, &mut room, root, &by(n), Due::default(), None).unwrap())
             .collect();
-        let more = grow_due(&words, &mut room, root, &by(most), Due::default());
+        let more = grow_due(&words, &mut room, root, &by(most), Due::default(), None);
         assert_eq!(more, Err(TreeError::Full), "what is known from elsewhere leaves room");
         let own: Vec<_> =
             (MOST_KNOWN_FRAMES as u64..most).map(|n| grow(&words, &mut room, root, &by(n)).unwrap()).collect();
@@ -355,7 +410,7 @@ mod tests {
         let before = room.clone();
         for distance in [most, most + 1] {
             assert_eq!(grow(&words, &mut room, root, &by(distance)), varies);
-            assert_eq!(grow_due(&words, &mut room, root, &by(distance), Due::default()), varies);
+            assert_eq!(grow_due(&words, &mut room, root, &by(distance), Due::default(), None), varies);
         }
         assert_eq!(room, before);
         let tree = Tree { words: &words };

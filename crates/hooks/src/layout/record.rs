@@ -44,3 +44,11 @@ pub const SAMPLED_CYCLES: u64 = LOOK_LEFT + 0x40;
 pub const SAMPLED_SQUARES: u64 = LOOK_LEFT + 0x48;
 /// u64: like [`WAITED`], of theirs, which are not among that.
 pub const SAMPLED_WAITED: u64 = LOOK_LEFT + 0x50;
+/// u64: looks at the stack that found the node's [`super::trunk`] there.
+pub const TRUNK_LOOKS: u64 = LOOK_LEFT + 0x58;
+/// u64: calls for which those looks stand: each for an octave of the thread's count.
+pub const TRUNK_SEEN: u64 = LOOK_LEFT + 0x60;
+/// u64: the same of looks that found another one, which the launcher was not asked about.
+pub const TRUNK_OTHERS: u64 = LOOK_LEFT + 0x68;
+/// u64: bytes of the trunk's pairs that were not found by the one of them that differed soonest.
+pub const TRUNK_MISSED: u64 = LOOK_LEFT + 0x70;

@@ -33,7 +33,6 @@ mod vdso;
 
 pub use file_kind::Kind;
 pub use signal_return::{SIGNAL_NUMBER_LEN, SIGNAL_RETURN, SIGNAL_RETURN_LEN};
-pub use stored::FORMAT;
 pub use types::{
     CfaOffset, Entry, Evidence, Plan, PlanError, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction,
 };

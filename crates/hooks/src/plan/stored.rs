@@ -1,4 +1,4 @@
-//! Plans as bytes, for a cache.
+//! Plans as bytes, for a cache. There is no version of the form: whoever keeps them does so by the build that wrote them.
 //!
 //! All of it, the file's bytes under each window too: who knows that a file is what it was need
 //! not read it again, and who writes jumps finds other bytes than these and leaves them alone.
@@ -6,9 +6,6 @@
 use super::image;
 use super::types::{CfaOffset, Entry, Evidence, Plan, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction};
 use prost::Message;
-
-/// Changes whenever the same file may lead to another plan, or to other bytes.
-pub const FORMAT: u32 = 20;
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 

@@ -17,6 +17,7 @@ mod server;
 mod signals;
 mod threads;
 mod tree;
+mod trunks;
 mod unwinding;
 mod waiting;
 

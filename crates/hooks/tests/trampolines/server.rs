@@ -6,7 +6,9 @@ use crate::lab::{half, image_words, room};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use systoll_hooks::assemble::{Due, FramePointer, Room, Step, TreeError, grow, grow_due, number_site};
+use systoll_hooks::assemble::{
+    Above, Due, FramePointer, Room, Step, TreeError, Trunk, grow, grow_due, grow_seen, number_site,
+};
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, Saved, global, image, node, slot, slot_address, state};
 
 /// A thread that answers.
@@ -44,6 +46,12 @@ impl Server {
     /// The same, where the server is to be asked there.
     pub(crate) fn looking(distances: &'static [u64], window_at: u64) -> Self {
         Self::with(distances, Due { at: window_at, asks: true })
+    }
+
+    /// Starts answering; contexts are told apart by one return address, and above each lies a trunk of the words at these
+    /// distances from rsp. `changed` is what the last one differs by from what is there.
+    pub(crate) fn knowing(above: &'static [u64], changed: u64) -> Self {
+        Self::finding(Callers::Below { above, changed }, Due::default())
     }
 
     /// Starts answering; contexts are told apart by the return address at `first` from rsp and the one right above
@@ -88,6 +96,7 @@ pub(crate) enum Pointer {
 #[derive(Clone, Copy)]
 enum Callers {
     At(&'static [u64]),
+    Below { above: &'static [u64], changed: u64 },
     ByPointer { first: u64, pointer: Pointer },
 }
 
@@ -152,6 +161,7 @@ impl Serving {
                     let places = std::iter::once(first).chain(distances.iter().copied());
                     places.zip(next).map(|(at, next)| Step { word: on_stack(at), next, pointer: None }).collect()
                 }
+                Callers::Below { .. } => vec![Step { word: on_stack(first), ..Step::default() }],
                 Callers::ByPointer { first, pointer } => {
                     let (place, value) = match pointer {
                         Pointer::Saved(at) => (Some(at), on_stack(at)),
@@ -166,10 +176,20 @@ impl Serving {
                     ]
                 }
             };
-            let grown = if self.due == Due::default() {
+            let trunk = |above: &[u64], changed: u64| {
+                let mut above: Vec<Above> =
+                    above.iter().map(|place| Above { place: *place, word: on_stack(*place) }).collect();
+                above.last_mut().unwrap().word ^= changed;
+                Trunk { from_rbp: false, above }
+            };
+            let grown = if let Callers::Below { above, changed } = self.callers {
+                let node = grow_seen(image_words(), &mut self.room, root, &steps, Some(&trunk(above, changed)));
+                // As the launcher has it, which looks at the first call.
+                node.inspect(|node| word(node + node::WINDOW_AT).store(2, Ordering::SeqCst))
+            } else if self.due == Due::default() {
                 grow(image_words(), &mut self.room, root, &steps)
             } else {
-                grow_due(image_words(), &mut self.room, root, &steps, self.due)
+                grow_due(image_words(), &mut self.room, root, &steps, self.due, None)
             };
             let node = match grown {
                 Ok(node) | Err(TreeError::Varies { node, .. }) => node,

@@ -13,7 +13,7 @@ use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
 use crate::recording::{BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
-use crate::row::{Row, RowId, RowLine};
+use crate::row::{Row, RowId, RowLine, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
 
@@ -36,9 +36,14 @@ pub(super) fn decode(w: wire::Recording) -> Result<Recording, FileError> {
         problems: w.problems.into_iter().map(|p| Problem::new(codes::kind(&p.kind), p.text)).collect(),
         in_place: w.in_place.into_iter().map(in_place).collect(),
         ledgers: w.ledgers.iter().map(|l| ledger::decode(l, &strings)).collect::<Result<_, _>>()?,
+        trunks: w.trunks.into_iter().map(trunk).collect(),
     };
     rec.check().map_err(FileError::Damaged)?;
     Ok(rec)
+}
+
+fn trunk(t: wire::RowTrunk) -> RowTrunk {
+    RowTrunk { row: RowId(t.row), stack: StackId(t.stack), weight: t.weight }
 }
 
 fn exit(code: Option<i32>, signal: Option<i32>) -> Option<Exit> {

@@ -40,6 +40,7 @@ impl Encoder {
             threads: rec.threads.iter().map(|t| self.thread(t)).collect(),
             in_place: rec.in_place.iter().map(in_place).collect(),
             ledgers: rec.ledgers.iter().map(|l| ledger::encode(l, &mut self.strings)).collect(),
+            trunks: rec.trunks.iter().map(trunk).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -227,6 +228,10 @@ impl Encoder {
     fn long_call(&mut self, l: &crate::recording::LongCall) -> wire::LongCall {
         wire::LongCall { row: l.row.0, ns: l.ns, at_ns: l.at_ns, thread: self.string(&l.thread), startup: l.startup }
     }
+}
+
+fn trunk(t: &crate::row::RowTrunk) -> wire::RowTrunk {
+    wire::RowTrunk { row: t.row.0, stack: t.stack.0, weight: t.weight }
 }
 
 fn row_line(l: &crate::row::RowLine) -> wire::RowLine {

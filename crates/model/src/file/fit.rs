@@ -114,7 +114,8 @@ fn spread(all: &[usize], most: usize) -> Vec<usize> {
 fn empty_unused_stacks(rec: &mut Recording) {
     let of_rows = rec.rows.iter().flat_map(|r| [r.context, r.outer]);
     let of_windows = rec.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);
-    let used: HashSet<_> = of_rows.chain(of_windows).map(|s| s.0 as usize).collect();
+    let of_trunks = rec.trunks.iter().map(|t| t.stack);
+    let used: HashSet<_> = of_rows.chain(of_windows).chain(of_trunks).map(|s| s.0 as usize).collect();
     for (index, stack) in rec.stacks.iter_mut().enumerate() {
         if !used.contains(&index) {
             *stack = Stack::default();

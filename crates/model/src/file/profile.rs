@@ -1,14 +1,16 @@
 //! A recording as a pprof profile that other tools understand.
 //!
-//! One sample a row. pprof's top and speedscope show frames and not labels: so the leaf is a
+//! One sample a row and whole stack seen of it: up to the user's frame stacks are exact, what lies above is drawn from looks, by
+//! whose weights the row's values are shared out; they add up to the row's. pprof's top and speedscope show frames and not labels: so the leaf is a
 //! function named after the system call, in a mapping `[kernel]`, and below it stands the API.
 
 use super::column::PprofColumn;
 use super::intern::Interner;
 use super::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use crate::names::ModuleId;
+use crate::names::{FrameId, ModuleId};
 use crate::recording::Recording;
-use crate::row::Row;
+use crate::row::{Row, RowId};
+use crate::told::shares;
 use std::collections::HashMap;
 
 /// Name of the mapping that system calls are functions of.
@@ -150,19 +152,28 @@ impl Builder<'_> {
             let c = &row.counts;
             let calls = [c.calls, c.failed(), c.bytes, c.waited_ns.unwrap_or(0), c.toll_ns.unwrap_or(0)];
             let more = self.more.iter().map(|column| column.values.get(at).copied().unwrap_or(0));
-            let value = calls.into_iter().chain(more).map(signed).collect();
-            let sample = Sample { location_id: self.chain(row), value, label: self.labels(row) };
-            self.profile.sample.push(sample);
+            let stacks = self.rec.told_stacks(RowId(at as u32));
+            let weights: Vec<u64> = stacks.iter().map(|stack| stack.weight).collect();
+            let parts: Vec<Vec<u64>> = calls.into_iter().chain(more).map(|value| shares(value, &weights)).collect();
+            for (nth, stack) in stacks.iter().enumerate() {
+                let value: Vec<u64> = parts.iter().filter_map(|of_value| of_value.get(nth).copied()).collect();
+                if stacks.len() > 1 && value.iter().all(|part| *part == 0) {
+                    continue;
+                }
+                let value = value.into_iter().map(signed).collect();
+                let sample = Sample { location_id: self.chain(row, &stack.frames), value, label: self.labels(row) };
+                self.profile.sample.push(sample);
+            }
         }
     }
 
     /// System call, API, the user's frame and outwards. Without an API, all frames there are.
-    fn chain(&mut self, row: &Row) -> Vec<u64> {
+    fn chain(&mut self, row: &Row, frames: &[FrameId]) -> Vec<u64> {
         let mut chain = vec![self.leaf(self.kernel(), &row.syscall.to_string())];
         if let Some(api) = &row.api {
             chain.push(self.leaf(row.api_module.map_or(0, mapping_id), api));
         }
-        chain.extend(self.rec.told_frames(row).into_iter().map(|f| u64::from(f.0) + 1));
+        chain.extend(frames.iter().map(|f| u64::from(f.0) + 1));
         chain
     }
 

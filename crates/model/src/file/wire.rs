@@ -55,6 +55,20 @@ pub(super) struct Recording {
     pub(super) ledgers: Vec<Ledger>,
     #[prost(message, repeated, tag = "18")]
     pub(super) packages: Vec<Package>,
+    #[prost(message, repeated, tag = "19")]
+    pub(super) trunks: Vec<RowTrunk>,
+}
+
+/// One of several whole stacks of a row.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct RowTrunk {
+    #[prost(uint32, tag = "1")]
+    pub(super) row: u32,
+    /// The frames above the row's context.
+    #[prost(uint32, tag = "2")]
+    pub(super) stack: u32,
+    #[prost(uint64, tag = "3")]
+    pub(super) weight: u64,
 }
 
 /// A package that a script's sources are of.

@@ -211,6 +211,11 @@ fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {
     )
 }
 
+fn trunk(s: Sizes) -> impl Strategy<Value = RowTrunk> {
+    let trunk = |(row, stack, weight)| RowTrunk { row: RowId(row), stack: StackId(stack), weight };
+    (0..s.rows, 0..s.stacks, number()).prop_map(trunk)
+}
+
 fn ledger(s: Sizes) -> impl Strategy<Value = Ledger> {
     let object = (name(), number(), number(), number(), vec((0..480u32).prop_map(Sysno), 0..5))
         .prop_map(|(name, looks, calls, same, also)| LedgerObject { name, looks, calls, same, also });
@@ -336,13 +341,15 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             vec(problem(), 0..3),
             vec(in_place(), 0..3),
             vec(package(), 0..3),
+            vec(trunk(s), 0..6),
         );
         (header(), tables, rest).prop_map(
             |(
                 header,
                 (processes, modules, frames, stacks, rows, vdso, threads),
-                (windows, ledgers, longest, prices, problems, in_place, packages),
+                (windows, ledgers, longest, prices, problems, in_place, packages, mut trunks),
             )| {
+                trunks.sort_by_key(|t| t.row);
                 Recording {
                     header,
                     processes,
@@ -354,6 +361,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
                     threads,
                     windows,
                     ledgers,
+                    trunks,
                     longest,
                     packages,
                     prices,

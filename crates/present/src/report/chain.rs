@@ -4,6 +4,8 @@ use super::screen::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
 use crate::text::clean;
+use crate::units::percent_of;
+use std::cmp::Reverse;
 use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId, before_thread};
 
 /// Frames of a chain where whole stacks aren't asked for.
@@ -15,6 +17,15 @@ const NAME: usize = 56;
 /// Columns a file's name and line may take.
 const PLACE: usize = 40;
 
+/// A row's frames from the system call outwards.
+struct Chain {
+    frames: Vec<FrameId>,
+    /// How many of them all looks have in common.
+    sure: usize,
+    /// For how much of the row's calls the looks stand that have seen the rest.
+    share: Option<String>,
+}
+
 impl Report<'_> {
     /// The chain of a finding's costliest row, over as many lines as it takes.
     pub(super) fn chain(&self, id: RowId, phase: Phase) -> Vec<Line> {
@@ -23,11 +34,17 @@ impl Report<'_> {
             return self.stacks_of(id, DETAIL);
         }
         let mut links = self.api_link(row).into_iter().collect::<Vec<_>>();
-        let frames = self.callers(row);
+        let chain = self.whole_chain(id, row);
+        let frames = self.callers(row, &chain.frames);
         let last = frames.len().min(FRAMES).saturating_sub(1);
-        for (i, f) in frames.iter().take(FRAMES).enumerate() {
+        for (i, (at, f)) in frames.iter().take(FRAMES).enumerate() {
             let next = frames.get(i + 1).filter(|_| i < last);
-            links.extend(self.frame_links(f, next.copied()));
+            let mut of_frame = self.frame_links(f, next.map(|(_, f)| *f));
+            // From here on outwards other calls came by others.
+            if let (true, Some(share), Some(link)) = (*at == chain.sure, &chain.share, of_frame.first_mut()) {
+                link.push(Role::Faint, format!(" in {share}"));
+            }
+            links.extend(of_frame);
         }
         let mut links = dedup(links);
         if phase == Phase::StartUp && self.in_constructor(row) {
@@ -58,24 +75,40 @@ impl Report<'_> {
         })
     }
 
-    /// Frames from the user's on outwards; where there is none, from the system call on.
-    fn callers(&self, row: &Row) -> Vec<&Frame> {
-        let ids = self.frame_ids(row);
+    /// Those of `ids` from the user's on outwards, each with its place there; where there is none, from the system call on.
+    fn callers(&self, row: &Row, ids: &[FrameId]) -> Vec<(usize, &Frame)> {
         let start = row.user.and_then(|user| ids.iter().position(|id| *id == user)).unwrap_or(0);
-        let mut frames: Vec<_> = ids.iter().skip(start).filter_map(|id| frame(self.rec, *id)).collect();
+        let named = ids.iter().enumerate().skip(start);
+        let mut frames: Vec<_> = named.filter_map(|(at, id)| Some((at, frame(self.rec, *id)?))).collect();
         // A script's lines say what the interpreter's own functions between them do.
-        if frames.iter().any(|f| f.language.is_some()) {
-            frames.retain(|f| f.language.is_some() || f.class == FrameClass::User);
+        if frames.iter().any(|(_, f)| f.language.is_some()) {
+            frames.retain(|(_, f)| f.language.is_some() || f.class == FrameClass::User);
         }
         // What called main, or a constructor, is the same in every program.
-        let ours = |f: &&Frame| !matches!(f.class, FrameClass::Libc | FrameClass::Loader);
-        let end = match frames.iter().position(|f| f.language.is_none() && f.function() == "main") {
+        let ours = |(_, f): &(usize, &Frame)| !matches!(f.class, FrameClass::Libc | FrameClass::Loader);
+        let end = match frames.iter().position(|(_, f)| f.language.is_none() && f.function() == "main") {
             Some(main) => main + 1,
             None => frames.iter().rposition(ours).map_or(frames.len(), |last| last + 1),
         };
         frames.truncate(end);
-        frames.truncate(before_thread(&frames));
+        let told: Vec<&Frame> = frames.iter().map(|(_, frame)| *frame).collect();
+        frames.truncate(before_thread(&told));
         frames
+    }
+
+    /// A row's frames from the system call outwards. Of several whole stacks it is the one that most calls came by.
+    fn whole_chain(&self, id: RowId, row: &Row) -> Chain {
+        let of = |id| stack(self.rec, id).map_or(&[][..], |s| &s.frames);
+        let (context, outer) = (of(row.context), of(row.outer));
+        let sure = context.len() + outer.len();
+        let trunks = self.rec.trunks_of(id);
+        let all = trunks.iter().fold(0u64, |sum, t| sum.saturating_add(t.weight));
+        let most = trunks.iter().max_by_key(|t| (t.weight, Reverse(t.stack))).filter(|_| row.lines.is_empty());
+        // More than half, or it would tell of the fewer.
+        let most = most.filter(|t| t.weight > all / 2 && of(t.stack).len() > outer.len());
+        let above = most.map_or(outer, |t| of(t.stack));
+        let share = most.and_then(|t| percent_of(t.weight, Some(all)));
+        Chain { frames: context.iter().chain(above).copied().collect(), sure, share }
     }
 
     fn frame_ids(&self, row: &Row) -> Vec<FrameId> {

@@ -4,10 +4,10 @@ use super::screen::{DETAIL, DETAIL_TEXT, Report};
 use crate::access::{frame, module, row, stack};
 use crate::style::{Line, Role};
 use crate::text::{clean, columns};
-use crate::units::{calls, counted, grouped};
+use crate::units::{calls, counted, grouped, percent_of};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use systoll_model::{Frame, FrameId, Language, Row, RowId, StackId, Sysno, WindowCall};
+use systoll_model::{Frame, FrameId, Language, Row, RowId, RowTrunk, StackId, Sysno, WindowCall};
 
 /// Different stacks of a row, and descriptors of a finding, shown where not all are asked for.
 const TOLD: usize = 3;
@@ -15,13 +15,35 @@ const TOLD: usize = 3;
 /// Frames of a stack where not all are asked for.
 const FRAMES: usize = 64;
 
+/// A whole stack, and what is said of how often it was seen beside others.
+struct Seen {
+    frames: Vec<FrameId>,
+    label: String,
+}
+
 impl Report<'_> {
     /// The whole stacks seen of a row, commonest first, from column `indent` on; where none was kept, what is known
     /// of all.
     pub(super) fn stacks_of(&self, id: RowId, indent: usize) -> Vec<Line> {
         let Some(row) = row(self.rec, id) else { return vec![] };
+        let context = || stack(self.rec, row.context).map_or(&[][..], |s| &s.frames).iter();
+        let trunks = self.rec.trunks_of(id);
+        // The interpreter's own frames between a script's lines are in windows' stacks alone.
+        if row.lines.is_empty() && !trunks.is_empty() {
+            let all = trunks.iter().fold(0u64, |sum, t| sum.saturating_add(t.weight));
+            let mut trunks: Vec<&RowTrunk> = trunks.iter().collect();
+            trunks.sort_by_key(|t| (Reverse(t.weight), t.stack));
+            let told = |t: &&RowTrunk| {
+                let above = stack(self.rec, t.stack);
+                let frames = context().chain(above.map_or(&[][..], |s| &s.frames)).copied().collect();
+                let rest = if above.is_some_and(|s| s.complete) { "" } else { "; others, not kept" };
+                let share = percent_of(t.weight, Some(all)).unwrap_or_else(|| "some".into());
+                Seen { frames, label: format!("{share} of its calls, as looks have it{rest}") }
+            };
+            return self.stacks_seen(row, trunks.iter().map(told).collect(), indent);
+        }
         let mut seen: HashMap<StackId, u64> = HashMap::new();
-        for call in self.looked_at(&[id]) {
+        for call in self.looked_at(&[id]).filter(|_| !row.lines.is_empty()) {
             if let Some(stack) = call.stack {
                 *seen.entry(stack).or_default() += 1;
             }
@@ -29,23 +51,30 @@ impl Report<'_> {
         let mut seen: Vec<_> = seen.into_iter().collect();
         seen.sort_by_key(|(stack, n)| (Reverse(*n), *stack));
         if seen.is_empty() {
-            let of = |id| stack(self.rec, id).map_or(&[][..], |s| &s.frames);
-            let frames: Vec<FrameId> = of(row.context).iter().chain(of(row.outer)).copied().collect();
+            let outer = stack(self.rec, row.outer).map_or(&[][..], |s| &s.frames);
+            let frames: Vec<FrameId> = context().chain(outer).copied().collect();
             return self.whole_stack(row, &frames, indent);
         }
         let all: u64 = seen.iter().map(|(_, n)| n).sum();
+        let told = |(id, n): &(StackId, u64)| Seen {
+            frames: stack(self.rec, *id).map_or_else(Vec::new, |s| s.frames.clone()),
+            label: format!("{} of {} seen", grouped(*n), counted(all, "stack", "stacks")),
+        };
+        self.stacks_seen(row, seen.iter().map(told).collect(), indent)
+    }
+
+    fn stacks_seen(&self, row: &Row, seen: Vec<Seen>, indent: usize) -> Vec<Line> {
         let limit = if self.options.all { usize::MAX } else { TOLD };
+        let faint = |text: String| Line::of(Role::Plain, " ".repeat(indent)).with(Role::Faint, text);
         let mut lines = vec![];
-        for (id, n) in seen.iter().take(limit) {
+        for one in seen.iter().take(limit) {
             if seen.len() > 1 {
-                let text = format!("{} of {} seen", grouped(*n), counted(all, "stack", "stacks"));
-                lines.push(Line::of(Role::Plain, " ".repeat(indent)).with(Role::Faint, text));
+                lines.push(faint(one.label.clone()));
             }
-            lines.extend(self.whole_stack(row, stack(self.rec, *id).map_or(&[], |s| &s.frames), indent));
+            lines.extend(self.whole_stack(row, &one.frames, indent));
         }
         if let Some(more) = seen.len().checked_sub(limit).filter(|n| *n > 0) {
-            let text = format!("{} more: --all shows them", counted(more as u64, "stack", "stacks"));
-            lines.push(Line::of(Role::Plain, " ".repeat(indent)).with(Role::Faint, text));
+            lines.push(faint(format!("{} more: --all shows them", counted(more as u64, "stack", "stacks"))));
         }
         lines
     }

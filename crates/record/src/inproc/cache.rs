@@ -1,19 +1,21 @@
 //! Plans, and what is built from them, kept on disk between runs.
 //!
-//! Invariant: a wrong entry would make us damage a program, so none is believed that this user's
-//! systoll did not write for these very bytes. Names hold a hash of the whole file, entries a
-//! checksum, both keyed with a secret of the folder's: a build-id alone is what a file claims.
+//! Invariant: a wrong entry would make us damage a program, so none is believed that this build of this user's
+//! systoll did not write for these very bytes. The name of every entry holds the build ([`Build`]), so there are no versions to
+//! keep by hand: another build finds nothing, and what it left goes when it has not been used for longest. Names hold a
+//! hash of the whole file, entries a checksum, both keyed with a secret of the folder's: a build-id alone is what a file claims.
 //! So as not to read and hash every file in every run, the hash of a file in a certain state
 //! (`FileState`) is kept as well, where the file system notes every change of contents.
 //! Whatever is the matter with the folder, work goes on without it.
 
+use super::build::Build;
 use super::checksum::{Checksum, checksum};
 use super::content::ContentHash;
 use std::fmt::Write;
 use std::fs::File;
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_hooks::plan::{self, Plan, PlanError};
 use systoll_symbols::FileState;
@@ -36,19 +38,46 @@ const SECRET_SIZE: usize = 32;
 /// Bytes of a build-id that go into a name; SHA-1, what linkers write, has as many.
 const ID_SIZE: usize = 20;
 
-/// What an entry holds, and in which version of its format.
+/// What an entry holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// A short word of lower-case letters.
-    pub name: &'static str,
-    /// Entries of another version are not found.
-    pub version: u32,
+pub enum Kind {
+    /// The key of a file in a certain state, made by [`Cache::key_of`].
+    State,
+    /// A plan, made by [`Cache::plan`].
+    Plan,
+    /// What `Symbols::fixed` tells of a file.
+    Fixed,
+    /// Assembled code of a file.
+    Code,
+    /// Contexts of earlier runs.
+    Contexts,
+    /// Files without calls that programs' loaders have mapped.
+    NoCalls,
+    /// What was asked of a file's symbols, lines and frames.
+    Names,
+    /// The code that measures what counting costs.
+    Own,
 }
 
-/// Entries that [`Cache::key_of`] makes.
-const STATE: Kind = Kind { name: "state", version: 2 };
-/// Entries that [`Cache::plan`] makes.
-const PLAN: Kind = Kind { name: "plan", version: plan::FORMAT };
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] =
+        [Self::State, Self::Plan, Self::Fixed, Self::Code, Self::Contexts, Self::NoCalls, Self::Names, Self::Own];
+
+    /// A short word of lower-case letters.
+    fn name(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Plan => "plan",
+            Self::Fixed => "fixed",
+            Self::Code => "code",
+            Self::Contexts => "contexts",
+            Self::NoCalls => "nocalls",
+            Self::Names => "names",
+            Self::Own => "own",
+        }
+    }
+}
 
 /// A file's identity: of its bytes, not of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +105,7 @@ pub struct Cache(Option<Open>);
 #[derive(Debug)]
 struct Open {
     folder: Folder,
+    build: &'static Build,
     secret: [u8; SECRET_SIZE],
     limit: u64,
 }
@@ -88,11 +118,18 @@ impl Cache {
         systoll_trust::cache().map_or_else(Self::none, |base| Self::at(&base, DEFAULT_LIMIT))
     }
 
-    /// That of the folder `systoll` below `base`, both made if need be, of at most `limit` bytes.
+    /// That of the folder `systoll` below `base`, both made if need be, of at most `limit` bytes. Where nothing tells
+    /// this build of the program from others, nothing is kept.
     #[must_use]
     pub fn at(base: &Path, limit: u64) -> Self {
+        Build::own().map_or_else(Self::none, |build| Self::of_build(base, limit, build))
+    }
+
+    /// [`Cache::at`] as `build` of this program has it: it finds what that build has kept, and nothing else.
+    #[must_use]
+    pub fn of_build(base: &Path, limit: u64, build: &'static Build) -> Self {
         let folder = Folder::below(base, &[NAME]).ok();
-        Self(folder.and_then(|folder| Some(Open { secret: secret(&folder)?, folder, limit })))
+        Self(folder.and_then(|folder| Some(Open { secret: secret(&folder)?, folder, build, limit })))
     }
 
     /// One that keeps nothing.
@@ -146,14 +183,14 @@ impl Cache {
         read: impl FnOnce() -> Option<Vec<u8>>,
     ) -> (Option<Key>, Option<Vec<u8>>) {
         let telling = self.unread(state, build_id);
-        let kept = telling.as_ref().and_then(|key| String::from_utf8(self.get(STATE, key)?).ok());
+        let kept = telling.as_ref().and_then(|key| String::from_utf8(self.get(Kind::State, key)?).ok());
         if let Some(kept) = kept {
             return (Some(Key(kept)), None);
         }
         let content = read();
         let key = content.as_ref().and_then(|content| self.key(content));
         if let (Some(telling), Some(key)) = (&telling, &key) {
-            self.put(STATE, telling, key.0.as_bytes());
+            self.put(Kind::State, telling, key.0.as_bytes());
         }
         (key, content)
     }
@@ -179,7 +216,7 @@ impl Cache {
     #[must_use]
     pub fn get(&self, kind: Kind, key: &Key) -> Option<Vec<u8>> {
         let open = self.0.as_ref()?;
-        let name = name(kind, key);
+        let name = open.name(kind, key);
         let mut bytes = open.folder.read(&name, open.limit.saturating_add(TRAILER as u64))?;
         let intact = bytes.split_last_chunk::<TRAILER>();
         if intact.is_none_or(|(payload, trailer)| *trailer != open.trailer(&name, payload)) {
@@ -193,7 +230,7 @@ impl Cache {
     /// [`Cache::get`] for a reader that has no use for the whole in one piece.
     pub(crate) fn entry(&self, kind: Kind, key: &Key) -> Option<Entry<'_>> {
         let open = self.0.as_ref()?;
-        let name = name(kind, key);
+        let name = open.name(kind, key);
         let (file, size) = open.folder.open(&name, open.limit.saturating_add(TRAILER as u64))?;
         let len = size.checked_sub(TRAILER as u64)?;
         Some(Entry { open, name, file, len, read: Checksum::new(&open.secret) })
@@ -202,13 +239,20 @@ impl Cache {
     /// Keeps `payload`, and returns whether it did. Entries that were not used for longest make room.
     pub fn put(&self, kind: Kind, key: &Key, payload: &[u8]) -> bool {
         let Some(open) = &self.0 else { return false };
-        let name = name(kind, key);
+        let name = open.name(kind, key);
         let fits = payload.len() as u64 <= open.limit;
         let kept = fits && open.folder.write(&name, &[payload, &open.trailer(&name, payload)]).is_ok();
         if kept && open.is_to_shrink(payload.len() as u64) {
             open.folder.shrink(open.limit, SECRET);
         }
         kept
+    }
+
+    /// Where an entry lies, if it is there or not.
+    #[must_use]
+    pub fn path_of(&self, kind: Kind, key: &Key) -> Option<PathBuf> {
+        let open = self.0.as_ref()?;
+        Some(open.folder.path().join(open.name(kind, key)))
     }
 
     /// The plan for `elf`: the one kept, or a new one, which is then kept.
@@ -227,7 +271,7 @@ impl Cache {
     /// The plan kept for `key`, if there is one.
     #[must_use]
     pub fn kept_plan(&self, key: &Key) -> Option<Plan> {
-        Plan::from_bytes(&self.get(PLAN, key)?)
+        Plan::from_bytes(&self.get(Kind::Plan, key)?)
     }
 
     /// A new plan for `elf`, which is kept if there is a `key`.
@@ -238,7 +282,7 @@ impl Cache {
     pub fn new_plan(&self, key: Option<&Key>, elf: &[u8]) -> Result<Plan, PlanError> {
         let plan = plan::plan(elf)?;
         if let Some(key) = key {
-            self.put(PLAN, key, &plan.to_bytes());
+            self.put(Kind::Plan, key, &plan.to_bytes());
         }
         Ok(plan)
     }
@@ -258,14 +302,19 @@ fn is_telling(state: &FileState) -> bool {
 }
 
 impl Open {
+    /// The file name of an entry: the only place where one is made, so that none lacks the build.
+    fn name(&self, kind: Kind, key: &Key) -> String {
+        format!("{}-{}-{}", kind.name(), self.build.as_str(), key.0)
+    }
+
     /// Whether to look for entries to drop, now that one of so many bytes is new: always if it is large beside the limit.
     fn is_to_shrink(&self, bytes: u64) -> bool {
         let drawn = RandomState::new().hash_one(bytes) % self.limit.max(1);
         drawn < bytes.saturating_mul(LOOKS)
     }
 
-    /// A hash that cannot be aimed at without the secret. Its algorithm may change with the compiler:
-    /// entries are then not found, or thrown away.
+    /// A hash that cannot be aimed at without the secret. Its algorithm may change with the compiler, which makes
+    /// another build.
     fn hash(&self, parts: &[&[u8]]) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write(&self.secret);
@@ -332,10 +381,6 @@ impl Entry<'_> {
         }
         intact
     }
-}
-
-fn name(kind: Kind, key: &Key) -> String {
-    format!("{}-{}-{}", kind.name, kind.version, key.0)
 }
 
 /// The folder's secret, made at first use.

@@ -104,18 +104,7 @@ function grow(data, value) {
     const n = value.of(row);
     if (!n) continue;
     root.sum += n;
-    let node = root;
-    for (const id of row.stack) {
-      let next = node.by.get(id);
-      if (!next) {
-        const frame = data.frames[id];
-        next = { name: frame.name, place: frame.place, kind: frame.kind, children: [], by: new Map(), sum: 0, parent: node };
-        node.by.set(id, next);
-        node.children.push(next);
-      }
-      next.sum += n;
-      node = next;
-    }
+    for (const [stack, part] of parts(row, n)) add(data, root, stack, part);
   }
   const sort = [root];
   while (sort.length) {
@@ -124,6 +113,36 @@ function grow(data, value) {
     sort.push(...node.children);
   }
   return root;
+}
+
+/** A row's stacks, each with its part of n: whole numbers that add up to it. */
+function parts(row, n) {
+  if (!row.stacks) return [[row.stack, n]];
+  const all = row.stacks.reduce((sum, one) => sum + one.weight, 0);
+  let sum = 0;
+  let given = 0;
+  return row.stacks.map((one) => {
+    sum += one.weight;
+    const part = Math.floor((n * sum) / all) - given;
+    given += part;
+    return [one.stack, part];
+  });
+}
+
+function add(data, root, stack, n) {
+  if (!n) return;
+  let node = root;
+  for (const id of stack) {
+    let next = node.by.get(id);
+    if (!next) {
+      const frame = data.frames[id];
+      next = { name: frame.name, place: frame.place, kind: frame.kind, children: [], by: new Map(), sum: 0, parent: node };
+      node.by.set(id, next);
+      node.children.push(next);
+    }
+    next.sum += n;
+    node = next;
+  }
 }
 
 function colour(node) {

@@ -132,6 +132,8 @@ pub(crate) struct Contexts {
     pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
     /// What earlier programs know of nodes, and later ones will.
     pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
+    /// What lies above contexts, by their nodes: whole stacks as threads compare theirs with them.
+    pub(crate) trunks: foldhash::HashMap<NodeAddr, Rc<Above>>,
     /// Nodes taken from earlier programs at whose first call `main` has begun.
     pub(crate) main_nodes: Vec<NodeAddr>,
     /// Nodes at whose first call no window could be afforded.
@@ -139,6 +141,16 @@ pub(crate) struct Contexts {
     pub(crate) main_seen: bool,
     /// The first slot's memory when `main` was first seen.
     pub(crate) at_main: Option<Vec<(u64, Vec<u8>)>>,
+}
+
+/// The frames above a context.
+#[derive(Debug)]
+pub(crate) struct Above {
+    pub(crate) frames: Vec<RawFrame>,
+    /// Whether the last one is the stack's outermost.
+    pub(crate) complete: bool,
+    /// For how many there is room behind the node.
+    pub(crate) room: usize,
 }
 
 impl Contexts {

@@ -57,8 +57,6 @@ pub(crate) struct Reuse {
     pub(crate) kept: KeptContexts,
     /// What is known of programs of each file, by its path.
     pub(crate) by_file: HashMap<Arc<str>, Earlier>,
-    /// Nothing of it is to be used: each context is asked for anew, with its whole stack.
-    pub(crate) is_off: bool,
     /// Programs to be given the contexts of earlier ones once their thread has gone on.
     pub(crate) to_preload: Vec<ProgramId>,
 }

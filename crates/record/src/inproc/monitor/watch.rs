@@ -70,7 +70,7 @@ pub(crate) fn new_session(
         symbols,
         table: Table::telling(launch.longer),
         windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),
-        reuse: Reuse { is_off: launch.whole_stacks, ..Reuse::default() },
+        reuse: Reuse::default(),
         provisioning: Provisioning {
             files,
             spare: None,

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use systoll_hooks::assemble::{FramePointer, Step};
+use systoll_hooks::layout::trunk;
 use systoll_symbols::{ModuleKey, RawFrame};
 
 /// Contexts kept for one file's sites and one caller's file.
@@ -58,6 +59,39 @@ pub(crate) struct Context {
     pub(crate) main: bool,
 }
 
+/// What lay above a context when it was last met, from the inside outwards: the rest of the whole stack. Another run's is never
+/// told: threads compare their stacks with it ([`systoll_hooks::layout::trunk`]), and ask where they differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownTrunk {
+    /// Whether places are told from rbp, not from rsp at the hook.
+    pub(crate) from_rbp: bool,
+    pub(crate) above: Vec<KnownAbove>,
+    /// Whether the last one is the stack's outermost frame.
+    pub(crate) complete: bool,
+}
+
+/// A return address above a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownAbove {
+    pub(crate) file: ModuleKey,
+    /// In the file.
+    pub(crate) address: u64,
+    /// Where it lies, see [`systoll_hooks::assemble::Above::place`].
+    pub(crate) place: u64,
+}
+
+impl KnownTrunk {
+    /// Its frames.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = RawFrame> {
+        self.above.iter().map(|a| RawFrame { module: Some(a.file), address: a.address, is_return: true })
+    }
+
+    /// Whether threads can compare their stacks with one of so many addresses, the last of which lies at `place`.
+    pub(crate) fn can_be_compared(addresses: usize, place: Option<u64>) -> bool {
+        addresses <= trunk::MOST && place.is_none_or(|place| place < trunk::REACH)
+    }
+}
+
 impl Context {
     /// Whether a frame on its way varies in size.
     pub(crate) fn varies(&self) -> bool {
@@ -103,6 +137,12 @@ pub(crate) struct KnownContext {
     pub(crate) origin: Origin,
     /// Who has had it, where frames on its way vary in size.
     programs: RefCell<Vec<HadBy>>,
+    /// What lies above it, where threads can find that out by themselves.
+    trunk: RefCell<Option<Rc<KnownTrunk>>>,
+    /// Whether its whole stack was seen in this run.
+    seen: Cell<bool>,
+    /// Whether that was another one than what was known of it.
+    is_renewed: Cell<bool>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
@@ -111,6 +151,38 @@ impl KnownContext {
     /// program, as the loader's on how many libraries it has.
     pub(crate) fn programs(&self) -> Vec<HadBy> {
         self.programs.borrow().clone()
+    }
+
+    /// What lay above it when it was last met.
+    pub(crate) fn trunk(&self) -> Option<Rc<KnownTrunk>> {
+        self.trunk.borrow().clone()
+    }
+
+    /// Notes what lies above it in this run.
+    pub(crate) fn note_trunk(&self, trunk: Option<KnownTrunk>) {
+        self.trunk.replace(trunk.map(Rc::new));
+        self.seen.set(true);
+    }
+
+    /// A program has another trunk than the known one, so that later ones are more likely to have that.
+    pub(crate) fn renew_trunk(&self, trunk: Option<KnownTrunk>) {
+        self.is_renewed.set(true);
+        self.note_trunk(trunk);
+    }
+
+    /// Whether a program had another trunk than the known one.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.is_renewed.get()
+    }
+
+    /// Its whole stack was seen in this run.
+    pub(crate) fn note_seen(&self) {
+        self.seen.set(true);
+    }
+
+    /// Whether it was.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.seen.get()
     }
 
     /// Whether a program whose own file is `program` has had it.
@@ -185,7 +257,10 @@ impl KnownContexts {
 
     /// Files that ways to calls lead through.
     pub(crate) fn files(&self) -> HashSet<ModuleKey> {
-        self.known.keys().flat_map(|context| context.frames.iter().filter_map(|frame| frame.module)).collect()
+        let of_contexts = self.known.keys().flat_map(|context| context.frames.iter().filter_map(|frame| frame.module));
+        let trunks = self.known.values().filter_map(|known| known.trunk());
+        let of_trunks = trunks.flat_map(|trunk| trunk.above.iter().map(|above| above.file).collect::<Vec<_>>());
+        of_contexts.chain(of_trunks).collect()
     }
 
     /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step, and
@@ -209,8 +284,12 @@ impl KnownContexts {
     }
 
     /// Takes in a context of a site of `file` that an earlier run has kept by the file `by`.
-    pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context, by: ModuleKey) {
-        self.add(file, context, (Origin::EarlierRun, Some(by)));
+    pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context, trunk: Option<KnownTrunk>, by: ModuleKey) {
+        let known = self.add(file, context, (Origin::EarlierRun, Some(by)));
+        // What this run has seen is nearer to what comes.
+        if let Some(known) = known.filter(|known| known.trunk().is_none()) {
+            known.trunk.replace(trunk.map(Rc::new));
+        }
     }
 
     /// Whether programs whose own file is `program` have had contexts with frames that vary in size.
@@ -241,8 +320,9 @@ impl KnownContexts {
         if of_pair.len() >= MOST_OF_PAIR || self.known.len() >= MOST {
             return None;
         }
-        let (asked, programs) = (Cell::default(), RefCell::default());
-        let seed = Rc::new(KnownContext { context: Rc::clone(&context), origin, programs, asked });
+        let (asked, programs, trunk, seen, is_renewed) = Default::default();
+        let seed =
+            Rc::new(KnownContext { context: Rc::clone(&context), origin, programs, trunk, seen, is_renewed, asked });
         self.known.insert(context, Rc::clone(&seed));
         of_pair.push(Rc::clone(&seed));
         Some(seed)

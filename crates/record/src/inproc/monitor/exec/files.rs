@@ -1,8 +1,8 @@
 //! Files of watched programs: planned once, assembled once for each distance.
 
-use crate::inproc::cache::{Cache, Key};
+use crate::inproc::cache::{Cache, Key, Kind};
 use crate::inproc::monitor::exec::kept_names::{self, AllAsked};
-use crate::inproc::monitor::exec::place::{CODE, CONTEXTS, FIXED, Maker, NO_CALLS, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::place::{Maker, first_room, kept_fixed, place};
 use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed};
 use crate::inproc::monitor::exec::read_ahead::Ahead;
 use crate::inproc::monitor::shared::code::Code;
@@ -81,8 +81,7 @@ impl Files {
         if let Some(id) = &id {
             self.cached.insert(key, Cached { id: id.clone(), fixed: fixed.len() });
             if symbols.name_counts(key).kept == 0
-                && let Some(answers) =
-                    kept_names::read(&self.cache, id, symbols.debug_file_state(key), self.maker.build())
+                && let Some(answers) = kept_names::read(&self.cache, id, symbols.debug_file_state(key))
             {
                 symbols.know_names(key, answers);
             }
@@ -152,7 +151,7 @@ impl Files {
             let fixed = symbols.fixed(*key).take(MOST_FIXED);
             if fixed.len() > *kept {
                 let words = fixed.map(|(address, fixed)| address << 1 | u64::from(fixed));
-                self.cache.put(FIXED, id, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+                self.cache.put(Kind::Fixed, id, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
             }
         }
     }
@@ -166,7 +165,7 @@ impl Files {
                     lines: symbols.asked_lines(*key),
                     frames: symbols.asked_frames(*key),
                 };
-                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), asked, self.maker.build());
+                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), asked);
             }
         }
     }
@@ -178,25 +177,25 @@ impl Files {
 
     /// What an earlier run has kept of contexts that begin in a file, with the same hooks.
     pub(crate) fn kept_contexts(&self, key: ModuleKey) -> Option<Vec<u8>> {
-        self.cache.get(CONTEXTS, &self.with_hooks(key)?)
+        self.cache.get(Kind::Contexts, &self.with_hooks(key)?)
     }
 
     /// Keeps them for later runs.
     pub(crate) fn keep_contexts(&self, key: ModuleKey, contexts: &[u8]) {
         if let Some(id) = self.with_hooks(key) {
-            self.cache.put(CONTEXTS, &id, contexts);
+            self.cache.put(Kind::Contexts, &id, contexts);
         }
     }
 
     /// What an earlier run has kept of the files without calls that programs of a file map.
     pub(crate) fn kept_no_calls(&self, program: ModuleKey) -> Option<Vec<u8>> {
-        self.cache.get(NO_CALLS, &self.with_hooks(program)?)
+        self.cache.get(Kind::NoCalls, &self.with_hooks(program)?)
     }
 
     /// Keeps them for later runs.
     pub(crate) fn keep_no_calls(&self, program: ModuleKey, mapped: &[u8]) {
         if let Some(id) = self.with_hooks(program) {
-            self.cache.put(NO_CALLS, &id, mapped);
+            self.cache.put(Kind::NoCalls, &id, mapped);
         }
     }
 
@@ -206,7 +205,7 @@ impl Files {
     }
 
     fn with_hooks(&self, key: ModuleKey) -> Option<Key> {
-        self.maker.hooks_key(&self.cached.get(&key)?.id)
+        Some(self.maker.hooks_key(&self.cached.get(&key)?.id))
     }
 
     /// The file's code at a distance where it is free to lie, and the address, in a process that
@@ -238,7 +237,7 @@ impl Files {
         if let Some(code) = self.codes.get(&(key, delta)) {
             return Ok(Rc::clone(code));
         }
-        let id = known.id.as_ref().and_then(|id| self.maker.key(id, delta));
+        let id = known.id.as_ref().map(|id| self.maker.key(id, delta));
         let ahead = id.as_ref().and_then(|id| self.ahead.codes.take(id, || None));
         let ahead = ahead.filter(|code| code.blob.delta == delta && code.region == known.region);
         let kept = || {
@@ -258,7 +257,7 @@ impl Files {
     fn assembled(&self, known: &Known, id: Option<&Key>, delta: i64) -> Result<Blob, String> {
         let blob = assemble(&known.plan, &self.maker.options, delta).map_err(|e| e.to_string())?;
         if let Some(id) = id {
-            self.cache.put(CODE, id, &blob.to_bytes());
+            self.cache.put(Kind::Code, id, &blob.to_bytes());
         }
         Ok(blob)
     }

@@ -4,10 +4,13 @@
 //! They are of use as long as all files on their way are the same bytes and the hooks the same code: files
 //! are named by their [`Key`](crate::inproc::cache::Key), and an entry by all that code is named by.
 
-use crate::inproc::monitor::exec::context_reuse::{Context, HadBy, KnownContexts, KnownStep, Origin};
+use crate::inproc::monitor::exec::context_reuse::{
+    Context, HadBy, KnownAbove, KnownContext, KnownContexts, KnownStep, KnownTrunk, Origin,
+};
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use systoll_hooks::assemble::FramePointer;
 use systoll_symbols::{ModuleKey, RawFrame};
 
@@ -18,6 +21,9 @@ const MOST: usize = 1024;
 /// An entry is written anew for so many of what it has: where threads take turns by chance there are some new
 /// ones in every run, and to ask for a few takes less time than to write all.
 const WORTH_WRITING: usize = 16;
+
+/// In one of so many runs what was met by another way than the kept one counts as new.
+const RENEWS: u64 = 8;
 
 #[derive(Clone, PartialEq, Message)]
 struct WireContexts {
@@ -50,6 +56,45 @@ struct WireContext {
     main: bool,
     #[prost(message, repeated, tag = "9")]
     steps: Vec<WireStep>,
+    #[prost(message, optional, tag = "10")]
+    trunk: Option<WireTrunk>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireTrunk {
+    #[prost(bool, tag = "1")]
+    from_rbp: bool,
+    #[prost(bool, tag = "2")]
+    complete: bool,
+    /// A column each, of as many.
+    #[prost(uint32, repeated, tag = "3")]
+    files: Vec<u32>,
+    #[prost(uint64, repeated, tag = "4")]
+    addresses: Vec<u64>,
+    #[prost(uint64, repeated, tag = "5")]
+    places: Vec<u64>,
+}
+
+impl WireTrunk {
+    /// With files as `file` has them.
+    fn of(trunk: &KnownTrunk, mut file: impl FnMut(ModuleKey) -> Option<u32>) -> Option<Self> {
+        let KnownTrunk { from_rbp, complete, above } = trunk;
+        Some(Self {
+            from_rbp: *from_rbp,
+            complete: *complete,
+            files: above.iter().map(|a| file(a.file)).collect::<Option<_>>()?,
+            addresses: above.iter().map(|a| a.address).collect(),
+            places: above.iter().map(|a| a.place).collect(),
+        })
+    }
+
+    /// `None` where a file was not met.
+    fn trunk(&self, module: impl Fn(u32) -> Option<ModuleKey>) -> Option<KnownTrunk> {
+        let above = self.files.iter().zip(&self.addresses).zip(&self.places);
+        let above =
+            above.map(|((f, address), place)| Some(KnownAbove { file: module(*f)?, address: *address, place: *place }));
+        Some(KnownTrunk { from_rbp: self.from_rbp, complete: self.complete, above: above.collect::<Option<_>>()? })
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -113,7 +158,7 @@ impl KeptContexts {
         for (by, contexts) in self.worth_writing(known) {
             let mut wire = WireContexts::default();
             for context in contexts {
-                wire.add(context, |module| files.name(module));
+                wire.add(&context.context, context.trunk().as_deref(), |module| files.name(module));
             }
             if let Some(of_file) = self.by_file.get(&by) {
                 wire.add_all(&of_file.waiting);
@@ -124,8 +169,8 @@ impl KeptContexts {
     }
 
     /// Files by which so much new was met that their entries are to be written, and what of this run they are to have.
-    fn worth_writing<'k>(&self, known: &'k KnownContexts) -> Vec<(ModuleKey, Vec<&'k Context>)> {
-        let mut by_file: HashMap<ModuleKey, Vec<(bool, &Context)>> = HashMap::new();
+    fn worth_writing<'k>(&self, known: &'k KnownContexts) -> Vec<(ModuleKey, Vec<&'k KnownContext>)> {
+        let mut by_file: HashMap<ModuleKey, Vec<(bool, &KnownContext)>> = HashMap::new();
         for ((_, outermost), contexts) in known.pairs() {
             for known in contexts.iter().filter(|known| known.origin != Origin::Other) {
                 // Of those that vary there are others in each program, and what one's entry has, another's may lack.
@@ -134,16 +179,19 @@ impl KeptContexts {
                     by.push(HadBy { program: *outermost, kept: known.origin == Origin::EarlierRun });
                 }
                 for HadBy { program, kept } in by {
-                    by_file.entry(program).or_default().push((kept, &known.context));
+                    by_file.entry(program).or_default().push((kept, known));
                 }
             }
         }
-        let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &Context)>)| {
-            let new = contexts.iter().filter(|(kept, _)| !kept).count();
+        let is_drawn = RandomState::new().hash_one(()) % RENEWS == 0;
+        let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &KnownContext)>)| {
+            // Who comes now by one way and now by another is not written anew in each run for that.
+            let is_renewed = |known: &KnownContext| known.is_renewed() && is_drawn;
+            let new = contexts.iter().filter(|(kept, known)| !kept || is_renewed(known)).count();
             let waiting = self.by_file.get(by).map_or(0, |of_file| of_file.waiting.contexts.len());
             new > 0 && new >= (contexts.len() - new + waiting) / WORTH_WRITING
         };
-        let what = |(by, mut contexts): (ModuleKey, Vec<(bool, &'k Context)>)| {
+        let what = |(by, mut contexts): (ModuleKey, Vec<(bool, &'k KnownContext)>)| {
             // What this run has met first: of the others the last ones make room.
             contexts.sort_by_key(|(kept, _)| *kept);
             (by, contexts.into_iter().map(|(_, context)| context).collect())
@@ -163,8 +211,8 @@ impl OfFile {
         let WireContexts { files, contexts: waiting } = &mut self.waiting;
         let modules: Vec<Option<ModuleKey>> = files.iter().map(|name| by_name.get(name.as_str()).copied()).collect();
         waiting.retain(|wire| match wire.file_in(&modules).zip(wire.context(&modules)) {
-            Some((file, context)) => {
-                contexts.take_in_kept(file, context, by);
+            Some((file, (context, trunk))) => {
+                contexts.take_in_kept(file, context, trunk, by);
                 false
             }
             None => true,
@@ -174,7 +222,7 @@ impl OfFile {
 
 impl WireContexts {
     /// Adds a context, unless a file of it has no name.
-    fn add<'a>(&mut self, context: &Context, name: impl Fn(ModuleKey) -> Option<&'a str>) {
+    fn add<'a>(&mut self, context: &Context, trunk: Option<&KnownTrunk>, name: impl Fn(ModuleKey) -> Option<&'a str>) {
         let file = |wire: &mut Self, module: Option<ModuleKey>| Some(wire.file(name(module?)?));
         let Some(own) = context.frames.first() else { return };
         let Some(site_file) = file(self, own.module) else { return };
@@ -183,6 +231,7 @@ impl WireContexts {
             Some(WireStep { file: file(wire, Some(step.file))?, address: step.address, next: step.next, pointer })
         };
         let Some(steps) = context.steps.iter().map(|s| step(self, s)).collect() else { return };
+        let trunk = trunk.and_then(|trunk| WireTrunk::of(trunk, |module| file(self, Some(module))));
         let (site, site_address) = context.site;
         self.contexts.push(WireContext {
             file: site_file,
@@ -194,6 +243,7 @@ impl WireContexts {
             whole: context.whole,
             main: context.main,
             steps,
+            trunk,
         });
     }
 
@@ -203,8 +253,12 @@ impl WireContexts {
         let step = |wire: &mut Self, step: &WireStep| Some(WireStep { file: place(wire, step.file)?, ..*step });
         for context in &other.contexts {
             let steps = context.steps.iter().map(|s| step(self, s)).collect::<Option<Vec<_>>>();
+            let trunk = context.trunk.as_ref().and_then(|trunk| {
+                let files = trunk.files.iter().map(|f| place(self, *f)).collect::<Option<_>>()?;
+                Some(WireTrunk { files, ..trunk.clone() })
+            });
             if let Some((file, steps)) = place(self, context.file).zip(steps) {
-                self.contexts.push(WireContext { file, steps, ..context.clone() });
+                self.contexts.push(WireContext { file, steps, trunk, ..context.clone() });
             }
         }
     }
@@ -226,8 +280,8 @@ impl WireContext {
         modules.get(self.file as usize).copied().flatten()
     }
 
-    /// The context, if all its files were met.
-    fn context(&self, modules: &[Option<ModuleKey>]) -> Option<Context> {
+    /// The context and what lies above it, if all files of both were met.
+    fn context(&self, modules: &[Option<ModuleKey>]) -> Option<(Context, Option<KnownTrunk>)> {
         let module = |file: u32| modules.get(file as usize).copied().flatten();
         let own = RawFrame { module: Some(self.file_in(modules)?), address: self.address, is_return: self.is_return };
         let step = |wire: &WireStep| {
@@ -235,15 +289,20 @@ impl WireContext {
             Some(KnownStep { file: module(wire.file)?, address: wire.address, next: wire.next, pointer })
         };
         let steps: Vec<_> = self.steps.iter().map(step).collect::<Option<_>>()?;
+        let trunk = match &self.trunk {
+            Some(trunk) => Some(trunk.trunk(module)?),
+            None => None,
+        };
         let callers = steps.iter().map(|s| RawFrame { module: Some(s.file), address: s.address, is_return: true });
-        Some(Context {
+        let context = Context {
             site: (self.site as usize, self.site_address),
             number: self.number,
             frames: std::iter::once(own).chain(callers).collect(),
             steps,
             whole: self.whole,
             main: self.main,
-        })
+        };
+        Some((context, trunk))
     }
 }
 
@@ -280,11 +339,18 @@ mod tests {
         Context { site: (7, 0xffe), number: Some(39), steps, frames: Rc::from(frames), whole: true, main: true }
     }
 
+    /// Above [`context`].
+    fn trunk() -> KnownTrunk {
+        let [(one, _), (another, _)] = two_files();
+        let above = |file, address, place| KnownAbove { file, address, place };
+        KnownTrunk { from_rbp: true, above: vec![above(another, 0x99, 0x60), above(one, 0x77, 0x80)], complete: true }
+    }
+
     #[test]
     fn a_context_comes_back_as_it_was() {
         let [(one, _), (another, _)] = two_files();
         let mut wire = WireContexts::default();
-        wire.add(&context(), name);
+        wire.add(&context(), Some(&trunk()), name);
         let read = WireContexts::decode(wire.encode_to_vec().as_slice()).unwrap();
         let mut of_file = OfFile { waiting: read, met: foldhash::HashSet::default() };
         let mut contexts = KnownContexts::default();
@@ -295,6 +361,8 @@ mod tests {
         assert!(of_file.waiting.contexts.is_empty());
         let known = &contexts.pairs()[&(one, another)];
         assert!(known.len() == 1 && known[0].origin == Origin::EarlierRun && *known[0].context == context());
+        assert_eq!(known[0].trunk().as_deref(), Some(&trunk()));
+        assert!(!known[0].is_seen(), "another run has");
     }
 
     #[test]
@@ -304,7 +372,7 @@ mod tests {
         let written = |contexts: &KnownContexts| -> Vec<ModuleKey> {
             kept.worth_writing(contexts).into_iter().map(|(by, _)| by).collect()
         };
-        contexts.take_in_kept(one, context(), one);
+        contexts.take_in_kept(one, context(), None, one);
         assert!(written(&contexts).is_empty());
         // A program of another file comes to the same places, by frames of the same sizes.
         let Context { site: (site, address), number, steps, frames, whole, main } = context();
@@ -313,23 +381,23 @@ mod tests {
             steps.iter().map(|step| Step { word: 0, next: step.next, pointer: step.pointer }).collect();
         contexts.keep(met, &steps, (&frames, whole), main);
         assert_eq!(written(&contexts), [another]);
-        contexts.take_in_kept(one, context(), another);
+        contexts.take_in_kept(one, context(), None, another);
         assert!(written(&contexts).is_empty());
     }
 
     #[test]
     fn one_with_a_file_that_has_no_name_is_not_kept() {
         let mut wire = WireContexts::default();
-        wire.add(&context(), |_| None);
+        wire.add(&context(), None, |_| None);
         assert!(wire.contexts.is_empty());
     }
 
     #[test]
     fn entries_are_joined_by_their_files_names() {
         let mut other = WireContexts { files: vec!["another".into(), "one".into()], contexts: Vec::new() };
-        other.add(&context(), name);
+        other.add(&context(), Some(&trunk()), name);
         let mut wire = WireContexts::default();
-        wire.add(&context(), name);
+        wire.add(&context(), Some(&trunk()), name);
         wire.add_all(&other);
         assert_eq!(wire.files, ["one", "another"]);
         assert_eq!(wire.contexts[0], wire.contexts[1]);
@@ -349,14 +417,22 @@ mod tests {
             pointer,
         });
         let steps = proptest::collection::vec(step, 0..5);
-        (0..4u32, any::<u32>(), any::<[u64; 2]>(), any::<Option<u32>>(), steps).prop_map(
-            |(file, site, [site_address, address], number, steps)| WireContext {
+        let columns = (proptest::collection::vec(0..4u32, 0..4), any::<[Vec<u64>; 2]>());
+        let trunk = proptest::option::of(columns.prop_map(|(files, [addresses, places])| WireTrunk {
+            files,
+            addresses,
+            places,
+            ..WireTrunk::default()
+        }));
+        (0..4u32, any::<u32>(), any::<[u64; 2]>(), any::<Option<u32>>(), (steps, trunk)).prop_map(
+            |(file, site, [site_address, address], number, (steps, trunk))| WireContext {
                 file,
                 site,
                 site_address,
                 number,
                 address,
                 steps,
+                trunk,
                 ..WireContext::default()
             },
         )
@@ -371,7 +447,11 @@ mod tests {
             let mut joined = WireContexts::default();
             joined.add_all(&waiting);
             prop_assert!(joined.contexts.len() <= waiting.contexts.len());
-            let known = waiting.contexts.iter().filter(|c| c.file < 2 && c.steps.iter().all(|s| s.file < 2)).count();
+            let has_files = |c: &&WireContext| {
+                let of_trunk = c.trunk.iter().flat_map(|t| t.files.iter().zip(&t.addresses).zip(&t.places)).map(|((f, _), _)| f);
+                c.file < 2 && c.steps.iter().all(|s| s.file < 2) && of_trunk.into_iter().all(|f| *f < 2)
+            };
+            let known = waiting.contexts.iter().filter(has_files).count();
             let (mut of_file, mut contexts) = (OfFile { waiting, met: foldhash::HashSet::default() }, KnownContexts::default());
             let before = of_file.waiting.contexts.len();
             of_file.know_again(&[one, another].map(|(module, name)| (name, module)).into(), &mut contexts, one.0);

@@ -14,9 +14,6 @@ use systoll_symbols::{
     NameAnswers, NameCounts, NameQuestion,
 };
 
-/// Entries. Another version where symbols' names come to be picked in another way, or lines.
-const NAMES: Kind = Kind { name: "names", version: 4 };
-
 /// Answers kept of one file, as many of its lines, and as many of unwinding.
 const MOST: usize = 8192;
 
@@ -53,12 +50,9 @@ struct WireAnswers {
 /// What unwinding found out about places, by rising address, those that were returned to behind the others.
 #[derive(Clone, PartialEq, Message)]
 struct WireFrames {
-    /// The build that found it out: of another, whose rules may be others, nothing is believed.
-    #[prost(string, tag = "1")]
-    build: String,
-    #[prost(message, required, tag = "2")]
+    #[prost(message, required, tag = "1")]
     others: WirePlaces,
-    #[prost(message, required, tag = "3")]
+    #[prost(message, required, tag = "2")]
     returns: WirePlaces,
 }
 
@@ -189,8 +183,8 @@ impl WireFrames {
         if is_return { &self.returns } else { &self.others }
     }
 
-    fn of(build: &str, frames: &FrameAnswers) -> Self {
-        let mut wire = Self { build: build.to_owned(), ..Self::default() };
+    fn of(frames: &FrameAnswers) -> Self {
+        let mut wire = Self::default();
         for (FrameQuestion { address, is_return }, found) in frames.iter().take(MOST) {
             let places = if *is_return { &mut wire.returns } else { &mut wire.others };
             places.push(*address, found);
@@ -207,13 +201,9 @@ struct Asked<'a> {
     text: &'a str,
 }
 
-/// What earlier runs have asked of a file whose debug files are in this state, of unwinding those of this `build`; `None`
-/// where nothing is kept.
-pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64, build: Option<&str>) -> Option<Arc<dyn KeptAnswers>> {
-    let mut wire = WireAnswers::decode(cache.get(NAMES, &key(id, debug_files))?.as_slice()).ok()?;
-    if build != Some(&wire.frames.build) {
-        wire.frames = WireFrames::default();
-    }
+/// What earlier runs have asked of a file whose debug files are in this state; `None` where nothing is kept.
+pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64) -> Option<Arc<dyn KeptAnswers>> {
+    let wire = WireAnswers::decode(cache.get(Kind::Names, &key(id, debug_files))?.as_slice()).ok()?;
     Some(Arc::new(wire))
 }
 
@@ -231,14 +221,12 @@ pub(crate) struct AllAsked {
     pub(crate) frames: FrameAnswers,
 }
 
-/// Keeps what was asked, of unwinding as found out by this `build`.
-pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: AllAsked, build: Option<&str>) {
+/// Keeps what was asked.
+pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: AllAsked) {
     let mut wire = WireAnswers::of(&asked.names);
     asked.lines.iter().take(MOST).for_each(|(address, locations)| wire.lines.push(*address, locations));
-    if let Some(build) = build {
-        wire.frames = WireFrames::of(build, &asked.frames);
-    }
-    cache.put(NAMES, &key(id, debug_files), &wire.encode_to_vec());
+    wire.frames = WireFrames::of(&asked.frames);
+    cache.put(Kind::Names, &key(id, debug_files), &wire.encode_to_vec());
 }
 
 fn key(id: &Key, debug_files: u64) -> Key {
@@ -410,22 +398,22 @@ mod tests {
         let function = |start| Function { name: "f".into(), start, size: 3, next: Some(start + 7) };
         let asked: NameAnswers =
             questions().into_iter().zip(0u64..).map(|(q, n)| (q, (n % 2 == 0).then(|| function(n)))).collect();
-        assert!(read(&cache, &id, 0, None).is_none());
-        keep(&cache, &id, 0, AllAsked { names: asked.clone(), ..AllAsked::default() }, None);
-        let kept = read(&cache, &id, 0, None).unwrap();
+        assert!(read(&cache, &id, 0).is_none());
+        keep(&cache, &id, 0, AllAsked { names: asked.clone(), ..AllAsked::default() });
+        let kept = read(&cache, &id, 0).unwrap();
         assert_eq!((kept.count(), kept.all()), (15, asked.clone()));
         for (question, answer) in asked {
             assert_eq!(kept.answer(&question), Some(answer));
         }
         assert_eq!(kept.answer(&NameQuestion::Around(99)), None, "not asked so far");
-        assert!(read(&cache, &id, 1, None).is_none(), "what another debug file says");
+        assert!(read(&cache, &id, 1).is_none(), "what another debug file says");
         let worth = |asked, kept| is_worth_keeping(NameCounts { asked, kept });
         let told = [worth(0, 0), worth(1, 0), worth(320, 320), worth(321, 320), worth(20_000, MOST)];
         assert_eq!(told, [false, true, false, true, false]);
         // Of too many the same are kept.
         let names = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
-        keep(&cache, &id, 0, AllAsked { names, ..AllAsked::default() }, None);
-        let kept = read(&cache, &id, 0, None).unwrap();
+        keep(&cache, &id, 0, AllAsked { names, ..AllAsked::default() });
+        let kept = read(&cache, &id, 0).unwrap();
         assert!(kept.count() == MOST && kept.answer(&NameQuestion::Around(0)) == Some(None));
     }
 
@@ -445,38 +433,33 @@ mod tests {
             (u64::MAX, Arc::from([location("", None, Some(0)), location("f", None, Some(u32::MAX))])),
         ]
         .into();
-        keep(&cache, &id, 0, AllAsked { lines: lines.clone(), ..AllAsked::default() }, None);
-        let kept = read(&cache, &id, 0, None).unwrap();
+        keep(&cache, &id, 0, AllAsked { lines: lines.clone(), ..AllAsked::default() });
+        let kept = read(&cache, &id, 0).unwrap();
         assert_eq!((kept.count(), kept.all_lines(), kept.all()), (3, lines.clone(), NameAnswers::default()));
         for (address, locations) in lines {
             assert_eq!(kept.lines(address), Some(locations), "{address}");
         }
         assert_eq!(kept.lines(8), None, "not asked so far");
         let lines = (0..2 * MOST as u64).map(|at| (at, Arc::from([]))).collect();
-        keep(&cache, &id, 0, AllAsked { lines, ..AllAsked::default() }, None);
-        assert_eq!(read(&cache, &id, 0, None).unwrap().count(), MOST);
+        keep(&cache, &id, 0, AllAsked { lines, ..AllAsked::default() });
+        assert_eq!(read(&cache, &id, 0).unwrap().count(), MOST);
     }
 
     #[test]
-    fn the_same_build_knows_ways_from_frame_to_frame() {
+    fn ways_from_frame_to_frame_come_back() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path(), 1 << 20);
         let id = cache.key(b"a file").unwrap();
         let place = |address, is_return| FrameQuestion { address, is_return };
         let frames: FrameAnswers =
             [(place(5, false), [1, 2].into()), (place(5, true), [].into()), (place(u64::MAX, true), [3].into())].into();
-        let keep_all = |build| keep(&cache, &id, 0, AllAsked { frames: frames.clone(), ..AllAsked::default() }, build);
-        let known = |build| read(&cache, &id, 0, build).unwrap().all_frames();
-        keep_all(Some("one"));
-        let kept = read(&cache, &id, 0, Some("one")).unwrap();
+        keep(&cache, &id, 0, AllAsked { frames: frames.clone(), ..AllAsked::default() });
+        let kept = read(&cache, &id, 0).unwrap();
         assert_eq!((kept.count(), kept.all_frames()), (3, frames.clone()));
         for (question, found) in &frames {
             assert_eq!(kept.frame(*question), Some(&**found));
         }
         assert_eq!(kept.frame(place(6, true)), None, "did not come there");
-        assert!(known(Some("another")).is_empty() && known(None).is_empty(), "the rules may be others");
-        keep_all(None);
-        assert!(known(None).is_empty() && known(Some("one")).is_empty(), "nothing tells that build from others");
     }
 
     fn any_texts() -> impl Strategy<Value = WireTexts> {
@@ -519,7 +502,7 @@ mod tests {
             let _ = WireAnswers::decode(bytes.as_slice());
             let sizes = starts.clone();
             let places = WirePlaces { addresses: addresses.clone(), ends: ends.clone(), found: parts.clone() };
-            let frames = WireFrames { build: String::new(), others: places.clone(), returns: places };
+            let frames = WireFrames { others: places.clone(), returns: places };
             let lines = WireLines { addresses: addresses.clone(), ends, parts, functions, files, lines };
             let nexts = Vec::new();
             let wire =

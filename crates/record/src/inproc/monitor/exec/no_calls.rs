@@ -112,10 +112,6 @@ fn tell(session: &mut Session, mapped: MappedAs) -> bool {
 
 /// Keeps for later runs which files without calls this one's programs have mapped.
 pub(crate) fn keep(session: &Session) {
-    // Where contexts are asked about anew, which files they lead through is not to be learnt from it.
-    if session.reuse.is_off {
-        return;
-    }
     let (files, known) = (&session.provisioning.files, &session.provisioning.no_calls);
     known.kept.keep(files, &session.symbols, &session.reuse.contexts.files());
 }

@@ -2,7 +2,6 @@
 
 use crate::inproc::cache::{Cache, Entry, Key, Kind};
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use systoll_hooks::assemble::Options;
@@ -20,18 +19,6 @@ const LOWEST: u64 = 0x1_0000;
 
 /// Behind it, without ASLR right behind the loader, there is room for the stack alone (the kernel: MIN_GAP).
 const HIGHEST: u64 = 0x7fff_f800_0000;
-
-/// What [`Symbols::fixed`] tells of a file, in the cache.
-pub(crate) const FIXED: Kind = Kind { name: "fixed", version: 1 };
-
-/// Assembled code in the cache.
-pub(crate) const CODE: Kind = Kind { name: "code", version: 8 };
-
-/// Contexts of earlier runs in the cache.
-pub(crate) const CONTEXTS: Kind = Kind { name: "contexts", version: 3 };
-
-/// Files without calls that programs' loaders have mapped, in the cache.
-pub(crate) const NO_CALLS: Kind = Kind { name: "nocalls", version: 1 };
 
 /// Where files' roots lie in every image, given out by whichever thread has a plan first.
 #[derive(Clone, Debug)]
@@ -60,7 +47,7 @@ impl Regions {
 
 /// What an earlier run has found out about a file by decoding it.
 pub(crate) fn kept_fixed(cache: &Cache, id: &Key) -> Vec<(u64, bool)> {
-    let bytes = cache.get(FIXED, id).unwrap_or_default();
+    let bytes = cache.get(Kind::Fixed, id).unwrap_or_default();
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     words.map(|word| (word >> 1, word & 1 == 1)).collect()
 }
@@ -69,34 +56,26 @@ pub(crate) fn kept_fixed(cache: &Cache, id: &Key) -> Vec<(u64, bool)> {
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
     pub(crate) options: Options,
-    assembler: Option<String>,
 }
 
 impl Maker {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, assembler: assembler() }
+        Self { options }
     }
 
-    /// What the code of the file `id` is known by, `None` where nothing tells this assembler from others.
-    pub(crate) fn key(&self, id: &Key, delta: i64) -> Option<Key> {
-        let assembler = self.assembler.as_deref()?;
-        Some(id.with(&format!("{delta:x}-{:x}-{assembler}", self.options.bits())))
+    /// The key of the code of the file `id` at a distance from it.
+    pub(crate) fn key(&self, id: &Key, delta: i64) -> Key {
+        id.with(&format!("{delta:x}-{:x}", self.options.bits()))
     }
 
-    /// What is known by for the file `id` that depends on how hooks are made, but not on where they lie.
-    pub(crate) fn hooks_key(&self, id: &Key) -> Option<Key> {
-        let assembler = self.assembler.as_deref()?;
-        Some(id.with(&format!("{:x}-{assembler}", self.options.bits())))
-    }
-
-    /// What tells this build of the program from others, where anything does.
-    pub(crate) fn build(&self) -> Option<&str> {
-        self.assembler.as_deref()
+    /// The key of what is known of the file `id` that depends on how hooks are made, but not on where they lie.
+    pub(crate) fn hooks_key(&self, id: &Key) -> Key {
+        id.with(&format!("{:x}", self.options.bits()))
     }
 
     /// The code in the cache.
     pub(crate) fn kept<'a>(&self, cache: &'a Cache, key: &Key) -> Option<Entry<'a>> {
-        cache.entry(CODE, key)
+        cache.entry(Kind::Code, key)
     }
 }
 
@@ -125,13 +104,6 @@ pub(crate) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u
         let fits = at >= LOWEST && end <= HIGHEST && reach <= REACH && (at >= first || end <= first);
         fits && is_free(&(at..end))
     })
-}
-
-/// What tells one assembler from another: any new build of this program may write other code.
-pub(crate) fn assembler() -> Option<String> {
-    let exe = std::fs::metadata("/proc/self/exe").ok()?;
-    let words = [exe.dev(), exe.ino(), exe.size(), exe.ctime() as u64, exe.ctime_nsec() as u64];
-    Some(words.map(|w| format!("{w:x}")).join("-"))
 }
 
 /// Bytes of code a site comes to, with everything; more is seen when it is there.

@@ -3,8 +3,8 @@
 //! Who meets a program for the first time reads, hashes and plans each of its libraries as the loader maps it, and the program
 //! waits for that: hundreds of milliseconds where there are hundreds. The loader begins with the first; here the last come first.
 
-use crate::inproc::cache::{Cache, Key};
-use crate::inproc::monitor::exec::place::{CODE, Maker, Regions, first_room, kept_fixed, place};
+use crate::inproc::cache::{Cache, Key, Kind};
+use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
 use crate::inproc::monitor::exec::shelf::Shelf;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::CodeRoom;
@@ -93,11 +93,11 @@ impl Planning<'_> {
         let mut room = first_room(plan);
         loop {
             let delta = place(plan, SOMEWHERE, room, &|_| true)?.wrapping_sub(SOMEWHERE) as i64;
-            let key = self.maker.key(id, delta)?;
+            let key = self.maker.key(id, delta);
             let mut size = None;
             self.codes.put(&key, || {
                 let blob = assemble(plan, &self.maker.options, delta).ok()?;
-                self.cache.put(CODE, &key, &blob.to_bytes());
+                self.cache.put(Kind::Code, &key, &blob.to_bytes());
                 let code = Code::store(blob, plan, region, self.room).ok()?;
                 size = Some(code.size());
                 Some(code)
@@ -153,7 +153,7 @@ mod tests {
             let Some(region) = placed.region else { continue };
             let delta =
                 place(&placed.plan, SOMEWHERE, first_room(&placed.plan), &|_| true).unwrap().wrapping_sub(SOMEWHERE);
-            let code = codes.take(&maker.key(&id, delta as i64).unwrap(), || None).unwrap();
+            let code = codes.take(&maker.key(&id, delta as i64), || None).unwrap();
             assert_eq!((code.region, code.blob.delta), (region, delta as i64));
             hooked += 1;
         }

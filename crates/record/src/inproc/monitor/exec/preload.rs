@@ -1,14 +1,14 @@
 //! Gives a program the contexts that earlier programs of the same files had.
 
-use crate::inproc::monitor::exec::context_reuse::{Context, KnownContext, KnownStep, Pairs};
+use crate::inproc::monitor::exec::context_reuse::{Context, KnownAbove, KnownContext, KnownStep, KnownTrunk, Pairs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::{Above, Program};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use std::rc::Rc;
-use systoll_hooks::assemble::{Due, Step, grow_due};
-use systoll_hooks::layout::{NODE_SIZE, slot};
+use systoll_hooks::assemble::{self, Due, Step, Trunk, grow_due};
+use systoll_hooks::layout::{NODE_SIZE, slot, trunk};
 use systoll_symbols::ModuleKey;
 
 /// Records left for contexts that the program itself comes to, half of all.
@@ -21,36 +21,47 @@ type Biases = foldhash::HashMap<ModuleKey, u64>;
 struct Preloaded {
     node: NodeAddr,
     known: Rc<KnownContext>,
+    above: Option<Above>,
 }
 
 /// Gives a program the contexts of earlier ones, where their files are the same.
 pub(crate) fn preload(session: &mut Session, id: ProgramId) {
-    if session.reuse.is_off {
-        return;
-    }
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let Some(program) = session.programs.get_mut(&id) else { return };
     let modules: Vec<ModuleKey> = program.space.files().map(|f| f.module).collect();
     session.reuse.kept.make_known(&modules, &session.provisioning.files, &mut session.reuse.contexts);
     let Some(area) = session.memory.image(id) else { return };
-    let looked_at = affordable && program.is_looked_at();
+    let is_early = program.is_looked_at();
+    let looked_at = affordable && is_early;
     let main_seen = program.contexts.main_seen;
-    // The first call in `main` is asked about in any case.
+    // The first call in `main` is asked about in any case; and one that no program of this run has made yet is looked at.
     let due = |known: &KnownContext| {
         let asks = known.context.main && !main_seen;
-        Due { at: if looked_at || asks { 1 } else { known.later() }, asks }
+        Due { at: if looked_at || asks || !known.is_seen() { 1 } else { known.later() }, asks }
     };
-    // Who called is told by a look at the stack alone, where the context does not: the thread asks then. Behind frames
-    // of varying size are interpreters' own mains, and the look tells the script's line too.
+    // Behind frames of varying size are interpreters' own mains, and a look at the stack tells the script's line too: the
+    // thread asks then.
     let scripts = looked_at && program.space.holds_interpreter(&session.symbols);
-    let tells_all = |known: &Context| known.whole && !(scripts && known.main && known.varies());
+    let is_asked_about = |known: &Context| scripts && known.main && known.varies();
     // Frames of other sizes are other programs': there is room for a few sizes only. What no program of the file has met so
     // far may be as elsewhere.
     let file = program.file.filter(|file| session.reuse.contexts.knows_varying_of(*file));
     let may_come = |known: &KnownContext| file.is_none_or(|file| !known.context.varies() || known.was_had_by(file));
-    let is_given = |known: &KnownContext| may_come(known) && (!looked_at || tells_all(&known.context));
-    for Preloaded { node, known } in nodes_of_known(session.reuse.contexts.pairs(), program, area, is_given, due) {
+    let given = |known: &KnownContext, biases: &Biases| {
+        if !may_come(known) || is_asked_about(&known.context) {
+            return None;
+        }
+        // Who called is told by the whole stack. In the first programs of a file threads compare theirs, or ask where they
+        // can't; later ones are not looked at where an earlier one was.
+        let trunk = known.trunk().filter(|_| is_early && known.context.whole).and_then(|trunk| placed(&trunk, biases));
+        let is_known = if is_early { trunk.is_some() } else { known.is_seen() };
+        is_known.then(|| Given { due: due(known), trunk })
+    };
+    for Preloaded { node, known, above } in nodes_of_known(session.reuse.contexts.pairs(), program, area, given) {
         let main = known.context.main;
+        if let Some(above) = above {
+            program.contexts.trunks.insert(node, Rc::new(above));
+        }
         program.contexts.known.insert(node, known);
         if main {
             program.contexts.main_nodes.push(node);
@@ -60,14 +71,37 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     }
 }
 
+/// How a program is given a known context.
+struct Given {
+    due: Due,
+    trunk: Option<Placed>,
+}
+
+/// What lies above a known context, in a program.
+struct Placed {
+    trunk: Trunk,
+    above: Above,
+}
+
+/// A trunk where a program has its files, `None` where it has not mapped one of them.
+fn placed(trunk: &KnownTrunk, biases: &Biases) -> Option<Placed> {
+    let word = |known: &KnownAbove| Some(biases.get(&known.file)?.wrapping_add(known.address));
+    let above = trunk.above.iter().map(|known| Some(assemble::Above { place: known.place, word: word(known)? }));
+    let above = above.collect::<Option<Vec<_>>>()?;
+    let (frames, room) = (trunk.frames().collect(), trunk::room(trunk.above.len()));
+    Some(Placed {
+        trunk: Trunk { from_rbp: trunk.from_rbp, above },
+        above: Above { frames, complete: trunk.complete, room },
+    })
+}
+
 /// Adds what is known of the files of `program` to its trees, for pairs of files that were not both there
-/// before. `is_given` tells which, `due` when the first window of one is. The new nodes.
+/// before. `given` tells which, and how. The new nodes.
 fn nodes_of_known(
     pairs: &Pairs,
     program: &mut Program,
     area: &Area,
-    is_given: impl Fn(&KnownContext) -> bool,
-    due: impl Fn(&KnownContext) -> Due,
+    given: impl Fn(&KnownContext, &Biases) -> Option<Given>,
 ) -> Vec<Preloaded> {
     let mut nodes = Vec::new();
     let biases: Biases = program.space.files().map(|f| (f.module, f.bias)).collect();
@@ -88,10 +122,12 @@ fn nodes_of_known(
     for (file, _, all) in new {
         let node = |known: &Rc<KnownContext>| {
             program.hooks.room.has(OWN_RECORDS).then_some(())?;
-            let node = grow_known(&known.context, program, area, (file, &biases), due(known));
-            Some(node.map(|node| Preloaded { node, known: Rc::clone(known) }))
+            let Some(Given { due, trunk }) = given(known, &biases) else { return Some(None) };
+            let (trunk, above) = trunk.map(|placed| (placed.trunk, placed.above)).unzip();
+            let node = grow_known(&known.context, program, area, (file, &biases), due, trunk.as_ref());
+            Some(node.map(|node| Preloaded { node, known: Rc::clone(known), above }))
         };
-        nodes.extend(all.iter().filter(|known| is_given(known)).map_while(node).flatten());
+        nodes.extend(all.iter().map_while(node).flatten());
     }
     nodes
 }
@@ -103,6 +139,7 @@ fn grow_known(
     area: &Area,
     (file, biases): (usize, &Biases),
     due: Due,
+    trunk: Option<&Trunk>,
 ) -> Option<NodeAddr> {
     let patched = program.hooks.files.get(file)?;
     let (site, address) = context.site;
@@ -121,6 +158,6 @@ fn grow_known(
         Some(Step { word: biases.get(&file)?.wrapping_add(address), next, pointer })
     };
     let steps: Vec<Step> = context.steps.iter().map(step).collect::<Option<_>>()?;
-    let node = grow_due(area.words(), &mut program.hooks.room, root, &steps, due).map(NodeAddr).ok()?;
+    let node = grow_due(area.words(), &mut program.hooks.room, root, &steps, due, trunk).map(NodeAddr).ok()?;
     program.contexts.name(node, Rc::clone(&context.frames)).then_some(node)
 }

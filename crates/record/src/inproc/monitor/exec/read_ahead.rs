@@ -195,7 +195,7 @@ impl Ahead {
     ) -> Option<()> {
         let at = place(plan, SOMEWHERE, first_room(plan), &|_| true)?;
         let delta = at.wrapping_sub(SOMEWHERE) as i64;
-        let key = what.maker.key(key, delta)?;
+        let key = what.maker.key(key, delta);
         self.codes.put(&key, || {
             let code = Code::kept(what.maker.kept(&what.cache, &key)?, delta, plan, region, &what.room)?;
             code.jumps.read_ahead(|at, bytes| file.read_code_into(at, bytes));
@@ -212,7 +212,7 @@ impl Ahead {
 /// Tells a file what an earlier run has asked of its symbols; what it is known by in the cache.
 fn know(file: &PreloadedFile, what: &Reading) -> Option<Key> {
     let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
-    if let Some(answers) = kept_names::read(&what.cache, &key, file.debug_file_state(), what.maker.build()) {
+    if let Some(answers) = kept_names::read(&what.cache, &key, file.debug_file_state()) {
         file.know_names(answers);
     }
     Some(key)

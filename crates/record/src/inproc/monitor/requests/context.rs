@@ -5,6 +5,7 @@ use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::LastUnwound;
+use crate::inproc::monitor::requests::trunk::{self, SeenAbove};
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
@@ -14,9 +15,9 @@ use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use crate::sys::read_memory;
 use std::rc::Rc;
-use systoll_hooks::assemble::{self, Base, Step, TreeError, grow};
+use systoll_hooks::assemble::{self, Step, TreeError, grow_seen};
 use systoll_hooks::layout::slot;
-use systoll_hooks::layout::windows::{ASKED_ONCE, OWN};
+use systoll_hooks::layout::windows::{ASKED_ONCE, NONE, OWN};
 use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
@@ -59,8 +60,10 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
         let known = session.programs.get_mut(&waiter.slot.program).map(|p| std::mem::take(&mut p.contexts.main_nodes));
         look_no_more(session, waiter.slot, known.unwrap_or_default());
     }
-    if !session.windows.budget.affordable(0, session.clock.at(sys::now())) {
-        windows::look_at_script(session, waiter, node, (&frames, complete));
+    let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
+    // Where a window opens, its first call is looked at.
+    if !affordable || windows::opened_by(session, waiter.slot.program) == NONE {
+        windows::look_at_first(session, waiter, node, (&frames, complete));
     }
     session.windows.unwound = Some(LastUnwound { tid: waiter.tid, sp: waiter.sp, node, frames, complete });
     on_first(session, waiter, node);
@@ -114,7 +117,7 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     on_main(session, thread.program);
     if let Some(area) = session.memory.image(thread.program) {
         let transfers = area.get(node.offset() + node::TRANSFERS);
-        area.set(node.offset() + node::TRANSFERS, transfers & node::MOVES);
+        area.set(node.offset() + node::TRANSFERS, transfers & !node::ASKS);
     }
     nodes.retain(|other| *other != node);
     look_no_more(session, thread, nodes);
@@ -130,7 +133,7 @@ fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     let open_by_themselves = affordable && program.is_looked_at();
     for node in nodes {
         let transfers = area.get(node.offset() + node::TRANSFERS);
-        area.set(node.offset() + node::TRANSFERS, transfers & node::MOVES);
+        area.set(node.offset() + node::TRANSFERS, transfers & !node::ASKS);
         if !open_by_themselves {
             let later = program.contexts.known.get(&node).map_or(LATER_OCTAVE, |seed| seed.later());
             area.set(node.offset() + node::WINDOW_AT, later);
@@ -188,10 +191,7 @@ fn context(
     let context = frames.get(..user.map_or(frames.len(), |u| u + 1)).unwrap_or_default();
     let site = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site));
     let (offset, site_address) = (site.and_then(|s| s.offset), site.map(|s| s.address));
-    let base = match site.map(|s| s.base) {
-        Some(Base::Rbp) => thread.registers.bp,
-        _ => thread.sp,
-    };
+    let (base, _) = trunk::base(program, thread, at);
     let place = |f: &PlacedFrame| f.sp.wrapping_sub(8).wrapping_sub(base);
     let agrees = context.get(1).is_some_and(|f| Some(place(f)) == offset.map(u64::from));
     let mut steps: Vec<Step> = Vec::new();
@@ -214,14 +214,18 @@ fn context(
     }
     let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
     let main = symbols.reaches_main(&stack);
+    // Above a context that ends before the user's frame lies nothing that threads could compare.
+    let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
+    let above = frames.get(steps.len() + 1..).filter(|_| whole);
+    let above = above.and_then(|above| SeenAbove::of(program, thread, at, (above, complete)));
+    let trunk = above.as_ref().map(SeenAbove::trunk);
     let grown = if steps.is_empty() {
         Err(TreeError::Depth)
     } else {
-        grow(area.words(), &mut program.hooks.room, root.0, &steps).map(NodeAddr)
+        grow_seen(area.words(), &mut program.hooks.room, root.0, &steps, trunk.as_ref()).map(NodeAddr)
     };
     match grown {
         Ok(node) => {
-            let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
             let raw: Rc<[RawFrame]> = context.iter().take(steps.len() + 1).map(|f| f.frame).collect();
             let number = program.contexts.number_roots.contains_key(&root).then_some(thread.registers.ax as u32);
             let origin = if program.native { Origin::Native } else { Origin::Other };
@@ -230,7 +234,11 @@ fn context(
                 && let site = (SiteOfFile { file, site: at.site, address, number, origin, program: program.file })
                 && let Some(seed) = seeds.keep(site, &steps, (&raw, whole), main)
             {
+                seed.note_trunk(above.as_ref().and_then(SeenAbove::known));
                 program.contexts.known.insert(node, seed);
+            }
+            if let Some(above) = above.filter(|_| !program.contexts.nodes.contains_key(&node)) {
+                program.contexts.trunks.insert(node, Rc::new(above.above()));
             }
             program.contexts.name(node, raw);
             (node, main)

@@ -159,6 +159,7 @@ impl Program {
         new.contexts.number_roots = self.contexts.number_roots.clone();
         new.contexts.preloaded = self.contexts.preloaded.clone();
         new.contexts.known = self.contexts.known.clone();
+        new.contexts.trunks = self.contexts.trunks.clone();
         new.hooks.seen_whole = self.hooks.seen_whole;
         new.hooks.generated = self.hooks.generated.clone();
         (new.hooks.mapped_at_start, new.hooks.roles) = (self.hooks.mapped_at_start, self.hooks.roles.clone());

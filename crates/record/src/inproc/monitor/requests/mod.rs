@@ -20,6 +20,7 @@ pub(crate) mod slots;
 pub(crate) mod stack_memory;
 pub(crate) mod tickets;
 pub(crate) mod translators;
+pub(crate) mod trunk;
 pub(crate) mod unwind;
 pub(crate) mod waiter;
 pub(crate) mod windows;

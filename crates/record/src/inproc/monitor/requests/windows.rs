@@ -4,6 +4,7 @@ use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::{Looked, Open};
+use crate::inproc::monitor::requests::trunk;
 use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::images::{self, process_number};
@@ -29,6 +30,8 @@ struct Entered {
     /// Offset of the thread's record.
     record: u64,
     syscall: Sysno,
+    /// Where it is counted.
+    node: NodeAddr,
     /// The root of its tree.
     root: NodeAddr,
 }
@@ -81,9 +84,23 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
         set_wanted(session, waiter.slot, want::RING);
     }
     spend(session, octave, began);
-    if !opens {
-        look_at_line(session, waiter, &entered, run_ns);
+    if opens {
+        return;
     }
+    match opened_by(session, waiter.slot.program) {
+        // The thread has found another stack there than it knew of.
+        windows::OWN | windows::NONE => look_at_trunk(session, waiter, &entered),
+        _ => look_at_line(session, waiter, &entered, run_ns),
+    }
+}
+
+/// Looks at the stack of a thread that opens windows by itself, and asks beside one.
+fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
+    // What the thread waits, at least: so there are some hundred of these looks in a short run.
+    const WAITS: Duration = Duration::from_micros(50);
+    let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
+    whole_stack(session, waiter, entered);
+    session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
 }
 
 /// A call of a context that is seen for the first time, in a program whose threads write their windows: has it
@@ -112,6 +129,7 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
     let rarer = session.windows.looks.shift(session.windows.budget.budget(run_ns)).into();
+    let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
         // A thread that may make no system call can't see what there is to be copied.
@@ -125,6 +143,9 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
         } else {
             windows::NONE
         };
+        if area.get(image::LOOKED_ENOUGH) as u32 != looked_enough {
+            area.set(image::LOOKED_ENOUGH, looked_enough.into());
+        }
         if area.get(image::LOOK_SHIFT) != rarer {
             area.set(image::LOOK_SHIFT, rarer);
         }
@@ -241,7 +262,7 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     let program = session.programs.get(&waiter.slot.program)?;
     let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;
     let (row, _) = session.table.row(image_id, syscall, &frames);
-    Some(Entered { row, nth, record, syscall, root })
+    Some(Entered { row, nth, record, syscall, node: at, root })
 }
 
 fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
@@ -249,9 +270,13 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
     let site = program.site_of(entered.root)?;
     let (placed, complete) = match session.windows.unwound.take() {
         Some(last) => (last.frames, last.complete),
-        // Frames in files are known by the context.
-        None if !program.space.has_names_on_stack(waiter.tid) => return None,
-        None => unwind_now(session, waiter, site)?,
+        None => {
+            let (placed, complete) = unwind_now(session, waiter, site)?;
+            if entered.nth == 1 {
+                trunk::renew(session, waiter, entered.node, site, (&placed, complete));
+            }
+            (placed, complete)
+        }
     };
     let program = session.programs.get_mut(&waiter.slot.program)?;
     let frames = with_scripts(program, &mut session.symbols, waiter, &placed);
@@ -269,11 +294,14 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);
-    let sure = octave >= CRUMB && row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < SURE);
+    // And one at each: who called is told of all.
+    let few = if octave >= CRUMB { SURE } else { 1 };
+    let sure = row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < few);
     if !sure && !session.windows.budget.look_affordable(octave, run_ns) {
         return;
     }
-    if session.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
+    let is_first = session.table.rows.get(entered.row as usize).is_some_and(|r| r.lines.is_empty());
+    if is_first || session.programs.get_mut(&waiter.slot.program).is_some_and(|p| tells_lines(p, waiter.tid, run_ns)) {
         let cpu = own_cpu();
         whole_stack(session, waiter, entered);
         session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu));
@@ -307,16 +335,17 @@ fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
     program.space.has_names_on_stack(tid)
 }
 
-/// Notes the script's line at a context's first call, by the stack just unwound.
-pub(crate) fn look_at_script(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
+/// Notes the stack of a context's first call, which was just unwound, where no window opens there.
+pub(crate) fn look_at_first(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
+    if !session.table.has_room_for_stacks() {
+        return;
+    }
     let (placed, complete) = stack;
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return };
     let frames = with_scripts(program, &mut session.symbols, waiter, placed);
-    let Some(line) = session.symbols.script_line(&frames).filter(|_| session.table.has_room_for_stacks()) else {
-        return;
-    };
+    let line = session.symbols.script_line(&frames);
     let Some(entered) = entered(session, waiter, node) else { return };
     let is_interpreter = |f| session.symbols.is_interpreter(f);
-    let look = Look { frames: &frames, complete, line: Some(line), is_interpreter: &is_interpreter };
+    let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
     session.table.whole_stack(entered.row, 1, &look);
 }

@@ -144,6 +144,7 @@ mod tests {
             shortest: None,
             bytes: 0,
             elided: 0,
+            trunk: Default::default(),
             histogram: [0; record::BUCKETS as usize],
             errors: Vec::new(),
         };

@@ -5,7 +5,6 @@
 //! What is found is taken off what targets pay.
 
 use crate::inproc::cache::{Cache, Kind};
-use crate::inproc::monitor::exec::place;
 use crate::inproc::monitor::results::clock;
 use crate::inproc::monitor::results::local_memory::{Code, Mapping, gs_base, set_gs_base};
 use crate::inproc::monitor::sys;
@@ -267,21 +266,16 @@ struct Parts {
     blob: Blob,
 }
 
-/// Parts of an earlier run.
-const OWN: Kind = Kind { name: "own", version: 2 };
-
 impl Parts {
     /// Those of an earlier run, or new ones: an assembler takes longer than the measurement.
     fn get(options: &Options, cache: &Cache) -> Option<Self> {
-        let key = place::assembler().map(|assembler| Cache::key_named(&format!("{:x}-{assembler}", options.bits())));
-        if let Some(kept) = key.as_ref().and_then(|key| Self::from_bytes(cache.get(OWN, key)?)) {
+        let key = Cache::key_named(&format!("{:x}", options.bits()));
+        if let Some(kept) = cache.get(Kind::Own, &key).and_then(Self::from_bytes) {
             return Some(kept);
         }
         let (text, functions, plan) = text()?;
         let parts = Self { text, functions, blob: assemble(&plan, options, CODE as i64).ok()? };
-        if let Some(key) = &key {
-            cache.put(OWN, key, &parts.to_bytes());
-        }
+        cache.put(Kind::Own, &key, &parts.to_bytes());
         Some(parts)
     }
 

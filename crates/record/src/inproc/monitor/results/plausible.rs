@@ -73,6 +73,7 @@ mod tests {
             shortest: Some(cycles.min(100)),
             bytes: 0,
             elided: 0,
+            trunk: Default::default(),
             histogram: [0; 64],
             errors: Vec::new(),
         }

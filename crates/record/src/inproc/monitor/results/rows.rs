@@ -10,7 +10,7 @@ use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::table::{ImageId, RawLong, Table};
 use std::rc::Rc;
-use systoll_hooks::assemble::{Losses, SlotCounts, Words, long_calls, read_slot};
+use systoll_hooks::assemble::{Losses, SlotCounts, TrunkLooks, Words, long_calls, read_slot};
 use systoll_hooks::layout::{image, number_of_root, record, slot};
 use systoll_hooks::numbers::{
     CLONE, CLONE3, EXECVE, EXECVEAT, EXIT, EXIT_GROUP, FORK, RT_SIGRETURN, SCHED_YIELD, VFORK,
@@ -144,11 +144,33 @@ impl<'a> RowBuilder<'a> {
             self.program.contexts.unopened.swap_remove(met);
             self.tally.unopened += 1;
         }
+        if counts.entered > 0 {
+            self.trunk(id, &at, counts);
+        }
         self.table.calls = self.table.calls.saturating_add(add.calls);
         self.table.by_thread(image, tid, Sysno(number), &add);
         if let Some(raw) = self.table.rows.get_mut(id as usize) {
             raw.entered = raw.entered.saturating_add(counts.entered);
             raw.counts.merge(&add);
+        }
+    }
+
+    /// Adds what a thread's looks at its stack have found above a context.
+    fn trunk(&mut self, row: u32, at: &CountedAt, counts: &SlotCounts) {
+        let Some(above) = self.program.contexts.trunks.get(&at.node) else { return };
+        let whole: Vec<RawFrame> = at.frames.iter().chain(&above.frames).copied().collect();
+        // A context that is a whole stack itself needs no look.
+        let of_itself = TrunkLooks { looks: 1, seen: counts.entered, ..TrunkLooks::default() };
+        let looks = if above.frames.is_empty() { of_itself } else { counts.trunk };
+        if looks.looks > 0 {
+            self.table.stack_found(row, (&whole, above.complete), looks.looks, looks.seen);
+            if let Some(known) = self.program.contexts.known.get(&at.node) {
+                known.note_seen();
+            }
+        }
+        if looks.others > 0 {
+            let shared = whole.len().saturating_sub(usize::try_from(looks.missed).unwrap_or(usize::MAX));
+            self.table.stack_missed(row, (&whole, above.complete), shared.max(at.frames.len()), looks.others);
         }
     }
 

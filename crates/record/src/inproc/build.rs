@@ -1,0 +1,104 @@
+//! Which build of this program is running.
+
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, elf};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+
+/// Bytes of the executable that are read to find its build-id: linkers put the note right behind the headers.
+const HEAD: usize = 4096;
+/// Bytes of a build-id, or of a hash in its place, that a name holds: two builds of one user's are the same for one in 2^64.
+const LEN: usize = 8;
+
+/// What tells a build of this program from all others: it changes whenever the program's code does, and is the same
+/// wherever the same code was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build(String);
+
+impl Build {
+    /// That of the running program: the linker's build-id, which is a hash of what it has linked, else a hash of the whole
+    /// executable. `None` where that can't be read.
+    #[must_use]
+    pub fn own() -> Option<&'static Self> {
+        static OWN: OnceLock<Option<Build>> = OnceLock::new();
+        OWN.get_or_init(|| Self::of(&systoll_files::kernel("/proc/self/exe").ok()?)).as_ref()
+    }
+
+    /// That of an executable.
+    fn of(executable: &File) -> Option<Self> {
+        let mut head = vec![0; HEAD];
+        let read = executable.read_at(&mut head, 0).ok()?;
+        head.truncate(read);
+        build_id(&head).map(Self::named).or_else(|| Self::hashed(executable))
+    }
+
+    /// A build that `id` tells from others, at least [`LEN`] bytes.
+    #[must_use]
+    pub fn named(id: &[u8]) -> Self {
+        let mut text = String::new();
+        for byte in id.iter().take(LEN) {
+            let _ = write!(text, "{byte:02x}");
+        }
+        Self(text)
+    }
+
+    /// By its content, where the linker left no note. Nobody but its owner could aim at another's, and that one's own
+    /// programs may do as they like.
+    fn hashed(mut executable: &File) -> Option<Self> {
+        let mut content = Vec::new();
+        executable.read_to_end(&mut content).ok()?;
+        Some(Self::named(&super::checksum::checksum(&[0; 32], &content).to_le_bytes()))
+    }
+
+    /// As text of lower-case letters and digits.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The build-id in the notes of a file of which `head` is the beginning.
+fn build_id(head: &[u8]) -> Option<&[u8]> {
+    let header = elf::FileHeader64::<Endianness>::parse(head).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, head).ok()?;
+    let notes = segments.iter().filter(|s| s.p_type(endian) == elf::PT_NOTE);
+    notes.filter_map(|s| s.data(endian, head).ok()).find_map(systoll_binfile::elf::build_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// An executable of a C program linked with `flags`.
+    fn linked(folder: &std::path::Path, source: &str, flags: &[&str]) -> File {
+        let (c, program) = (folder.join("a.c"), folder.join("a"));
+        std::fs::write(&c, source).unwrap();
+        let done = Command::new("cc").arg(&c).arg("-o").arg(&program).args(flags).status();
+        assert!(done.is_ok_and(|done| done.success()), "tests need a C compiler");
+        File::open(program).unwrap()
+    }
+
+    #[test]
+    fn another_code_is_another_build_and_another_folder_is_not() {
+        for flags in [&["-Wl,--build-id=sha1"], &["-Wl,--build-id=none"]] {
+            let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let build = |folder: &tempfile::TempDir, source| Build::of(&linked(folder.path(), source, flags)).unwrap();
+            let (first, other) = ("int main(void) { return 1; }", "int main(void) { return 2; }");
+            assert_eq!(build(&one, first), build(&two, first), "{flags:?}");
+            assert_ne!(build(&one, first), build(&one, other), "{flags:?}");
+            let file = linked(one.path(), first, flags);
+            let mut head = vec![0; HEAD];
+            file.read_exact_at(&mut head, 0).unwrap();
+            assert_eq!(build_id(&head).is_some(), flags == &["-Wl,--build-id=sha1"]);
+        }
+    }
+
+    #[test]
+    fn the_running_program_has_one() {
+        assert_eq!(Build::own().map(|own| own.as_str().len()), Some(2 * LEN));
+    }
+}
