@@ -4,7 +4,7 @@ use super::screen::{DETAIL, DETAIL_TEXT, LONG_RUN_NS, Report, SHOWN};
 use crate::access::row;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time, time_span};
+use crate::units::{calls, counted, grouped, percent, rate, time, time_span};
 use std::collections::BTreeMap;
 use systoll_judge::{Finding, ObjectShare, WorkUnit};
 use systoll_model::{Phase, Row, RowId, RowLine};
@@ -95,8 +95,8 @@ impl Report<'_> {
             Phase::Steady => "",
             Phase::Exit => ", at exit",
         };
-        let words = |of: &str| if of == "CPU" { percent_of_cpu } else { percent };
-        let share = |share: Option<f64>, of: &str| match share.and_then(words(of)) {
+        let words = |share: f64, of: &str| if of == "CPU" { self.share_of_own_cpu(share) } else { percent(share) };
+        let share = |share: Option<f64>, of: &str| match share.and_then(|share| words(share, of)) {
             Some(p) => Line::of(Role::Bad, format!("{p} of {of}{phase}")),
             None => Line::of(Role::Plain, phase.trim_start_matches(", ")),
         };
@@ -259,7 +259,7 @@ impl Report<'_> {
     /// What the needless calls cost after they have returned.
     fn later(&self, f: &Finding) -> Vec<Line> {
         let Some(later) = f.later else { return vec![] };
-        let share = later.share_of_cpu.and_then(percent_of_cpu).map_or_else(String::new, |p| format!(", {p} of CPU"));
+        let share = later.share_of_cpu.and_then(|share| self.share_of_own_cpu(share)).map_or_else(String::new, |p| format!(", {p} of CPU"));
         let bounds = time_span(later.ns.low, later.ns.high);
         let kinds =
             [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];

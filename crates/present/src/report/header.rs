@@ -4,9 +4,10 @@ use super::screen::{LONG_RUN_NS, Report};
 use crate::access::processes;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shell_words, shorten};
-use crate::units::{calls, counted, grouped, ns, percent, percent_of_cpu, rate, time};
+use crate::units::{calls, counted, grouped, ns, percent, percent_of_cpu, percent_span, rate, time, time_span};
 use systoll_judge::Finding;
 use systoll_model::{BackendKind, Exit, Phase, signal_name};
+use std::ops::RangeInclusive;
 
 /// Column of the header's text, beside the name.
 pub(super) const HEAD: usize = 9;
@@ -131,7 +132,11 @@ impl Report<'_> {
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.rec.own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
-            Some(own) if own < measured - measured / 50 => Line::of(Role::Plain, format!("about {} CPU", time(own))),
+            Some(own) if own < measured - measured / 50 => {
+                let span = self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SPAN_TOLD));
+                let span = span.map_or_else(String::new, |s| format!(" ({})", time_span(*s.start(), *s.end())));
+                Line::of(Role::Plain, format!("about {} CPU{span}", time(own)))
+            }
             Some(_) => Line::of(Role::Plain, format!("{} CPU", time(measured))),
         }
     }
@@ -279,7 +284,19 @@ impl Report<'_> {
 
     /// A part of the program's own processor time, where that is known.
     pub(super) fn part_of_cpu(&self, ns: u64) -> Option<String> {
-        percent_of_cpu(ns as f64 / self.rec.own_cpu_ns()? as f64)
+        self.share_of_own_cpu(ns as f64 / self.rec.own_cpu_ns()? as f64)
+    }
+
+    /// A share of the program's own processor time, an interval where that time is known no better.
+    pub(super) fn share_of_own_cpu(&self, share: f64) -> Option<String> {
+        let own = self.rec.own_cpu_ns().unwrap_or(0);
+        match self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SHARE_SPAN_TOLD)) {
+            Some(span) if share < 1.005 => {
+                let of = |ns: u64| share * own as f64 / ns.max(1) as f64;
+                percent_span(of(*span.end()), of(*span.start()))
+            }
+            _ => percent_of_cpu(share),
+        }
     }
 
     /// What makes the line of tolls hard to believe, said at once.
@@ -297,6 +314,17 @@ impl Report<'_> {
     fn doubt(&self, text: &str) -> Vec<Line> {
         self.labelled(2, "", 12, Role::Warn, text)
     }
+}
+
+/// The interval of a processor time is told where an end lies further off than this part of it: by less runs of one
+/// program differ.
+const SPAN_TOLD: f64 = 0.05;
+/// The same for shares of it, which have two figures.
+const SHARE_SPAN_TOLD: f64 = 0.1;
+
+/// Whether an end of `span` lies further from `own` than such a part of it.
+fn is_wide(span: &RangeInclusive<u64>, own: u64, part: f64) -> bool {
+    own.abs_diff(*span.start()).max(own.abs_diff(*span.end())) as f64 > part * own as f64
 }
 
 /// A label of the line of tolls.

@@ -6,7 +6,7 @@ use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shorten};
-use crate::units::{calls, counted, grouped, percent, percent_of_cpu, time};
+use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
 use systoll_judge::Finding;
 use systoll_model::{BackendKind, Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
@@ -180,7 +180,7 @@ impl Report<'_> {
             true => (self.waited(f).1, f.share_of_wall, "wall"),
             false => (f.needless_toll_ns, f.share_of_cpu, "CPU"),
         };
-        let words = if of == "CPU" { percent_of_cpu } else { percent };
+        let words = |share: f64| if of == "CPU" { self.share_of_own_cpu(share) } else { percent(share) };
         let share = share.and_then(words).map_or_else(String::new, |p| format!(", {p} of {of}"));
         let mut segments = vec![
             subject(f),

@@ -17,11 +17,19 @@ function verdict(data) {
   const figures = [
     ["system calls", `${count(data.calls)} (${exact})`], ["they cost", `${data.toll_estimated ? "about " : ""}${time(data.toll_ns)}`],
     ["waited in them", time(data.waited_ns)], ["needless", time(data.needless_toll_ns)],
-    ["processor time", data.own_cpu_ns ? `about ${time(data.own_cpu_ns)}` : "not known"], ["from start to end", time(data.wall_ns)],
+    ["processor time", ownCpu(data)], ["from start to end", time(data.wall_ns)],
     ["ended", end], ["watched by", data.backend], ["started", new Date(data.started_unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"],
   ];
   at("figures").append(...figures.map(([what, value]) => el("div", {}, el("dt", {}, what), el("dd", {}, value))));
   at("problems").append(...data.problems.map((text) => el("li", {}, shown(text))));
+}
+
+// The program's own processor time; where it is known less well than by a twentieth, its interval too.
+function ownCpu(data) {
+  const { own_cpu_ns: own, own_cpu_least_ns: least, own_cpu_most_ns: most } = data;
+  if (!own) return "not known";
+  const wide = least !== null && Math.max(own - least, most - own) > own / 20;
+  return `about ${time(own)}${wide ? ` (${time(least)} to ${time(most)})` : ""}`;
 }
 
 function findings(data) {
