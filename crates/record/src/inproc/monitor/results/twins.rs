@@ -26,13 +26,15 @@ use systoll_model::EnvChange;
 const EACH: usize = 16;
 /// As many starts and copies as make what clocks don't see matter: 64 of them take some 10 ms.
 const FEWEST: u64 = 64;
-/// What twins may take, as a part of the command's time; one round they always have.
-const SHARE: f64 = 0.03;
+/// What twins may take, as a part of the command's time; two rounds they always have.
+const SHARE: f64 = 0.05;
+const FEWEST_ROUNDS: usize = 2;
 /// Rounds at most.
 const ROUNDS: usize = 6;
-/// How far what twins tell may be off for other programs than they start, as a part of it: loops of true, expr, sed and
-/// date under one shell lay so far from their mean.
-const DOUBT: f64 = 0.3;
+/// How far what twins tell may be off for other programs than they start, as a part of it (loops of cat, grep, sed and
+/// echo under the same shell differed so), and how far one round, on a box with ten programs for each processor.
+const DOUBT: f64 = 0.2;
+const DOUBT_OF_ROUND: f64 = 0.5;
 
 /// Shells that take `-c` and read no file of the user's before they do what it says, once `ENV` and `BASH_ENV` are gone.
 const SHELLS: [&str; 5] = ["sh", "dash", "bash", "ash", "busybox"];
@@ -78,7 +80,7 @@ impl Twins {
         let mut told = (Vec::new(), Vec::new());
         let began = Instant::now();
         for round in 0..ROUNDS {
-            if round > 0 && began.elapsed() * (round as u32 + 1) / round as u32 > self.limit {
+            if round >= FEWEST_ROUNDS && began.elapsed() * (round as u32 + 1) / round as u32 > self.limit {
                 break;
             }
             if !self.programs.is_empty() {
@@ -94,7 +96,7 @@ impl Twins {
         Some(Beside {
             per_seen: or(&told.0, unmeasured.per_seen),
             per_copy_ns: or(&told.1, unmeasured.per_copy_ns),
-            doubt: if told.0.is_empty() && self.copies && told.1.is_empty() { unmeasured.doubt } else { DOUBT },
+            doubt: DOUBT + DOUBT_OF_ROUND / (told.0.len().max(told.1.len()).max(1) as f64).sqrt(),
         })
     }
 
