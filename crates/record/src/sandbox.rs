@@ -91,7 +91,8 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     let filtered = |line: &str| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2");
     own_status().lines().any(filtered).then_some(())?;
     let own: &[Harmless] = if backend == BackendKind::Inproc { &INPROC } else { &PTRACE };
-    let deadly: Vec<String> = [&ALWAYS[..], own].into_iter().flat_map(deadly).map(|n| Sysno(n as u32).to_string()).collect();
+    let deadly: Vec<String> =
+        [&ALWAYS[..], own].into_iter().flat_map(deadly).map(|n| Sysno(n as u32).to_string()).collect();
     let what = deadly.join(", ");
     (!deadly.is_empty()).then(|| format!(
         "a seccomp filter that systoll was started under kills who calls {what}; run systoll outside of that sandbox, or have \

@@ -259,7 +259,10 @@ impl Report<'_> {
     /// What the needless calls cost after they have returned.
     fn later(&self, f: &Finding) -> Vec<Line> {
         let Some(later) = f.later else { return vec![] };
-        let share = later.share_of_cpu.and_then(|share| self.share_of_own_cpu(share)).map_or_else(String::new, |p| format!(", {p} of CPU"));
+        let share = later
+            .share_of_cpu
+            .and_then(|share| self.share_of_own_cpu(share))
+            .map_or_else(String::new, |p| format!(", {p} of CPU"));
         let bounds = time_span(later.ns.low, later.ns.high);
         let kinds =
             [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];

@@ -5,9 +5,9 @@ use crate::access::processes;
 use crate::style::{Line, Role};
 use crate::text::{clean, columns, shell_words, shorten};
 use crate::units::{calls, counted, grouped, ns, percent, percent_of_cpu, percent_span, rate, time, time_span};
+use std::ops::RangeInclusive;
 use systoll_judge::Finding;
 use systoll_model::{BackendKind, Exit, Phase, signal_name};
-use std::ops::RangeInclusive;
 
 /// Column of the header's text, beside the name.
 pub(super) const HEAD: usize = 9;

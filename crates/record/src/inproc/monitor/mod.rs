@@ -168,7 +168,8 @@ impl InprocBackend {
         let twins = finished.twins.as_ref().filter(|_| launch.forward_signals && launch.closely == Closely::All);
         let beside = twins.and_then(|twins| {
             twins.measure(|twin| {
-                let twin = Launch { windows: launch.windows.clone(), sampled_time: launch.sampled_time, ..twin.clone() };
+                let twin =
+                    Launch { windows: launch.windows.clone(), sampled_time: launch.sampled_time, ..twin.clone() };
                 self.watched(&twin, &mut Quiet).map(recording::spent)
             })
         });

@@ -228,7 +228,8 @@ mod tests {
         assert_eq!(own.known().map(|ns| ns / MS), Some(2_150));
         assert_eq!(own.doubt_ns / MS, 87);
         // One program alone: all that it spent on asking was seen.
-        let alone = Spent { waited_for_ns: 20 * MS, starts: 1, asked: Ours { ns: 5 * MS, ..asked }, ..Spent::default() };
+        let alone =
+            Spent { waited_for_ns: 20 * MS, starts: 1, asked: Ours { ns: 5 * MS, ..asked }, ..Spent::default() };
         assert_eq!(alone.own(Beside::UNMEASURED).known(), Some(15 * MS));
     }
 }

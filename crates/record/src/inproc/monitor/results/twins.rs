@@ -182,7 +182,8 @@ impl<'t> Kin<'t> {
 /// Whether a file has one of these names and lies where no other user can change it.
 fn is_one_of(file: &Path, names: &[&str]) -> bool {
     let named = file.file_name().and_then(|name| name.to_str()).is_some_and(|name| names.contains(&name));
-    let plain = file.to_str().is_some_and(|text| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+".contains(&b)));
+    let plain =
+        file.to_str().is_some_and(|text| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+".contains(&b)));
     let folder = file.parent().is_some_and(|folder| folder == Path::new("/bin") || folder == Path::new("/usr/bin"));
     named && plain && folder && systoll_trust::check(file).is_ok()
 }
@@ -269,6 +270,9 @@ mod tests {
 
     #[test]
     fn medians_are_of_the_middle() {
-        assert_eq!([median(&[]), median(&[3.0]), median(&[4.0, 1.0, 2.0]), median(&[1.0, 2.0])].map(|m| m.map(|m| m * 2.0)), [None, Some(6.0), Some(4.0), Some(3.0)]);
+        assert_eq!(
+            [median(&[]), median(&[3.0]), median(&[4.0, 1.0, 2.0]), median(&[1.0, 2.0])].map(|m| m.map(|m| m * 2.0)),
+            [None, Some(6.0), Some(4.0), Some(3.0)]
+        );
     }
 }
