@@ -27,7 +27,8 @@ fn main() {
         && stand_ins(&out).is_some()
     {
         // Not a search path of the package's: that would hold for other packages that link with it.
-        for arg in [format!("-L{}", out.display()), "-static".into(), "-no-pie".into()] {
+        // It begins at a place of its own (`record/startup.rs`).
+        for arg in [format!("-L{}", out.display()), "-static".into(), "-no-pie".into(), "-Wl,-e,systoll_start".into()] {
             println!("cargo::rustc-link-arg-bins={arg}");
         }
     }

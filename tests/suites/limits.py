@@ -9,6 +9,8 @@ from harness import BOTH, Skip, test, text
 
 SAYS = ["/bin/sh", "-c", "echo hello; exit 3"]
 KIB, MIB = 1 << 10, 1 << 20
+# The least with which the kernel starts a program that has so much data as systoll has.
+HALF_A_MIB = 512 * KIB
 
 # In a smaller address space the kernel ends it before it has said a word: its own size, and some for the C library.
 OWN_AND_A_MIB = None
@@ -17,7 +19,7 @@ OWN_AND_A_MIB = None
 HARD = {
     "RLIMIT_FSIZE": (0, 100 * KIB, 64 * MIB),
     "RLIMIT_AS": (OWN_AND_A_MIB, 40 * MIB, 400 * MIB, 20_000 * MIB),
-    "RLIMIT_DATA": (5 * MIB, 40 * MIB),
+    "RLIMIT_DATA": (HALF_A_MIB, MIB, 2 * MIB, 5 * MIB, 40 * MIB),
     "RLIMIT_STACK": (64 * KIB, 200 * KIB, 2 * MIB),
     "RLIMIT_NOFILE": (4, 6, 9),
     "RLIMIT_CPU": (1, 2),
@@ -109,6 +111,49 @@ def without_futex(box):
             assert r.returncode == 125 and "futex(2) is refused" in err, (r.returncode, err)
         else:
             assert r.returncode == 7 and "system calls" in err, (r.returncode, err)
+
+
+# What sandboxes keep from programs, by number: single calls, what Docker's default profile has refused to processes
+# without CAP_SYS_PTRACE, and what systemd's SystemCallFilter=@system-service leaves out of what a tool like this may use
+# (ptrace, perf_event_open, pidfd_getfd, kcmp, bpf).
+KEPT_BACK = {
+    "ptrace": ("101", "ptrace"), "process_vm_readv": ("310", "process_vm_readv"), "readlink": ("89", "readlink"),
+    "memfd_create": ("319", "memfd_create"), "two of them": ("101,319", "ptrace, memfd_create"),
+    "docker": ("101,310,311,312,298,321", "ptrace"), "@system-service": ("101,298,438,312,321", "ptrace"),
+}
+
+
+@test(backends=(None, *BOTH))
+def a_filter_that_kills_is_told_of(box):
+    """A sandbox that ends who makes a call: which one is said, and no silent end."""
+    filtered = box.build("killing_filter.c")
+    if box.run([filtered, "999", "kill", "/bin/sh", "-c", "exit 7"]).returncode != 7:
+        raise Skip("no seccomp filter here")
+    for kind, (numbers, name) in KEPT_BACK.items():
+        for action in ("kill", "trap", "errno"):
+            r = box.run([filtered, numbers, action, *box.watch(SAYS)])
+            err = text(r.stderr)
+            what = f"{kind} {action}: {r.returncode} {err[-400:]}"
+            assert r.returncode in (3, 125), what
+            if r.returncode == 3:
+                assert r.stdout == b"hello\n" and "system calls" in err, what
+            elif action != "errno":
+                assert f"kills who calls {name}" in err and "sandbox" in err, what
+            else:
+                assert "can't" in err, what
+
+
+@test(backends=("inproc",))
+def thousands_of_threads_at_once(box):
+    """Each has counters of its own, made when it is: no count is lost, and none waits for another's."""
+    for threads in (5000, 12000):
+        argv = [box.build("many_threads.c"), str(threads)]
+        if box.run(argv).returncode != 0:
+            raise Skip(f"{threads} threads can't be had here")
+        doc, r = box.report(argv)
+        made = next(s["calls"] for s in doc["by_syscall"] if s["syscall"] == "getppid")
+        assert r.returncode == 0 and doc["exact"] and doc["threads"] == threads + 1, (doc["exact"], doc["threads"], doc["problems"])
+        assert made == 20 * threads, made
 
 
 @test(users=("nobody",))

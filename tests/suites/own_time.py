@@ -113,6 +113,34 @@ def that_of_unwatched_twins_or_unknown(box):
                 check(doc, argv, twins, before_ms)
 
 
+MANY = """
+i=0
+while [ $i -lt 60 ]; do
+  b=$(basename /usr/include/f$i.h); n=$(echo "$b" | cut -d. -f1); e=$(echo "$b" | sed 's/.*[.]//')
+  d=$(date +%s); i=$(expr $i + 1)
+done
+"""
+
+
+@test()
+def that_of_a_script_of_many_starts_lies_in_its_interval(box):
+    """Watching takes as long as such a script does: what no clock sees of that is measured on programs of the same kinds.
+    A box that is busy has twins that differ: of three runs one may lie beside its interval."""
+    argv = [tool("bash"), "-c", MANY]
+    with busy():
+        held, seen = 0, []
+        for _ in range(3):
+            before = spent_ms(box, argv)
+            doc, _ = box.report(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            twins = sorted([before, spent_ms(box, argv)])
+            own, least, most = (doc[f"own_cpu{end}_ns"] / 1e6 for end in ("", "_least", "_most"))
+            assert least <= own <= most and most - least < 0.6 * own, (least, own, most)
+            # What a box does by chance to one run of a program and not to the other.
+            held += least * 0.96 <= twins[1] and twins[0] * 0.96 <= most
+            seen.append((twins, least, own, most))
+        assert held >= 2, seen
+
+
 @test(users=("root",), backends=("ptrace",))
 def under_ptrace_never_all_of_it_where_it_is_not(box):
     """What stops cost is an estimate: where it leaves less than the calls came to, nothing is told."""

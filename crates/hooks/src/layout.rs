@@ -43,7 +43,7 @@ pub const IMAGE: u64 = 0x2000_0000_0000;
 /// Bytes of code there can be in a run.
 pub const BLOBS_SIZE: u64 = 1 << 30;
 /// Where the code is mapped in every process, to be mapped again near what it is for.
-pub const BLOBS_AT: u64 = IMAGE + (1 << 35);
+pub const BLOBS_AT: u64 = IMAGE + (1 << 37);
 /// Where the global area is mapped, right below the image.
 pub const GLOBAL: u64 = IMAGE - global::SIZE;
 
@@ -180,7 +180,7 @@ pub mod image {
     /// [`MAPPED_FILE_NAME`]: by which a process that may (root) opens the file of its own image.
     pub const MAPPED_FILE: u64 = 0x418;
     /// The kernel's name of the mapping at [`super::IMAGE`] (proc(5), /proc/pid/map_files).
-    pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-200410000000\0\0";
+    pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-201f10000000\0\0";
     /// u32: who opens windows, one of [`super::windows`].
     pub const WINDOWS: u64 = 0x448;
     /// u32, not zero: the image has had threads that share memory, so that what one of them is about to
@@ -246,7 +246,7 @@ pub mod image {
     /// slots of threads that are gone back at the other end.
     pub const TICKETS: u64 = 0x400_0000;
     /// Entries, a power of two.
-    pub const TICKETS_LEN: u64 = 8192;
+    pub const TICKETS_LEN: u64 = 32_768;
     /// Slots that a new image has tickets for. The launcher gives more where they are wanted; as long
     /// as they are not, slots whose memory is there already are used again.
     pub const FIRST_SLOTS: u64 = 64;
@@ -254,8 +254,9 @@ pub mod image {
     pub const ROOTS: u64 = 0x410_0000;
     /// The slots.
     pub const SLOTS: u64 = 0x1000_0000;
-    /// Number of slots; the last is for threads that found none.
-    pub const SLOT_COUNT: u64 = 4096;
+    /// Number of slots; the last is for threads that found none. As many as a process has threads where nobody has raised
+    /// what the kernel allows (pid_max of 32,768); a power of two of them does not fit a signed half word.
+    pub const SLOT_COUNT: u64 = 31 * 1024;
     /// Bytes of the whole image; nearly all of it is never touched and so costs nothing.
     pub const SIZE: u64 = SLOTS + SLOT_COUNT * super::slot::SIZE;
 }
@@ -567,7 +568,7 @@ const _: () = {
     assert!(ring::DATA.is_multiple_of(8) && ring::DATA + ring::MOST * 16 < ring::BUFFER);
     assert!(image::RING_LEN.is_power_of_two() && image::RING + 8 * image::RING_LEN <= image::CODE_COUNT);
     assert!(image::RSEQ_ABORT < image::DEAD && image::MAPPED_FILE + 48 <= image::HEEDED);
-    assert!(IMAGE == 0x2000_0000_0000 && IMAGE + image::SIZE == 0x2004_1000_0000);
+    assert!(IMAGE == 0x2000_0000_0000 && IMAGE + image::SIZE == 0x201f_1000_0000);
     assert!(image::HEEDED.is_multiple_of(8) && image::HEEDED + NUMBERS <= image::RING);
     assert!(image::FIRST_SLOTS.is_multiple_of(2) && image::FIRST_SLOTS < image::SLOT_COUNT - 2);
     assert!(image::TICKETS_LEN.is_power_of_two() && image::TICKETS_LEN >= image::SLOT_COUNT);

@@ -12,6 +12,7 @@ use crate::sysno::Sysno;
 use crate::thread::Thread;
 use crate::window::Window;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// How the calls were observed.
@@ -105,8 +106,10 @@ pub struct Header {
     /// System time of the whole tree, as watched.
     pub sys_ns: u64,
     /// Estimate of the tree's processor time had it run unwatched: what shares are shares of. `None` where it
-    /// is not known to a tenth or so, as a problem says: then there are no shares.
+    /// is not known to within a half, as a problem says: then there are no shares.
     pub own_cpu_ns: Option<u64>,
+    /// What that was at least; `None` where it is not known.
+    pub own_cpu_least_ns: Option<u64>,
     /// What that was at most, as far as it is known.
     pub own_cpu_most_ns: Option<u64>,
     /// The observer's share in the processor time of the target, ns a call.
@@ -160,6 +163,7 @@ impl Default for Header {
             user_ns: 0,
             sys_ns: 0,
             own_cpu_ns: None,
+            own_cpu_least_ns: None,
             own_cpu_most_ns: None,
             observer_ns_per_call: 0.0,
             observer_wall_ns_per_call: 0.0,
@@ -291,6 +295,15 @@ impl Recording {
         let toll = self.rows.iter().filter_map(|row| row.counts.toll_ns).fold(0u64, u64::saturating_add);
         let known = own > 0 && toll <= own.saturating_add(own / 10);
         known.then_some(own.max(toll))
+    }
+
+    /// From what to what the program's own processor time was, where it is known and its interval too. No less than
+    /// its calls' toll.
+    pub fn own_cpu_span_ns(&self) -> Option<RangeInclusive<u64>> {
+        let (own, header) = (self.own_cpu_ns()?, &self.header);
+        let (least, most) = (header.own_cpu_least_ns?, header.own_cpu_most_ns?);
+        let toll = self.rows.iter().filter_map(|row| row.counts.toll_ns).fold(0u64, u64::saturating_add);
+        Some(least.clamp(toll.min(own), own)..=most.max(own))
     }
 
     /// One entry per system call, most calls first.

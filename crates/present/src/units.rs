@@ -100,6 +100,13 @@ pub(crate) fn percent_of_cpu(share: f64) -> Option<String> {
     if (0.995..1.005).contains(&share) { Some("nearly all".into()) } else { percent(share) }
 }
 
+/// A share of processor time that may be as small as `low` and as large as `high`: `18 to 24 %`.
+pub(crate) fn percent_span(low: f64, high: f64) -> Option<String> {
+    let (begin, end) = (percent(low)?, percent(high.min(1.0))?);
+    let number = begin.trim_end_matches(" %");
+    Some(if begin == end { end } else { format!("{number} to {end}") })
+}
+
 /// A rate a second: `3.3 M/s`, `14,925/s`, `0.4/s`; `None` where no time passed.
 pub(crate) fn rate(n: u64, over_ns: u64) -> Option<String> {
     if over_ns == 0 {

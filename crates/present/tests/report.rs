@@ -308,6 +308,25 @@ fn figures_that_cannot_be_are_said_to_be() {
 }
 
 #[test]
+fn a_processor_time_in_doubt_is_an_interval_and_so_are_shares_of_it() {
+    let (mut rec, judgement) = stories::ruby();
+    let told =
+        |rec: &Recording| report(rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    let h = &mut rec.header;
+    (h.user_ns, h.sys_ns, h.own_cpu_ns) = (5_000_000_000, 4_000_000_000, Some(6_120_000_000));
+    // Runs of one program differ as much: a figure says it.
+    (h.own_cpu_least_ns, h.own_cpu_most_ns) = (Some(6_000_000_000), Some(6_300_000_000));
+    assert!(told(&rec).contains("about 6.12 s CPU\n") && told(&rec).contains("32 % of CPU"), "{}", told(&rec));
+    let h = &mut rec.header;
+    (h.own_cpu_least_ns, h.own_cpu_most_ns) = (Some(5_000_000_000), Some(7_500_000_000));
+    assert!(told(&rec).contains("about 6.12 s CPU (5.00 s to 7.50 s)"), "{}", told(&rec));
+    assert!(told(&rec).contains("26 to 39 % of CPU"), "{}", told(&rec));
+    // Its calls took 1.95 s of it: it can't have been less.
+    rec.header.own_cpu_least_ns = Some(1_000_000_000);
+    assert!(told(&rec).contains("about 6.12 s CPU (1.95 s to 7.50 s)"), "{}", told(&rec));
+}
+
+#[test]
 fn starts_that_are_needless_are_no_calls() {
     let (rec, mut judgement) = stories::ruby();
     let f = &mut judgement.findings[0];

@@ -23,6 +23,7 @@ mod problems;
 mod procfs;
 mod ptrace;
 mod raw_window;
+mod sandbox;
 mod served_pages;
 mod setid;
 mod signals;

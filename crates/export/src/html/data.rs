@@ -19,7 +19,7 @@ const SOURCES: usize = 60;
 const LINE: usize = 200;
 
 /// Fields of the report's JSON that the page takes as they are.
-const KEPT: [&str; 20] = [
+const KEPT: [&str; 22] = [
     "systoll",
     "exit",
     "backend",
@@ -27,6 +27,8 @@ const KEPT: [&str; 20] = [
     "lost",
     "wall_ns",
     "own_cpu_ns",
+    "own_cpu_least_ns",
+    "own_cpu_most_ns",
     "crossing_ns",
     "observer_ns_per_call",
     "started_unix",

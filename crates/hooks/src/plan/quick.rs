@@ -10,6 +10,7 @@ use super::effects::{computed_address, direct_target, ends};
 use super::gs::{is_doubtful, uses_gs};
 use super::image::Region;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Bytes looked at: more than the longest instruction has.
@@ -118,12 +119,14 @@ const PLACES: usize = 1 << 20;
 
 /// What has been answered: by REX.W, 0x0f, prefix, opcode and the byte behind it.
 pub(super) struct Quick {
-    answers: [AtomicU8; PLACES],
+    answers: Box<[AtomicU8]>,
     is_fixed: bool,
 }
 
-static MOVED: Quick = Quick::new(false);
-static FIXED: Quick = Quick::new(true);
+// Made when a file is first planned, and no part of the program: the kernel ends a program without a word whose own
+// data are more than it may have (`ulimit -d`), and in most runs every plan is there already.
+static MOVED: LazyLock<Quick> = LazyLock::new(|| Quick::new(false));
+static FIXED: LazyLock<Quick> = LazyLock::new(|| Quick::new(true));
 
 impl Quick {
     /// For code that can be moved, or that is fixed: there, addresses are plain numbers.
@@ -131,8 +134,8 @@ impl Quick {
         if is_fixed { &FIXED } else { &MOVED }
     }
 
-    const fn new(is_fixed: bool) -> Self {
-        Self { answers: [const { AtomicU8::new(UNKNOWN) }; PLACES], is_fixed }
+    fn new(is_fixed: bool) -> Self {
+        Self { answers: (0..PLACES).map(|_| AtomicU8::new(UNKNOWN)).collect(), is_fixed }
     }
 
     /// The instruction that `bytes` begin with. Of what ends within a few bytes, nothing is known.
@@ -173,7 +176,7 @@ impl Quick {
         at += (rex + escaped) as usize;
         let [opcode, behind, sib, ..] = rest.to_le_bytes();
         place |= usize::from(opcode) << 8 | usize::from(behind);
-        let kept = &self.answers[place & (PLACES - 1)];
+        let Some(kept) = self.answers.get(place & (PLACES - 1)) else { return Step::Ask };
         let mut answer = kept.load(Ordering::Relaxed);
         if answer == UNKNOWN {
             answer = self.ask(place);

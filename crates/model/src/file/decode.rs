@@ -74,6 +74,7 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
         own_cpu_ns: known(h.own_cpu_ns),
+        own_cpu_least_ns: h.own_cpu_least_ns,
         own_cpu_most_ns: h.own_cpu_most_ns,
         observer_ns_per_call: h.observer_ns_per_call,
         observer_wall_ns_per_call: h.observer_wall_ns_per_call,

@@ -282,6 +282,7 @@ fn header(rec: &Recording) -> wire::Header {
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
         own_cpu_ns: h.own_cpu_ns.unwrap_or(0),
+        own_cpu_least_ns: h.own_cpu_least_ns,
         own_cpu_most_ns: h.own_cpu_most_ns,
         observer_ns_per_call: h.observer_ns_per_call,
         observer_wall_ns_per_call: h.observer_wall_ns_per_call,

@@ -164,6 +164,8 @@ pub(super) struct Header {
     pub(super) sites: Option<Sites>,
     #[prost(uint64, optional, tag = "26")]
     pub(super) own_cpu_most_ns: Option<u64>,
+    #[prost(uint64, optional, tag = "30")]
+    pub(super) own_cpu_least_ns: Option<u64>,
     #[prost(string, tag = "27")]
     pub(super) node: String,
     /// The command's TZ.

@@ -52,6 +52,7 @@ fn header() -> impl Strategy<Value = Header> {
             user_ns: n[2],
             sys_ns: n[3],
             own_cpu_ns: Some(n[4]).filter(|ns| *ns > 0),
+            own_cpu_least_ns: Some(n[4] / 2),
             own_cpu_most_ns: Some(n[4]),
             observer_ns_per_call: ns,
             observer_wall_ns_per_call: wall,

@@ -34,7 +34,7 @@ pub fn report_json(rec: &Recording, judgement: &Judgement, grouping: Option<&Gro
 
 fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a Grouping>) -> Report<'a> {
     let h = &rec.header;
-    let total = rec.total();
+    let (total, span) = (rec.total(), rec.own_cpu_span_ns());
     let ledgers = ledger::by_row(rec);
     let told = Told { rec, judgement };
     let needless = judgement.findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
@@ -49,6 +49,8 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
         own_cpu_ns: rec.own_cpu_ns(),
+        own_cpu_least_ns: span.as_ref().map(|span| *span.start()),
+        own_cpu_most_ns: span.as_ref().map(|span| *span.end()),
         crossing_ns: Crossing {
             before: positive(rec.prices.crossing_before.min),
             after: positive(rec.prices.crossing_after.min),

@@ -15,6 +15,8 @@ pub(super) struct Report<'a> {
     pub(super) user_ns: u64,
     pub(super) sys_ns: u64,
     pub(super) own_cpu_ns: Option<u64>,
+    pub(super) own_cpu_least_ns: Option<u64>,
+    pub(super) own_cpu_most_ns: Option<u64>,
     pub(super) crossing_ns: Crossing,
     pub(super) observer_ns_per_call: Option<f64>,
     pub(super) observer_wall_ns_per_call: Option<f64>,

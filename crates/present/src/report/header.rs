@@ -4,8 +4,8 @@ use super::screen::Report;
 use crate::access::processes;
 use crate::style::{Line, Role};
 use crate::text::{columns, shell_words, shorten};
-use crate::told::LONG_RUN_NS;
-use crate::units::{calls, counted, grouped, ns, percent, rate, time};
+use crate::told::{LONG_RUN_NS, is_wide};
+use crate::units::{calls, counted, grouped, ns, percent, rate, time, time_span};
 use systoll_model::{BackendKind, Exit};
 
 /// Column of the header's text, beside the name.
@@ -100,7 +100,11 @@ impl Report<'_> {
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.rec.own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
-            Some(own) if own < measured - measured / 50 => Line::of(Role::Plain, format!("about {} CPU", time(own))),
+            Some(own) if own < measured - measured / 50 => {
+                let span = self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SPAN_TOLD));
+                let span = span.map_or_else(String::new, |s| format!(" ({})", time_span(*s.start(), *s.end())));
+                Line::of(Role::Plain, format!("about {} CPU{span}", time(own)))
+            }
             Some(_) => Line::of(Role::Plain, format!("{} CPU", time(measured))),
         }
     }
@@ -267,6 +271,9 @@ impl Report<'_> {
     }
 }
 
+/// The interval of a processor time is told where an end lies further off than this part of it: by less runs of one
+/// program differ.
+const SPAN_TOLD: f64 = 0.05;
 /// A label of the line of tolls.
 fn label(text: &str) -> Line {
     let mut line = Line::of(Role::Faint, text);

@@ -4,7 +4,7 @@ use super::{LONG_RUN_NS, Told};
 use crate::access::row;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, sentence};
-use crate::units::{calls, counted, grouped, percent, percent_of_cpu, rate, time, time_span};
+use crate::units::{calls, counted, grouped, percent, rate, time, time_span};
 use systoll_judge::{Basis, Confidence, Doubt, Finding};
 use systoll_model::Phase;
 
@@ -60,8 +60,8 @@ impl Told<'_> {
             Phase::Steady => "",
             Phase::Exit => ", at exit",
         };
-        let words = |of: &str| if of == "CPU" { percent_of_cpu } else { percent };
-        let cost = |time: String, is_known, share: Option<f64>, of: &str| match share.and_then(words(of)) {
+        let words = |share: f64, of: &str| if of == "CPU" { self.share_of_own_cpu(share) } else { percent(share) };
+        let cost = |time: String, is_known, share: Option<f64>, of: &str| match share.and_then(|s| words(s, of)) {
             Some(p) => Cost { time, is_known, share: format!("{p} of {of}{phase}"), has_share: true },
             None => Cost { time, is_known, share: phase.trim_start_matches(", ").to_owned(), has_share: false },
         };
@@ -124,7 +124,10 @@ impl Told<'_> {
     /// What the needless calls cost after they have returned.
     pub(crate) fn later(&self, f: &Finding) -> Option<String> {
         let later = f.later?;
-        let share = later.share_of_cpu.and_then(percent_of_cpu).map_or_else(String::new, |p| format!(", {p} of CPU"));
+        let share = later
+            .share_of_cpu
+            .and_then(|share| self.share_of_own_cpu(share))
+            .map_or_else(String::new, |p| format!(", {p} of CPU"));
         let bounds = time_span(later.ns.low, later.ns.high);
         let kinds =
             [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];

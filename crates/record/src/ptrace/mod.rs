@@ -75,6 +75,9 @@ impl Backend for PtraceBackend {
         if !launch.elisions.is_empty() {
             return Err(Error::NoElision(BackendKind::Ptrace));
         }
+        if let Some(why) = crate::sandbox::kills(BackendKind::Ptrace) {
+            return Err(Error::refused(BackendKind::Ptrace, why));
+        }
         let prepared = launch::prepare(launch)?;
         let _limits = crate::limits::Raised::new();
         let cost = calibrate::calibrate()?;

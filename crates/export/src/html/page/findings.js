@@ -15,7 +15,7 @@ function verdict(data) {
     ["needless of that", time(data.needless_toll_ns - data.starting_ns)],
     ...(data.starting_ns ? [["starting programs", `${time(data.starting_ns)} of processor time`]] : []),
     ["waited in calls", time(data.waited_ns)],
-    ["processor time", data.own_cpu_ns ? `about ${time(data.own_cpu_ns)}` : "not known"], ["from start to end", time(data.wall_ns)],
+    ["processor time", ownCpu(data)], ["from start to end", time(data.wall_ns)],
     ["ended", shown(data.told.ended)], ["watched by", data.backend], ["started", new Date(data.started_unix * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"],
   ];
   at("figures").append(...figures.map(([what, value]) => el("div", {}, el("dt", {}, what), el("dd", {}, value))));
@@ -24,6 +24,14 @@ function verdict(data) {
   at("doubts").hidden = !doubts.length;
   at("doubts").open = doubts.length <= FEW;
   at("doubts-head").textContent = counted(doubts.length, "thing to know about these figures", "things to know about these figures");
+}
+
+// The program's own processor time; where it is known less well than by a twentieth, its interval too.
+function ownCpu(data) {
+  const { own_cpu_ns: own, own_cpu_least_ns: least, own_cpu_most_ns: most } = data;
+  if (!own) return "not known";
+  const wide = least !== null && Math.max(own - least, most - own) > own / 20;
+  return `about ${time(own)}${wide ? ` (${time(least)} to ${time(most)})` : ""}`;
 }
 
 function findings(data) {

@@ -33,6 +33,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     if thread.index >= image::SLOT_COUNT {
         return false;
     }
+    session.memory.see_slot(thread);
     let base = thread.offset();
     let Some(area) = session.memory.image(thread.program) else { return false };
     if area.get(base + slot::STATE) as u32 != state::WAITING {

@@ -69,6 +69,7 @@ pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
     if let Some(area) = session.memory.image(id) {
         program.threads.tickets.grow_if_short(area);
     }
+    session.memory.see_slot(id.slot(program.threads.tickets.given().min(MOST)));
     session.programs.insert(id, program);
 }
 

@@ -27,7 +27,7 @@ impl Asking {
 }
 
 /// Processor time that was ours, not the program's.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Ours {
     pub(crate) ns: u64,
     /// By how much that may be wrong.

@@ -16,4 +16,5 @@ pub(crate) mod rows;
 pub(crate) mod run_stats;
 pub(crate) mod sites;
 pub(crate) mod tally;
+pub(crate) mod twins;
 pub(crate) mod written;

@@ -169,7 +169,7 @@ impl Bench {
         if !blob.refused.is_empty() || code_at + size > SIZE {
             return None;
         }
-        let areas = Mapping::at(GLOBAL, global::SIZE + image::SIZE)?;
+        let areas = Mapping::at(GLOBAL, global::SIZE + image::SLOTS + slot::SIZE)?;
         let mut code = Mapping::anywhere(SIZE)?;
         let mut patched = text;
         for patch in &blob.patches {

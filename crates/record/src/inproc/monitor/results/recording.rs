@@ -6,8 +6,8 @@ use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::in_place::in_place;
 use crate::inproc::monitor::results::overhead::{self};
-use crate::inproc::monitor::results::own_cpu;
-use crate::inproc::monitor::results::own_cpu::OwnCpu;
+use crate::inproc::monitor::results::own_cpu::{Beside, Spent};
+use crate::inproc::monitor::results::twins::Twins;
 use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
@@ -18,8 +18,26 @@ use crate::windows::{self, Windows};
 use std::collections::HashMap;
 use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, ProcessId, Recording, Row, Spread};
 
+/// A run that has ended.
+pub(crate) struct Finished {
+    /// All that was observed, but for the command's own processor time.
+    recording: Recording,
+    spent: Spent,
+    /// What would tell that time better.
+    pub(crate) twins: Option<Twins>,
+}
+
+impl Finished {
+    /// The recording; `beside`: what watching took that no clock of the run saw.
+    pub(crate) fn recording(self, beside: Beside) -> Recording {
+        let mut recording = self.recording;
+        self.spent.own(beside).tell(&mut recording);
+        recording
+    }
+}
+
 /// The recording of a run that has ended. `ends_process`: see [`crate::Launch::ends_process`].
-pub(crate) fn finish(mut session: Session, ends_process: bool) -> Recording {
+pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
     let wall_ns = session.clock.at(sys::now());
     collect::collect_all(&mut session);
     count_first_exec(&mut session);
@@ -30,13 +48,19 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Recording {
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
     session.stats.facts.leave_out(children, sys::children_times());
-    let recording = recording(&mut session, wall_ns, crossing, Windows::take_all);
+    let finished = recording(&mut session, wall_ns, crossing, Windows::take_all);
     session.provisioning.files.keep_names(&session.symbols);
     if ends_process {
         // Mappings, files and a hundred thousand pieces of memory.
         std::mem::forget(session);
     }
-    recording
+    finished
+}
+
+/// What a run's processes have spent that has ended, and that nothing else is asked of.
+pub(crate) fn spent(mut session: Session) -> Spent {
+    collect::collect_all(&mut session);
+    Spent::of(&session, sys::children_times())
 }
 
 /// The recording of a run that goes on.
@@ -59,10 +83,10 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     count_first_exec(session);
     let wall_ns = session.clock.at(sys::now());
     let copied = |windows: &mut Windows| windows.all().into_iter().cloned().collect();
-    let recording = recording(session, wall_ns, session.stats.facts.crossing_before, copied);
+    let finished = recording(session, wall_ns, session.stats.facts.crossing_before, copied);
     (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
     session.windows.budget.refused = refused;
-    recording
+    finished.recording(Beside::UNMEASURED)
 }
 
 /// The command's own exec was made before anything of ours was in it.
@@ -84,7 +108,7 @@ fn recording(
     wall_ns: u64,
     crossing_after: Spread,
     windows: fn(&mut Windows) -> Vec<RawWindow>,
-) -> Recording {
+) -> Finished {
     let beside = windows::beside(&session.table, &session.windows.budget.all()).begin();
     let mut named = Named::of(&session.table, &mut session.symbols, session.problems.list.clone());
     if !session.stats.around.share_measured {
@@ -95,23 +119,22 @@ fn recording(
     let children = sys::children_times();
     let prices = session.stats.facts.prices(crossing_after, beside);
     let progress = Progress::of(&session.table, wall_ns, session.root.exit, children);
-    let own = own_cpu::own_cpu(session, progress.used());
-    named.problems.extend(own.problem());
-    let header = header(session, &progress, &own);
+    let spent = Spent::of(session, progress.used());
+    let twins = Twins::of(&session.table, &spent, wall_ns).filter(|_| !session.root.cut_short);
+    let header = header(session, &progress);
     session.stats.facts.leave_out(children, sys::children_times());
-    let processes = processes(session, &named.rows, &header);
+    let processes = processes(session, &named.rows, wall_ns);
     let in_place = in_place(session.provisioning.elided, &session.stats.counted.in_place, &named.rows);
     let windows = windows(&mut session.windows.budget);
     let parts = Parts { header, processes, prices, longest: session.table.slowest(), in_place, windows };
-    named.recording(&session.table, &session.windows.budget, parts)
+    let recording = named.recording(&session.table, &session.windows.budget, parts);
+    Finished { recording, spent, twins }
 }
 
-fn header(session: &Session, progress: &Progress, own: &OwnCpu) -> Header {
+fn header(session: &Session, progress: &Progress) -> Header {
     let added_ns = session.stats.around.added_ns;
     let windows = &session.windows.budget;
     Header {
-        own_cpu_ns: own.known(),
-        own_cpu_most_ns: Some(own.most()),
         observer_ns_per_call: added_ns,
         observer_wall_ns_per_call: added_ns,
         vdso_calls: Some(session.stats.counted.vdso_calls),
@@ -120,7 +143,7 @@ fn header(session: &Session, progress: &Progress, own: &OwnCpu) -> Header {
     }
 }
 
-fn processes(session: &Session, rows: &[Row], header: &Header) -> Vec<Process> {
+fn processes(session: &Session, rows: &[Row], wall_ns: u64) -> Vec<Process> {
     let mut totals: HashMap<ProcessId, (u64, f64)> = HashMap::new();
     for row in rows {
         let (toll, added) = totals.entry(row.process).or_default();
@@ -131,13 +154,12 @@ fn processes(session: &Session, rows: &[Row], header: &Header) -> Vec<Process> {
         let (toll, added) = totals.get(&id).copied().unwrap_or_default();
         not_below(cpu_ns.saturating_sub(added as u64), toll).filter(|ns| *ns > 0)
     };
-    let alone = session.table.images.len() == 1;
     let images = (0..).map(ImageId::at).zip(&session.table.images);
     images
         .map(|(id, i)| Process {
-            cpu_ns: if alone { header.own_cpu_ns } else { own_cpu(id.process(), i.cpu_ns) },
+            cpu_ns: own_cpu(id.process(), i.cpu_ns),
             exit: if Some(id) == session.root.image { session.root.exit } else { i.exit },
-            ..i.process(header.wall_ns)
+            ..i.process(wall_ns)
         })
         .collect()
 }

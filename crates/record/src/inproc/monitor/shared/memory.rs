@@ -40,7 +40,11 @@ const MOST_OF_TREES: u64 = 64 << 20;
 /// What may be used next lies within so many bytes of what is used.
 const NEAR: u64 = 1 << 18;
 
-const _: () = assert!(image::SIZE <= 1 << 35 && global::SIZE <= BLOBS);
+/// Bytes of an image that are mapped here at first: with 4,096 slots. There is room for 8,000 programs' at once, and for a
+/// thousand whole ones.
+const SEEN_AT_FIRST: u64 = image::SLOTS + 4096 * slot::SIZE;
+
+const _: () = assert!(image::SIZE <= 1 << 37 && SEEN_AT_FIRST < image::SIZE && global::SIZE <= BLOBS);
 
 /// A range of a file, mapped here.
 pub(crate) struct Area {
@@ -244,11 +248,21 @@ impl Memory {
         sys::seal(&file, sys::FIXED_SIZE).ok()?;
         // Its maker may have been quicker.
         (file.metadata().ok()?.len() == image::SIZE).then_some(())?;
-        let area = Some(Area::map(&file, 0, image::SIZE).ok()?);
+        let area = Some(Area::map(&file, 0, SEEN_AT_FIRST).ok()?);
         let id = ProgramId(self.next_image);
         self.next_image = id.0.checked_add(1)?;
         self.images.insert(id, Image { file, area, deserted: false });
         Some(id)
+    }
+
+    /// Maps all slots of an image up to one that a thread has, or may have soon.
+    pub(crate) fn see_slot(&mut self, thread: SlotRef) {
+        let Some(image) = self.images.get_mut(&thread.program) else { return };
+        let end = thread.offset().saturating_add(slot::SIZE);
+        if end <= image::SIZE && image.area.as_ref().is_some_and(|area| (area.len as u64) < end) {
+            // Where there is no room for it the thread waits in vain, which is told.
+            image.area = Area::map(&image.file, 0, image::SIZE).ok().or(image.area.take());
+        }
     }
 
     pub(crate) fn image(&self, id: ProgramId) -> Option<&Area> {
@@ -454,12 +468,12 @@ impl Memory {
         if sys::forbids_writing(&image.file) {
             return Ok(None);
         }
-        image.area = None;
+        let len = image.area.take().map_or(SEEN_AT_FIRST, |area| area.len as u64);
         if sys::seal(&image.file, libc::F_SEAL_WRITE).is_ok() {
             image.deserted = true;
             return Ok(Some(true));
         }
-        image.area = Some(Area::map(&image.file, 0, image::SIZE)?);
+        image.area = Some(Area::map(&image.file, 0, len)?);
         Ok(Some(false))
     }
 }

@@ -1,0 +1,171 @@
+//! Calls for which a sandbox ends this process: asked before they are needed, by a child.
+//!
+//! A seccomp filter that refuses by an error is heard where the call is made. One that kills leaves no time for a word. So
+//! where this process lives under a filter a child makes each call that watching takes, in a form that does nothing, and
+//! notes in memory that it shares with this process which one it is about to make.
+
+use crate::tracee::{Stop, Waited, wait_for};
+use libc::{c_long, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use systoll_model::{BackendKind, Sysno};
+
+/// A call in a form that does nothing: no place is read or written, no descriptor is one.
+type Harmless = (c_long, [u64; 5]);
+
+const NONE: u64 = u64::MAX;
+
+/// Calls of any way of watching.
+const ALWAYS: [Harmless; 37] = [
+    (libc::SYS_ptrace, [2, 0, 0, 0, 0]),
+    (libc::SYS_process_vm_readv, [0, 0, 0, 0, 0]),
+    (libc::SYS_readlink, [0; 5]),
+    (libc::SYS_memfd_create, [0; 5]),
+    (libc::SYS_clone3, [0; 5]),
+    (libc::SYS_execve, [0; 5]),
+    (libc::SYS_kill, [NONE, 99, 0, 0, 0]),
+    (libc::SYS_tgkill, [NONE, NONE, 0, 0, 0]),
+    (libc::SYS_waitid, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_prctl, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_access, [0; 5]),
+    (libc::SYS_open, [0; 5]),
+    (libc::SYS_openat, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_newfstatat, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_statx, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_statfs, [0; 5]),
+    (libc::SYS_getxattr, [0; 5]),
+    (libc::SYS_getdents64, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_lseek, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_pread64, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_fcntl, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_ioctl, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_dup2, [NONE, NONE, 0, 0, 0]),
+    (libc::SYS_socketpair, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_poll, [0; 5]),
+    (libc::SYS_uname, [0; 5]),
+    (libc::SYS_capget, [0; 5]),
+    (libc::SYS_getrusage, [99, 0, 0, 0, 0]),
+    (libc::SYS_prlimit64, [0, 99, 0, 0, 0]),
+    (libc::SYS_clock_gettime, [99, 0, 0, 0, 0]),
+    (libc::SYS_sched_getaffinity, [0; 5]),
+    (libc::SYS_sched_setaffinity, [0; 5]),
+    (libc::SYS_set_robust_list, [0; 5]),
+    (libc::SYS_sigaltstack, [0; 5]),
+    (libc::SYS_rt_sigpending, [0, 99, 0, 0, 0]),
+    (libc::SYS_rt_sigtimedwait, [0, 0, 0, 99, 0]),
+    (libc::SYS_getppid, [0; 5]),
+];
+/// Those of watching from inside besides.
+const INPROC: [Harmless; 6] = [
+    (libc::SYS_ftruncate, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_fallocate, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_pwrite64, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_fstatfs, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_madvise, [0; 5]),
+    (libc::SYS_clock_getres, [99, 0, 0, 0, 0]),
+];
+/// Those of watching by ptrace besides.
+const PTRACE: [Harmless; 7] = [
+    (libc::SYS_dup, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_pipe2, [0; 5]),
+    (libc::SYS_getcpu, [0; 5]),
+    (libc::SYS_epoll_create1, [NONE, 0, 0, 0, 0]),
+    (libc::SYS_epoll_ctl, [NONE, 0, NONE, 0, 0]),
+    (libc::SYS_timerfd_create, [99, 0, 0, 0, 0]),
+    (libc::SYS_sched_yield, [0; 5]),
+];
+
+/// This process's own state, as /proc told it when that was first asked for: the kernel takes long to tell.
+pub(crate) fn own_status() -> &'static str {
+    static STATUS: OnceLock<String> = OnceLock::new();
+    STATUS.get_or_init(|| {
+        // A program's name is bytes.
+        let bytes = crate::procfs::read("/proc/self/status").unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Why this process would be ended as it begins to watch by `backend`, if it would.
+pub(crate) fn kills(backend: BackendKind) -> Option<String> {
+    // SECCOMP_MODE_FILTER (proc_pid_status(5)).
+    let filtered = |line: &str| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2");
+    own_status().lines().any(filtered).then_some(())?;
+    let own: &[Harmless] = if backend == BackendKind::Inproc { &INPROC } else { &PTRACE };
+    let deadly: Vec<String> =
+        [&ALWAYS[..], own].into_iter().flat_map(deadly).map(|n| Sysno(n as u32).to_string()).collect();
+    let what = deadly.join(", ");
+    (!deadly.is_empty()).then(|| format!(
+        "a seccomp filter that systoll was started under kills who calls {what}; run systoll outside of that sandbox, or have \
+         the sandbox allow this (docker: --security-opt seccomp=FILE; systemd: SystemCallFilter=)"
+    ))
+}
+
+/// Those of `calls` that end a process.
+fn deadly(calls: &[Harmless]) -> Vec<c_long> {
+    static WORD: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
+    let Some(at) = *WORD.get_or_init(shared_word) else { return Vec::new() };
+    let mut deadly = Vec::new();
+    let mut from = 0;
+    while from < calls.len() {
+        at.store(from as u32, Ordering::Release);
+        if make(calls.get(from..).unwrap_or_default(), at) {
+            break;
+        }
+        let reached = at.load(Ordering::Acquire) as usize;
+        deadly.extend(calls.get(reached).map(|(number, _)| *number));
+        from = reached.max(from) + 1;
+    }
+    deadly
+}
+
+/// Makes calls in a child that counts them in `at`. Whether it lived through all of them.
+fn make(calls: &[Harmless], at: &AtomicU32) -> bool {
+    // SAFETY: the child makes system calls alone, writes to one word, and leaves by a call. None of its calls is given a
+    // place or a descriptor.
+    unsafe {
+        match libc::fork() {
+            // Where no process is to be had that is told where one is wanted.
+            -1 => true,
+            0 => {
+                // No core file.
+                libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
+                for (number, [a, b, c, d, e]) in calls {
+                    libc::syscall(*number, *a, *b, *c, *d, *e);
+                    at.fetch_add(1, Ordering::AcqRel);
+                }
+                libc::_exit(0)
+            }
+            pid => loop {
+                match wait_for(pid, true) {
+                    Waited::Stop(Stop::Killed { signal, .. }) => return signal != libc::SIGSYS,
+                    Waited::Stop(Stop::Exited { .. }) | Waited::NoChildren => return true,
+                    Waited::Stop(_) | Waited::NothingYet | Waited::Interrupted => {}
+                }
+            },
+        }
+    }
+}
+
+/// A word that this process and its children have in common, for as long as this process lives.
+fn shared_word() -> Option<&'static AtomicU32> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, a page of zeroes that is never unmapped; aligned, and any bytes are an AtomicU32.
+    unsafe {
+        let at: *mut c_void = libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0);
+        (at != libc::MAP_FAILED).then(|| &*at.cast::<AtomicU32>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harmless_calls_are_lived_through() {
+        for calls in [&ALWAYS[..], &INPROC, &PTRACE] {
+            assert_eq!(deadly(calls), Vec::<c_long>::new());
+        }
+        let numbers: std::collections::HashSet<_> = ALWAYS.iter().chain(&INPROC).chain(&PTRACE).map(|c| c.0).collect();
+        assert_eq!(numbers.len(), ALWAYS.len() + INPROC.len() + PTRACE.len());
+    }
+}
