@@ -241,7 +241,7 @@ mod tests {
     fn names_are_cut_between_words() {
         assert_eq!(shorten("core::ops::function::FnOnce::call_once", 24), "core::ops::…::call_once");
         assert_eq!(shorten("/usr/share/zoneinfo/Europe/Berlin", 20), "/usr/share/…/Berlin");
-        assert_eq!(shorten("sock_send_impl socketmodule.c:4182", 26), "sock_send_impl….c:4182");
+        assert_eq!(shorten("sock_send_impl socketmodule.c:4182", 26), "sock_send_impl ….c:4182");
     }
 
     #[test]
