@@ -87,10 +87,17 @@ impl Recording {
     }
 }
 
-/// What a language's library calls the function in which a thread, or the program, begins: Rust's own backtraces end
-/// there, and libstdc++'s and libc++'s threads run what they were given from there.
-const BEGINS: [&str; 4] =
-    ["__rust_begin_short_backtrace", "std::thread::_State_impl<", "std::__1::__thread_proxy", "std::__future_base::"];
+/// How the names begin of the functions in which a language's library begins a thread, or the program: Rust's own
+/// backtraces end there, and libstdc++'s and libc++'s threads run what they were given from there.
+const BEGINS: [&str; 7] = [
+    "std::sys::backtrace::__rust_begin_short_backtrace",
+    "std::sys_common::backtrace::__rust_begin_short_backtrace",
+    "__rust_begin_short_backtrace",
+    "std::thread::_State_impl<",
+    "std::__1::__thread_proxy",
+    "void* std::__1::__thread_proxy",
+    "std::__future_base::",
+];
 
 /// How the names begin of what only hands over to the function that was given.
 const HANDS_OVER: [&str; 8] = [
@@ -107,14 +114,14 @@ const HANDS_OVER: [&str; 8] = [
 impl Frame {
     /// Its functions, inlined ones first, up to where a language's library begins a thread.
     pub fn told_locations(&self) -> &[Location] {
-        let begins = |l: &Location| BEGINS.iter().any(|name| l.function.contains(name));
+        let begins = |l: &Location| BEGINS.iter().any(|name| l.function.starts_with(name));
         let end = self.locations.iter().position(begins).unwrap_or(self.locations.len());
         self.locations.get(..end).unwrap_or_default()
     }
 }
 
-/// How many of these frames, innermost first, lie before a language's library begins a thread: what that calls on the way is the
-/// same in every program. All, where it is seen nowhere; never none.
+/// How many of these frames, innermost first, lie before a language's library begins a thread: what that calls on the
+/// way is the same in every program. All, where it is seen nowhere; never none.
 pub fn before_thread(frames: &[&Frame]) -> usize {
     let cut = frames.iter().position(|frame| frame.told_locations().len() < frame.locations.len());
     let Some(at) = cut else { return frames.len() };

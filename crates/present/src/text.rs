@@ -39,8 +39,8 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// `text`, its middle left out where it takes more than `max` columns: between words, and within one only where that
-/// alone is too long.
+/// `text`, its middle left out where it takes more than `max` columns: between words, and within one only where words are
+/// too long for that.
 pub(crate) fn shorten(text: &str, max: usize) -> String {
     if columns(text) <= max {
         return text.to_owned();
@@ -50,7 +50,8 @@ pub(crate) fn shorten(text: &str, max: usize) -> String {
     let tail = words_from_end(text, room / 2);
     let head = words_from_start(text, room - columns(tail));
     let tail = words_from_end(text, room - columns(head));
-    if !head.is_empty() && !tail.is_empty() {
+    // Where words are as long as the room, a part of one tells more than none.
+    if !tail.is_empty() && 2 * (columns(head) + columns(tail)) >= room {
         return format!("{head}…{tail}");
     }
     let head = take_columns(text.chars(), room.div_ceil(2));
@@ -239,8 +240,8 @@ mod tests {
     #[test]
     fn names_are_cut_between_words() {
         assert_eq!(shorten("core::ops::function::FnOnce::call_once", 24), "core::ops::…::call_once");
-        assert_eq!(shorten("/usr/share/zoneinfo/Europe/Berlin", 20), "/usr/…/Europe/Berlin");
-        assert_eq!(shorten("sock_send_impl socketmodule.c:4182", 26), "sock_send_impl….c:4182");
+        assert_eq!(shorten("/usr/share/zoneinfo/Europe/Berlin", 20), "/usr/share/…/Berlin");
+        assert_eq!(shorten("sock_send_impl socketmodule.c:4182", 26), "sock_send_impl ….c:4182");
     }
 
     #[test]

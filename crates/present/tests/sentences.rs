@@ -62,6 +62,13 @@ fn waits(change: fn(&mut Finding)) -> Story {
     (rec, judgement)
 }
 
+/// Waits of which some come after `main` has begun.
+fn late() -> Story {
+    let (mut rec, judgement) = stories::lttng();
+    rec.rows.iter_mut().for_each(|row| row.counts.startup_calls = row.counts.calls * 3 / 4);
+    (rec, judgement)
+}
+
 const SENTENCES: &[Sentence] = &[
     Sentence {
         says: "nothing found worth your time",
@@ -133,6 +140,19 @@ const SENTENCES: &[Sentence] = &[
         needs: "that all that is waited for is before main",
         holds: || waits(same),
         fails: || waits(|f| f.phase = Phase::Steady),
+    },
+    Sentence {
+        says: "69 % of wall, before main",
+        needs: "that all of its calls are made before main",
+        holds: || waits(same),
+        fails: late,
+    },
+    Sentence { says: "mostly before main", needs: "that some are made later", holds: late, fails: || waits(same) },
+    Sentence {
+        says: "69 % of the run",
+        needs: "that one thread after another holds the program up, and the run's own length",
+        holds: || waits(same),
+        fails: || waits(|f| f.share_of_wall = None),
     },
     Sentence {
         says: "what they cost is not known",

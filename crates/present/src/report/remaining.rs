@@ -4,7 +4,7 @@ use super::finding::tag;
 use super::flags::is_told_by_flags;
 use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
-use crate::access::{row, rows_of};
+use crate::access::{processes, row, rows_of};
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shorten};
 use crate::told::subject;
@@ -50,11 +50,14 @@ impl Report<'_> {
 
     /// The system call a healthy program spent most in, and where.
     fn largest_cost(&self) -> Vec<Line> {
-        let spent = |c: &Counts| c.toll_ns.unwrap_or(0).max(c.waited_ns.unwrap_or(0));
+        // Of several threads most wait for work all the time: that says nothing of the program.
+        let alone = self.rec.header.threads <= processes(self.rec);
+        let waited = |c: &Counts| c.waited_ns.filter(|_| alone).unwrap_or(0);
+        let spent = |c: &Counts| c.toll_ns.unwrap_or(0).max(waited(c));
         let largest =
             self.rec.by_syscall().into_iter().filter(|t| spent(&t.counts) > 0).max_by_key(|t| spent(&t.counts));
         let Some(t) = largest else { return vec![] };
-        let (toll, waited) = (t.counts.toll_ns.unwrap_or(0), t.counts.waited_ns.unwrap_or(0));
+        let (toll, waited) = (t.counts.toll_ns.unwrap_or(0), waited(&t.counts));
         let price = match waited > toll {
             true => format!("waited {}", time(waited)),
             false => format!("{}{}{}", self.about(), time(toll), self.share_of_cpu(toll)),

@@ -56,7 +56,8 @@ impl Told<'_> {
     /// What a finding costs: time paid, or time waited where that is the point.
     pub(crate) fn cost(&self, f: &Finding) -> Cost {
         let phase = match f.phase {
-            Phase::StartUp => ", before main",
+            Phase::StartUp if self.all_before_main(f) => ", before main",
+            Phase::StartUp => ", mostly before main",
             Phase::Steady => "",
             Phase::Exit => ", at exit",
         };
@@ -76,6 +77,12 @@ impl Told<'_> {
             return cost("at a price unknown".into(), false, f.share_of_cpu, "CPU");
         }
         cost(format!("{}{}", self.about(), time(f.needless_toll_ns)), true, f.share_of_cpu, "CPU")
+    }
+
+    /// Whether all calls of a finding's rows were made before `main`.
+    pub(crate) fn all_before_main(&self, f: &Finding) -> bool {
+        let mut rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
+        f.phase == Phase::StartUp && rows.all(|r| r.counts.startup_calls >= r.counts.calls)
     }
 
     /// How long a finding's calls kept their threads: waited where that is known, else elapsed.

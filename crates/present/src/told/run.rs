@@ -59,20 +59,31 @@ impl Told<'_> {
             paid(claimed.later, "needless system calls after them, or while others ran");
         }
         if claimed.starts > 0 {
-            paid(claimed.starts, "starting programs that do little");
+            paid(claimed.starts, "starting programs");
         }
         if claimed.waited > 0 {
-            let waiting = || self.judgement.findings.iter().filter(|f| f.is_about_waiting());
-            let shares = waiting().filter_map(|f| f.share_of_wall).fold(0.0, |sum, share| sum + share);
-            let share =
-                percent(shares).filter(|_| shares > 0.0).map_or_else(String::new, |p| format!(", {p} of the run"));
-            let before = if waiting().all(|f| f.phase == Phase::StartUp) { " before main begins" } else { "" };
+            let share = self.share_of_run(claimed.waited);
+            let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of the run"));
+            let mut waiting = self.judgement.findings.iter().filter(|f| f.is_about_waiting());
+            let before = if waiting.all(|f| self.all_before_main(f)) { " before main begins" } else { "" };
             parts.push(format!("{}{share}, is waited for nothing{before}", time(claimed.waited)));
         }
         if parts.is_empty() {
             parts.push("needless system calls; what they cost is not known".into());
         }
         parts.join("; ")
+    }
+
+    /// What is waited as a share of the run, where one thread after another holds the program up. Where watching made the
+    /// run longer, the judge's shares are of the phase alone that the waits fall in.
+    fn share_of_run(&self, waited_ns: u64) -> Option<f64> {
+        let waiting = || self.judgement.findings.iter().filter(|f| f.is_about_waiting());
+        let shares: Option<Vec<f64>> = waiting().map(|f| f.share_of_wall).collect();
+        let shares = shares.filter(|_| self.rec.header.wall_ns > 0)?;
+        if self.slowed() {
+            return waiting().all(|f| f.phase == Phase::Steady).then(|| shares.iter().sum());
+        }
+        Some(waited_ns as f64 / self.rec.header.wall_ns as f64)
     }
 
     /// How many findings there are.
