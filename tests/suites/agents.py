@@ -64,7 +64,8 @@ def begun(box, name="begun"):
         time.sleep(0.01)
 
 
-SLEEPER = ["/bin/sh", "-c", "trap '' TERM; : > begun; sleep 600 & sleep 600"]
+# One of its children has a session of its own and no parent: its grandparent has let go of it.
+SLEEPER = ["/bin/sh", "-c", "trap '' TERM; (setsid sleep 600 &); : > begun; sleep 600 & sleep 600"]
 
 
 def real_client(box, mode):
@@ -159,6 +160,26 @@ def two_commands_are_not_measured_at_once(box):
         heard[message["id"]] = message["result"]["structuredContent"]["exit"]
     assert heard == {n: {"code": 0} for n in numbers}, heard
     client.end()
+
+
+@test()
+def a_text_will_do_where_a_list_of_one_would(box):
+    """And what an agent reads first of a report stands first."""
+    client = Client(box)
+    program = box.build("localtime.c")
+    report = client.call("run", command=[program, "9000"])["structuredContent"]
+    assert list(report)[:2] == ["findings", "also"], list(report)
+    diff = client.call("diff", old=report["recording"], new=report["recording"])
+    assert not diff.get("isError"), diff
+    assert client.call("run", command="true")["structuredContent"]["exit"] == {"code": 0}
+    said = client.call("run", command="ls -l")
+    assert said["isError"] and "no shell splits it" in said["content"][0]["text"], said
+    # What is no recording is not replaced.
+    mine = box.file("notes", "mine")
+    said = client.call("run", command=["true"], save=mine)
+    with open(mine) as f:
+        assert said["isError"] and "is no recording" in said["content"][0]["text"] and f.read() == "mine", said
+    assert client.end() == b""
 
 
 @test(users=("nobody",))

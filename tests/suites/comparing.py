@@ -1,9 +1,12 @@
 """diff, check and bisect on real programs: what is planted is found, what varies is not called a change."""
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import xml.etree.ElementTree
 
 import readers
@@ -147,6 +150,31 @@ def check(box, *args):
 
 
 @test()
+def a_budget_that_was_learnt_at_a_terminal_holds_in_a_pipe(box):
+    """Whatever systoll's streams are, and with --quiet: CMD writes into pipes."""
+    program = [python(), box.file("asks.py", "import os, sys\nfor i in range(300):\n    print(i)\n    sys.stderr.write(f'{i}\\n')\nprint('rows:', 7)\n")]
+    leader, follower = os.openpty()
+    drained = threading.Thread(target=drain, args=(leader,))
+    drained.start()
+    r = box.run([box.systoll, "check", "--update", "--", *program], stdout=follower, stderr=follower)
+    os.close(follower)
+    drained.join(30)
+    assert r.returncode == 0
+    for quiet in ([], ["--quiet"]):
+        code, out, err = check(box, *quiet, "--", *program)
+        assert code == 0 and ("rows: 7" in err) == (not quiet), (quiet, out, err[-300:])
+    # A file, too, and nothing at all.
+    r = box.run(["/bin/sh", "-c", '"$0" check -- "$@" > out 2> err; code=$?; "$0" check -q -- "$@" >&- 2>&-; exit $code', box.systoll, *program])
+    assert r.returncode == 0, text(r.stderr)
+
+
+def drain(terminal):
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 1 << 16):
+            pass
+
+
+@test()
 def a_budget_is_learnt_held_and_broken(box):
     few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 350))
     assert check(box, "--", *few)[0] == 125, "there is no budget"
@@ -173,6 +201,8 @@ def a_budget_is_learnt_held_and_broken(box):
     # Written anew, it holds.
     assert check(box, "--update", "--", *many)[0] == 0
     assert check(box, "--", *many)[0] == 0
+    # What the budget accepts is no news at each build.
+    assert check(box, "--format", "github", "--", *many)[1] == ""
 
 
 @test()
@@ -299,6 +329,30 @@ def state(box, at):
                 found[os.path.join(folder, f)] = opened.read()
     said = [text(box.run(["git", "-C", at, *args]).stdout) for args in (["status", "--porcelain"], ["rev-parse", "HEAD"], ["worktree", "list"], ["for-each-ref"])]
     return found, said
+
+
+@test()
+def a_bisection_that_was_killed_leaves_nothing_for_long(box):
+    tool("git")
+    at = os.path.join(box.dir, "repository")
+    histories.make("python-cache", at, 4)
+    if box.user == "nobody":
+        for folder, _, files in os.walk(at):
+            for each in [folder, *(os.path.join(folder, f) for f in files)]:
+                shutil.chown(each, 65534, 65534)
+    trees = lambda: text(box.run(["git", "-C", at, "worktree", "list"]).stdout).splitlines()
+    process = box.start([box.systoll, "bisect", "-C", at, "HEAD~2", "HEAD", "--", "sleep 600"])
+    end = time.monotonic() + 30
+    while len(trees()) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(trees()) == 2, trees()
+    # One that runs meanwhile leaves it alone.
+    box.run([box.systoll, "bisect", "-C", at, "HEAD~2", "HEAD", "--", "true"])
+    assert len(trees()) == 2, trees()
+    process.kill()
+    process.wait()
+    box.run([box.systoll, "bisect", "-C", at, "HEAD~2", "HEAD", "--", "true"])
+    assert len(trees()) == 1 and not [f for f in os.listdir(box.tmp) if f.startswith("systoll-bisect")], (trees(), os.listdir(box.tmp))
 
 
 @test(users=("nobody",))

@@ -188,8 +188,16 @@ def what_cant_be_asked_says_what_helps(box):
     assert r.returncode == 125 and not os.path.exists(os.path.join(box.dir, "ran")), "it ran although there is no place"
     if box.user == "root" and readers.python():
         assert "no_such_column" in fails("fleet", "--sql", "select no_such_column from fleet", env=engine())
+        box.file("fleet/none.parquet", "hello")
         box.file("fleet/broken.parquet", "PAR1 and nothing else PAR1")
-        assert "broken.parquet" in fails("fleet", env=engine())
+        for sql in ("dearest", "services"):
+            r = box.run([box.systoll, "fleet", "fleet", sql], env={**box.env, **engine()})
+            assert r.returncode == 0 and r.stdout, (sql, text(r.stderr))
+            left_out = [f"fleet/{name}.parquet is no Parquet file, or a damaged one: it is left out" in text(r.stderr) for name in ("none", "broken")]
+            assert all(left_out), text(r.stderr)
+        os.makedirs(os.path.join(box.dir, "alone"))
+        box.file("alone/x.parquet", "PAR1 and nothing else PAR1")
+        assert "x.parquet" in fails("alone", env=engine())
 
 
 @test(users=("root",), long=True)

@@ -61,7 +61,11 @@ def other_outcomes_claim_nothing(box):
     assert p["difference"] == "varies-by-itself", p
     # What need not be the same is not looked at.
     p = proves(box, "--pairs", "8", "--same", "exit", "-E", "A=1", "--", sh, "-c", "cat /proc/sys/kernel/random/uuid")
-    assert p["same_outcome"], p
+    assert p["same_outcome"] and (p["compared"], p["same_output"]) == (["exit"], None), p
+    p = proves(box, "--pairs", "8", "--same", "none", "--vs", f"{sh} -c 'echo b; exit 3'", "--", sh, "-c", "echo a")
+    assert (p["compared"], p["same_output"], p["exit"]) == ([], None, None), p
+    r = box.run([box.systoll, "prove", "--pairs", "8", "--watched", "0", "--same", "exit", "--vs", f"{sh} -c 'echo b'", "--", sh, "-c", "echo a"])
+    assert "same exit code, output was not compared" in text(r.stdout) and "same output" not in text(r.stdout), text(r.stdout)
     p = proves(box, "--pairs", "8", "--same", "wc -l < $SYSTOLL_STDOUT", "--vs", f"{sh} -c 'echo b'", "--", sh, "-c", "echo a")
     assert p["same_outcome"], p
 

@@ -70,29 +70,38 @@ def is_parquet(path):
         return True
 
 
+def named(folders):
+    """The files that are asked about."""
+    return [path for folder in folders for path in glob.iglob(os.path.join(glob.escape(folder), "**", "*.parquet"), recursive=True)]
+
+
+def without(folders, left_out):
+    """Tells which files are left out, and gives the others."""
+    tell({"left_out": [os.fsencode(path).decode("utf-8", "replace") for path in sorted(left_out)[:MOST_TOLD]], "count": len(left_out)})
+    return sorted(set(named(folders)) - set(left_out))
+
+
 def readable(folders):
-    """The files that are asked about, and those that are not because they are no Parquet; no files where all will do."""
-    named = [path for folder in folders for path in glob.iglob(os.path.join(glob.escape(folder), "**", "*.parquet"), recursive=True)]
-    left_out = sorted(path for path in named if not is_parquet(path))
-    if left_out:
-        tell({"left_out": [os.fsencode(path).decode("utf-8", "replace") for path in left_out[:MOST_TOLD]], "count": len(left_out)})
-    good = set(named) - set(left_out)
-    return sorted(good) if left_out and good else None
+    """The files without those that are no Parquet; nothing where all are, or none is."""
+    files = named(folders)
+    left_out = [path for path in files if not is_parquet(path)]
+    return without(folders, left_out) if 0 < len(left_out) < len(files) else None
 
 
-def unreadable(con, patterns):
-    """The first file that can't be read whole, and why; nothing where all can be."""
+def unreadable(con, files):
+    """Files that can't be read whole, and why."""
     import duckdb
 
-    for pattern in patterns:
-        for (path,) in con.execute(f"select file from glob({pattern})").fetchall():
-            try:
-                con.execute(f"select count(columns(*)) from read_parquet({text(path)})").fetchall()
-            except duckdb.Error as error:
-                return path, error
+    found = {}
+    for path in files:
+        try:
+            con.execute(f"select count(columns(*)) from read_parquet({text(glob.escape(path))})").fetchall()
+        except duckdb.Error as error:
+            found[path] = error
+    return found
 
 
-def ask_duckdb(request, asked):
+def connected(request):
     import duckdb
 
     config = {"memory_limit": f"{request['memory_mib']}MB", "preserve_insertion_order": False,
@@ -106,17 +115,31 @@ def ask_duckdb(request, asked):
         pass
     if request["scratch"]:
         con.execute(f"set temp_directory = {text(request['scratch'])}")
+    return con
+
+
+def ask_duckdb(request, asked):
+    import duckdb
+
+    con = connected(request)
     good = readable(request["folders"])
-    patterns = [text(glob.escape(path)) for path in good] if good else [text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"]]
+    escaped = lambda files: [text(glob.escape(path)) for path in files]
+    patterns = escaped(good) if good else [text(os.path.join(glob.escape(folder), "**", "*.parquet")) for folder in request["folders"]]
     try:
         query_duckdb(con, request, asked, patterns)
     except duckdb.Error as error:
-        # Of most files that are not what they say, it does not say which it was.
-        found = unreadable(con, patterns) if type(error) in (duckdb.Error, duckdb.InvalidInputException, duckdb.IOException) and ".parquet" not in str(error) else None
+        # A damaged file is left out; of most it does not say which it was.
+        files = good or named(request["folders"])
+        found = unreadable(con, files) if type(error) in (duckdb.Error, duckdb.InvalidInputException, duckdb.IOException) else {}
         if not found:
             raise
-        path, why = found
-        raise ValueError(f"{path} can't be read: {why}") from error
+        if len(found) == len(files):
+            path, why = next(iter(found.items()))
+            raise ValueError(f"{path} can't be read: {why}") from error
+        con.close()
+        con = connected(request)
+        known = set(named(request["folders"])) - set(files)
+        query_duckdb(con, request, asked, escaped(without(request["folders"], known | set(found))))
 
 
 def query_duckdb(con, request, asked, patterns):

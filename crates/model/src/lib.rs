@@ -23,6 +23,7 @@
 
 mod boxreport;
 mod change;
+mod clean;
 mod counts;
 mod describe;
 mod errno;
@@ -44,6 +45,7 @@ mod window;
 
 pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
 pub use change::{Elision, EnvChange};
+pub use clean::{acts_on_terminals, clean};
 pub use counts::{Counts, Histogram};
 #[doc(hidden)]
 pub use describe::described_calls;

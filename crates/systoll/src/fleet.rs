@@ -66,11 +66,11 @@ pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
 /// Says on standard error which files the answer does not know of.
 fn tell_left_out(answer: &Answer) {
     for path in &answer.left_out {
-        to_stderr(&format!("systoll: {} is no Parquet file: it is left out\n", clean(path)));
+        to_stderr(&format!("systoll: {} is no Parquet file, or a damaged one: it is left out\n", clean(path)));
     }
     let more = answer.left_out_count.saturating_sub(answer.left_out.len() as u64);
     if more > 0 {
-        to_stderr(&format!("systoll: and {more} more files that are none\n"));
+        to_stderr(&format!("systoll: and {more} more such files\n"));
     }
 }
 

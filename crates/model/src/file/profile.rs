@@ -7,7 +7,9 @@
 use super::column::PprofColumn;
 use super::intern::Interner;
 use super::pprof::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use crate::clean::clean;
 use crate::names::{FrameId, ModuleId};
+
 use crate::recording::Recording;
 use crate::row::{Row, RowId};
 use crate::told::shares;
@@ -52,11 +54,8 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// A text that other tools print as it is: what a terminal would act on is escaped.
     fn string(&mut self, text: &str) -> i64 {
-        if !text.contains(char::is_control) {
-            return self.strings.index(text).into();
-        }
-        let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-        self.strings.index(&text.chars().map(escape).collect::<String>()).into()
+        let plain = text.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
+        if plain { self.strings.index(text).into() } else { self.strings.index(&clean(text)).into() }
     }
 
     fn types_and_comments(&mut self) {
