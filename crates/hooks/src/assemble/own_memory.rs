@@ -6,6 +6,7 @@
 //! answers that (Linux 6.11); what else there is the kernel goes on to copy.
 
 use super::emitter::{Emitted, Emitter, asm, gs};
+use super::stack_bounds::Table;
 use crate::layout::{IMAGE, image, slot, stack};
 use crate::numbers::{CLOSE, IOCTL, OPEN};
 use iced_x86::code_asm::*;
@@ -26,22 +27,18 @@ const MAPS: [u64; 2] = [u64::from_le_bytes(*b"/proc/se"), u64::from_le_bytes(*b"
 /// The kernel is asked when a thread has missed so many times, and then at twice as many each time: to ask takes as long
 /// as four copies.
 const ASK_FROM: i32 = 8;
-/// Bytes of all entries.
-const ENTRIES: i32 = (stack::LEN * stack::ENTRY) as i32;
-
-/// A word of an entry.
-fn entry(at: AsmRegister64, word: u64) -> AsmMemoryOperand {
-    qword_ptr(at + (slot::OWN_MEMORY + word) as i32).gs()
-}
+/// The entries.
+const TABLE: Table = Table { at: slot::OWN_MEMORY, met: slot::OWN_MEMORY_MET, len: stack::OWN_LEN };
 
 /// Goes to `not` unless rsi points into such memory. rcx: bytes from there on to its end. Lost: rax; where it goes to
 /// `not` all but rsi, rdi, r8, r9.
 pub(super) fn holds(e: &mut Emitter, not: CodeLabel) -> Emitted {
     let (next, missed, found) = (e.label(), e.label(), e.label());
-    asm!(e; mov(rcx, IMAGE + image::THREADS); cmp(dword_ptr(rcx), 0); jne(not); mov(eax, ENTRIES););
+    asm!(e; mov(rcx, IMAGE + image::THREADS); cmp(dword_ptr(rcx), 0); jne(not););
+    TABLE.end(e, rax)?;
     let next = e.here(next)?;
     asm!(e; sub(eax, stack::ENTRY as i32); jb(missed););
-    asm!(e; cmp(rsi, entry(rax, 0)); jb(next); mov(rcx, entry(rax, 8)); sub(rcx, rsi); jbe(next););
+    asm!(e; cmp(rsi, TABLE.word(rax, 0)); jb(next); mov(rcx, TABLE.word(rax, 8)); sub(rcx, rsi); jbe(next););
     e.here(found)?;
     e.cold(move |e| {
         e.here(missed)?;
@@ -72,9 +69,8 @@ fn ask(e: &mut Emitter, not: CodeLabel) -> Emitted {
     e.here(forgotten)?;
     asm!(e; mov(rsi, gs(KEPT_SOURCE)); mov(rdi, gs(KEPT_TARGET)); test(rax, rax); jne(not););
     asm!(e; cmp(gs(own + INODE), 0); jne(not); mov(rax, gs(own + FLAGS)); and(eax, OF_FLAGS); cmp(eax, OWN); jne(not););
-    asm!(e; mov(ecx, 1); xadd(gs(slot::OWN_MEMORY_MET), rcx); and(ecx, (stack::LEN - 1) as i32););
-    asm!(e; shl(ecx, stack::ENTRY.trailing_zeros()); mov(entry(rcx, 8), 0); mov(rax, gs(own + START)); mov(entry(rcx, 0), rax););
-    asm!(e; mov(rax, gs(own + END)); mov(entry(rcx, 8), rax););
+    asm!(e; mov(rax, gs(own + START)); mov(rdx, gs(own + END)););
+    TABLE.put(e, rax, rdx)?;
     Ok(())
 }
 

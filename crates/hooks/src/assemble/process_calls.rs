@@ -131,7 +131,8 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     for offset in (slot::PARENT..slot::CLEARED).step_by(8) {
         asm!(e; mov(at(rcx, offset), 0););
     }
-    for offset in [slot::CPU, slot::CPU + 8, slot::USER_CHANGES, slot::AREA_BUSY] {
+    for offset in [slot::CPU, slot::CPU + 8, slot::USER_CHANGES, slot::AREA_BUSY].into_iter().chain(slot::MEMORY_WORDS)
+    {
         asm!(e; mov(at(rcx, offset), 0););
     }
     asm!(e; mov(at(rcx, slot::TAG), r11); mov(at(rcx, slot::SELF), rcx););

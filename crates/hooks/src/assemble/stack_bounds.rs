@@ -2,7 +2,6 @@
 //! [`crate::layout::stack`].
 
 use super::emitter::{Emitted, Emitter, asm, gs};
-use super::stack_walk::kept;
 use crate::layout::{IMAGE, image, slot, stack};
 use crate::numbers::{
     BRK, MADVISE, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PROCESS_MADVISE, REMAP_FILE_PAGES, SHMAT, SHMDT,
@@ -24,9 +23,45 @@ const TAKES_AWAY: i32 = 100;
 /// A heap is smaller than that, and stacks that lie in none are further away from it: bits of an address.
 const HEAP_BITS: u32 = 40;
 
-/// Entries of both kinds, which lie one behind the other.
-const ALL: u64 = 2 * stack::LEN;
-const _: () = assert!(slot::OWN_MEMORY == slot::STACKS + stack::LEN * stack::ENTRY);
+/// A table of bounds in the slot.
+#[derive(Clone, Copy)]
+pub(super) struct Table {
+    /// Offset in the slot.
+    pub(super) at: u64,
+    /// Offset of how many entries were made so far.
+    pub(super) met: u64,
+    /// Entries.
+    pub(super) len: u64,
+}
+
+/// Stacks that the thread was on.
+pub(super) const STACKS: Table = Table { at: slot::STACKS, met: slot::STACKS_MET, len: stack::LEN };
+/// Heaps from which it copies.
+const OWN_MEMORY: Table = Table { at: slot::OWN_MEMORY, met: slot::OWN_MEMORY_MET, len: stack::OWN_LEN };
+
+impl Table {
+    /// A word of the entry at this offset in the table.
+    pub(super) fn word(self, entry: AsmRegister64, word: u64) -> AsmMemoryOperand {
+        qword_ptr(entry + (self.at + word) as i32).gs()
+    }
+
+    /// Leaves the offset behind the last entry in `end`.
+    pub(super) fn end(self, e: &mut Emitter, end: AsmRegister64) -> Emitted {
+        let few = e.label();
+        asm!(e; mov(end, gs(self.met)); cmp(end, self.len as i32); jbe(few); mov(end, self.len););
+        e.here(few)?;
+        asm!(e; shl(end, stack::ENTRY.trailing_zeros()););
+        Ok(())
+    }
+
+    /// Puts bounds in place of the oldest. Lost: rcx.
+    pub(super) fn put(self, e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
+        asm!(e; mov(ecx, 1); xadd(gs(self.met), rcx); and(ecx, (self.len - 1) as i32););
+        asm!(e; shl(ecx, stack::ENTRY.trailing_zeros()); mov(self.word(rcx, 8), 0););
+        asm!(e; mov(self.word(rcx, 0), low); mov(self.word(rcx, 8), high););
+        Ok(())
+    }
+}
 
 /// Whether a call of this number may make memory unreadable.
 pub(super) fn takes_away(number: u32) -> bool {
@@ -97,22 +132,25 @@ fn range(e: &mut Emitter) -> Emitted {
 
 /// From rdi on, up to `end`. Lost: rcx.
 fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
-    let (others, next, done) = (e.label(), e.label(), e.label());
+    let others = e.label();
     asm!(e; cmp(end, gs(slot::STACK_LOW)); jbe(others); cmp(rdi, gs(slot::STACK_HIGH)); jae(others););
     asm!(e; mov(gs(slot::STACK_HIGH), 0););
     e.here(others)?;
-    asm!(e; mov(ecx, (ALL * stack::ENTRY) as u32););
-    let next = e.here(next)?;
-    asm!(e; sub(ecx, stack::ENTRY as i32); jb(done););
-    asm!(e; cmp(end, kept(rcx, 0)); jbe(next); cmp(rdi, kept(rcx, 8)); jae(next); mov(kept(rcx, 8), 0); jmp(next););
-    e.here(done)?;
+    for table in [STACKS, OWN_MEMORY] {
+        let (next, done) = (e.label(), e.label());
+        table.end(e, rcx)?;
+        let next = e.here(next)?;
+        asm!(e; sub(rcx, stack::ENTRY as i32); jb(done); cmp(end, table.word(rcx, 0)); jbe(next););
+        asm!(e; cmp(rdi, table.word(rcx, 8)); jae(next); mov(table.word(rcx, 8), 0); jmp(next););
+        e.here(done)?;
+    }
     Ok(())
 }
 
 /// All of them.
 fn whole(e: &mut Emitter) -> Emitted {
-    for nth in 0..ALL {
-        asm!(e; mov(gs(slot::STACKS + stack::ENTRY * nth + 8), 0););
+    for table in [STACKS, OWN_MEMORY] {
+        asm!(e; mov(gs(table.met), 0););
     }
     asm!(e; mov(gs(slot::STACK_HIGH), 0););
     Ok(())

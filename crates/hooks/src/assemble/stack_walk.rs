@@ -8,6 +8,8 @@
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
 use super::handshake::{quiet, who};
+use super::shared_slot::unless_shared;
+use super::stack_bounds::STACKS;
 use crate::layout::{Question, Saved, node, slot, stack};
 use crate::numbers::{PROCESS_VM_READV, RT_SIGPROCMASK};
 use iced_x86::code_asm::*;
@@ -26,7 +28,6 @@ const LAST: u64 = slot::RING_SCRATCH + 32;
 /// No way in which `rt_sigprocmask` can change a mask.
 const NO_WAY: i32 = i32::MAX;
 const PAGE: i32 = 4096;
-const KEPT_BOUNDS: i32 = (stack::LEN * stack::ENTRY) as i32;
 
 /// Where a walk goes on that can't read a word.
 #[derive(Clone, Copy)]
@@ -88,16 +89,11 @@ fn before_last(e: &mut Emitter, last: CodeLabel) -> Emitted {
 /// rcx, rdx.
 fn go_back(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let next = e.label();
-    asm!(e; mov(ecx, KEPT_BOUNDS););
+    STACKS.end(e, rcx)?;
     let next = e.here(next)?;
-    asm!(e; sub(ecx, stack::ENTRY as i32); jb(done););
-    asm!(e; mov(rax, kept(rcx, 0)); mov(rdx, kept(rcx, 8)); cmp(r9, rax); jb(next); cmp(r9, rdx); jae(next););
+    asm!(e; sub(rcx, stack::ENTRY as i32); jb(done););
+    asm!(e; mov(rax, STACKS.word(rcx, 0)); mov(rdx, STACKS.word(rcx, 8)); cmp(r9, rax); jb(next); cmp(r9, rdx); jae(next););
     set(e, rax, rdx)
-}
-
-/// A word of an entry of the stacks that the thread was on.
-pub(super) fn kept(entry: AsmRegister64, word: u64) -> AsmMemoryOperand {
-    qword_ptr(entry + (slot::STACKS + word) as i32).gs()
 }
 
 /// Sets both bounds.
@@ -187,6 +183,7 @@ fn copy(e: &mut Emitter) -> Emitted {
 fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     let (page, alone, whole, put, joins) = (e.label(), e.label(), e.label(), e.label(), e.label());
     before_last(e, done)?;
+    unless_shared(e, done)?;
     asm!(e; mov(r8, gs(FIRST)); mov(r9, gs(LAST)); test(r8, r8); je(done););
     // Nothing was learnt where all lies in the bounds already.
     let news = e.label();
@@ -209,19 +206,18 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     asm!(e; cmp(rdx, 0); je(put); cmp(r8, rax); ja(put); lea(rax, qword_ptr(r9 + stack::LAST as i32)); cmp(rcx, rax); jbe(joins););
     e.here(put)?;
     // The oldest gives way.
-    asm!(e; mov(eax, 1); xadd(gs(slot::STACKS_MET), rax); mov(ecx, eax); and(ecx, (stack::LEN - 1) as i32););
-    asm!(e; shl(ecx, stack::ENTRY.trailing_zeros()); mov(kept(rcx, 8), 0); mov(kept(rcx, 0), r8); mov(kept(rcx, 8), r9););
+    STACKS.put(e, r8, r9)?;
     set(e, r8, r9)?;
-    asm!(e; cmp(rax, gs(slot::STACKS_ASK)); jb(done););
+    asm!(e; mov(rax, gs(slot::STACKS_MET)); cmp(rax, gs(slot::STACKS_ASK)); jb(done););
     asm!(e; cmp(rax, stack::ASK_FROM as i32); jb(done); add(rax, rax); mov(gs(slot::STACKS_ASK), rax); jmp(wide););
     e.here(joins)?;
     let next = e.label();
     asm!(e; cmp(rcx, r8); cmovb(r8, rcx); cmp(rdx, r9); cmova(r9, rdx););
     // So they are where they are kept.
-    asm!(e; mov(r10d, KEPT_BOUNDS););
+    STACKS.end(e, r10)?;
     let next = e.here(next)?;
-    asm!(e; sub(r10d, stack::ENTRY as i32); jb(put); cmp(kept(r10, 0), rcx); jne(next); cmp(kept(r10, 8), rdx); jne(next););
-    asm!(e; mov(kept(r10, 8), 0); mov(kept(r10, 0), r8); mov(kept(r10, 8), r9););
+    asm!(e; sub(r10, stack::ENTRY as i32); jb(put); cmp(STACKS.word(r10, 0), rcx); jne(next); cmp(STACKS.word(r10, 8), rdx); jne(next););
+    asm!(e; mov(STACKS.word(r10, 8), 0); mov(STACKS.word(r10, 0), r8); mov(STACKS.word(r10, 8), r9););
     set(e, r8, r9)?;
     asm!(e; jmp(done););
     Ok(())
@@ -236,8 +232,8 @@ pub(super) fn take_answer(e: &mut Emitter) -> Emitted {
         e.here(take)?;
         asm!(e; mov(rdx, gs(slot::STACK_ANSWER_HIGH)); mov(rax, gs(slot::STACK_ANSWER_LOW)););
         asm!(e; mov(gs(slot::STACK_ASKED), 0); mov(gs(slot::STACK_ANSWER_HIGH), 0); test(rdx, rdx); je(done););
-        asm!(e; mov(ecx, 1); xadd(gs(slot::STACKS_MET), rcx); and(ecx, (stack::LEN - 1) as i32););
-        asm!(e; shl(ecx, stack::ENTRY.trailing_zeros()); mov(kept(rcx, 8), 0); mov(kept(rcx, 0), rax); mov(kept(rcx, 8), rdx););
+        unless_shared(e, done)?;
+        STACKS.put(e, rax, rdx)?;
         set(e, rax, rdx)?;
         asm!(e; jmp(done););
         Ok(())

@@ -68,22 +68,8 @@ pub const RING_SCRATCH_LEN: u64 = 9;
 pub const MASK: u64 = RING_SCRATCH + 8 * RING_SCRATCH_LEN;
 /// u64: `rt_sigreturn` calls made.
 pub const SIGRETURNS: u64 = MASK + 8;
-/// Stacks that the thread was on, [`super::stack::LEN`] entries of [`super::stack::ENTRY`] bytes.
-pub const STACKS: u64 = SIGRETURNS + 8;
-/// Memory of the program's own, other than stacks, as many entries of the same kind.
-pub const OWN_MEMORY: u64 = STACKS + super::stack::LEN * super::stack::ENTRY;
-/// u64: how many came in there so far, at all.
-pub const OWN_MEMORY_MET: u64 = OWN_MEMORY + super::stack::LEN * super::stack::ENTRY;
-/// u64: times that what was to be copied lay in none of them.
-pub const OWN_MEMORY_MISSED: u64 = OWN_MEMORY_MET + 8;
-/// u64: at how many of those the kernel is asked what it lies in, the next time.
-pub const OWN_MEMORY_ASK: u64 = OWN_MEMORY_MISSED + 8;
-/// u64: stacks that came into [`STACKS`] so far, at all.
-pub const STACKS_MET: u64 = OWN_MEMORY_ASK + 8;
-/// u64: at how many of them the launcher is asked, the next time, how far the stack's memory reaches.
-pub const STACKS_ASK: u64 = STACKS_MET + 8;
 /// End of what a forked process takes over.
-pub const INHERITED: u64 = STACKS_ASK + 8;
+pub const INHERITED: u64 = SIGRETURNS + 8;
 
 /// u64: the slot's own address.
 pub const SELF: u64 = 0x400;
@@ -180,6 +166,19 @@ pub const ASKED_TIMES: u64 = 0x5c0;
 /// u64: cycles that passed in waits of a thread that may make no system call, to ask for that time.
 pub const QUIET_CYCLES: u64 = 0x5c8;
 
+/// u64: entries of [`STACKS`] that were made so far, at all.
+pub const STACKS_MET: u64 = 0x548;
+/// u64: at how many of them the launcher is asked, the next time, how far the stack's memory reaches.
+pub const STACKS_ASK: u64 = 0x550;
+/// u64: entries of [`OWN_MEMORY`] that were made so far, at all.
+pub const OWN_MEMORY_MET: u64 = 0x558;
+/// u64: times that what was to be copied lay in none of them.
+pub const OWN_MEMORY_MISSED: u64 = 0x5e8;
+/// u64: at how many of those the kernel is asked what it lies in, the next time.
+pub const OWN_MEMORY_ASK: u64 = 0x5f0;
+/// The five words above, none of which a new thread or process takes over.
+pub const MEMORY_WORDS: [u64; 5] = [STACKS_MET, STACKS_ASK, OWN_MEMORY_MET, OWN_MEMORY_MISSED, OWN_MEMORY_ASK];
+
 /// u64: state of the generator that draws places for windows; zero: not begun.
 pub const RING_SEED: u64 = 0x5d0;
 /// u64: entries of [`LONG_CALLS`] drawn so far, at all.
@@ -241,6 +240,11 @@ pub const REQUESTS: u64 = 0xc80;
 pub const REQUEST_LEN: u64 = 56;
 /// See [`REQUESTS`].
 pub const MOST_REQUESTS: u64 = 8;
+
+/// Stacks that the thread was on, [`super::stack::LEN`] entries of [`super::stack::ENTRY`] bytes, used in turn.
+pub const STACKS: u64 = 0xe40;
+/// Memory of the program's own, other than stacks: [`super::stack::OWN_LEN`] entries of the same kind.
+pub const OWN_MEMORY: u64 = STACKS + super::stack::LEN * super::stack::ENTRY;
 
 /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
 /// (record << 12 | errno, zero: free) and count.

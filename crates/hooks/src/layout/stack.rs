@@ -14,8 +14,11 @@ use super::slot;
 
 /// Bytes of an entry of [`slot::STACKS`]: bounds like [`slot::STACK_LOW`] and [`slot::STACK_HIGH`].
 pub const ENTRY: u64 = 16;
-/// Entries: a program's stack, one for its signals, and some for functions that run beside each other.
-pub const LEN: u64 = 4;
+/// Entries: a program's stack, one for its signals, and as many as there is room for of functions that run beside each
+/// other. A power of two.
+pub const LEN: u64 = 16;
+/// Entries of [`slot::OWN_MEMORY`], a power of two.
+pub const OWN_LEN: u64 = 4;
 /// Bytes that a word at the last place of a page has behind its begin.
 pub const LAST: u64 = 7;
 /// Pages between the words of one walk about which the kernel is asked, at most; where there are more, only the first
@@ -25,4 +28,10 @@ pub const MOST_PAGES: u64 = 512;
 /// time: the kernel tells it of all of a mapping at once, and of Go's stacks thousands lie in one.
 pub const ASK_FROM: u64 = 64;
 
-const _: () = assert!(slot::STACK_HIGH == slot::STACK_LOW + 8);
+const _: () = {
+    assert!(slot::STACK_HIGH == slot::STACK_LOW + 8 && LEN.is_power_of_two() && OWN_LEN.is_power_of_two());
+    assert!(slot::REQUESTS + slot::MOST_REQUESTS * slot::REQUEST_LEN <= slot::STACKS);
+    assert!(slot::OWN_MEMORY + OWN_LEN * ENTRY <= slot::FRAME_COUNT && slot::MAPS_BEFORE < slot::STACKS_MET);
+    assert!(slot::OWN_MEMORY_MET < slot::AREA_BUSY && slot::TIME_SEED < slot::OWN_MEMORY_MISSED);
+    assert!(slot::OWN_MEMORY_ASK < slot::RING_REFUSED);
+};

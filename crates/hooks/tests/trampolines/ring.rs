@@ -238,7 +238,8 @@ fn wrong_pointers(threads: u32) {
     server.stop();
     let calls = open(0);
     let texts: Vec<_> = calls.iter().map(|c| piece(c, 0, Read::Entry)).collect();
-    assert_eq!(texts[..6], [None, None, None, Some(&b"/etc/pass"[..]), None, None]);
+    // What the call has not read to its end it says nothing of, and so is not read.
+    assert_eq!(texts[..6], [None; 6]);
     for text_of in &texts[6..] {
         assert_eq!(text(text_of.unwrap()), b"/etc/pass");
     }
@@ -528,8 +529,10 @@ fn handlers_that_fork_anywhere_leave_both_well() {
                 assert_eq!(open(50), -i64::from(libc::ENOENT));
                 leave_if_child();
                 for call in alone(|| drain(0)).into_iter().flatten().filter(|c| c.number == OPENAT) {
+                    // One whose child goes on with it has not returned here.
+                    let Some(result) = call.result else { continue };
                     assert_eq!(text(piece(&call, 1, Read::Entry).unwrap()), path.to_bytes());
-                    assert!(call.result.is_none_or(|r| r == -i64::from(libc::ENOENT)));
+                    assert_eq!(result, -i64::from(libc::ENOENT));
                     written += 1;
                 }
             }
