@@ -21,7 +21,7 @@ __attribute__((noinline)) static void deep(int depth, void (*call)(void)) {
     if (depth)
         deep(depth - 1, call);
     else
-        for (int i = 0; i < 2000; i++) call();
+        for (int i = 0; i < 8000; i++) call();
     sum += room[depth];
 }
 

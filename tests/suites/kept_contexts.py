@@ -12,11 +12,11 @@ import subprocess
 
 from harness import PROGRAMS, Skip, test, text, tool
 
-# First runs at least, and at most: more where a later run differs from all of them.
-COLD, MOST_COLD = 3, 14
+# First runs, and how many more, and later ones, where something is told otherwise.
+COLD, AGAIN = 4, 4
 # Whose reports are looked at, of runs with one cache.
 RUNS = (1, 2, 3, 10)
-# Rows of a script with fewer calls are each told by a line that is drawn.
+# Which line is told of rows of a script with fewer calls is drawn.
 OF_SCRIPT = 100
 OTHERS = [["/bin/ls", "-l", "/usr/include"], ["sort", "/etc/passwd"]]
 
@@ -80,7 +80,9 @@ def told(box, argv, env):
     """All that a report, its JSON and the recording tell of a run but times and ids: what is told -> how."""
     rec = os.path.join(box.dir, "rec")
     doc, _ = box.report(argv, flags=["--save", rec], env=env)
-    says = {"exact": doc["exact"], "problems": sorted(re.sub(r"[0-9.,]+", "N", p) for p in doc["problems"])}
+    # Whether the processor time is known to a tenth is a matter of how busy the box is.
+    problems = [re.sub(r"[0-9.,]+", "N", p) for p in doc["problems"] if "processor time" not in p]
+    says = {("exact",): doc["exact"], ("problems",): sorted(problems)}
     program = lambda r: os.path.basename(doc["processes"][r["process"] - 1]["exe"])
     in_script = {r["process"] for r in doc["rows"] if r["lines"]}
     for r in doc["rows"]:
@@ -96,29 +98,46 @@ def told(box, argv, env):
         for f in doc[kind]:
             user = f["user"] or {}
             what = (kind, f["cause"], f["kind"], tuple(f["syscalls"]), user.get("function"), f["phase"])
-            says[what] = (f["calls"], f["stop"], f["language"], f["objects"], re.sub(r"[0-9]+", "N", f["why"]))
-    says.update({("recording", line): True for line in whole_stacks(box, rec, len(in_script) > 0)})
+            objects = sorted(o["name"] for o in f["objects"] if (o["share"] or 0) > 0.25)
+            says[what] = (f["calls"], f["stop"], f["language"], objects, re.sub(r"[0-9]+", "N", f["why"]))
+    for (prog, syscall), stacks in whole_stacks(box, rec, len(in_script) > 0).items():
+        says["recording", prog, syscall] = stacks
     return says
 
 
 def whole_stacks(box, rec, is_script):
-    """The whole stacks by which most calls of a recording's larger rows came, as flame graphs and pprof have them."""
+    """The whole stacks by which many calls of a recording's rows came, as flame graphs and pprof have them."""
     r = box.run([box.systoll, "export", "--format", "collapsed", "--value", "calls", rec])
     assert r.returncode == 0, text(r.stderr)
-    heaviest = {}
+    rows = {}
     for line in text(r.stdout).splitlines():
         stack, calls = line.rsplit(" ", 1)
         frames = stack.split(";")
-        row = (frames[0], frames[-1], frames[-2:])
-        if int(calls) >= (OF_SCRIPT if is_script else 1):
-            heaviest[str(row)] = max(heaviest.get(str(row), (0, "")), (int(calls), stack))
-    return {stack for _, stack in heaviest.values()}
+        # Up to the user's frame rows are exact: the stacks of one differ above it.
+        of_row = rows.setdefault((frames[0], frames[-1]), {}).setdefault(tuple(frames[-3:]), {})
+        of_row[stack] = int(calls)
+    least = OF_SCRIPT if is_script else 1
+    told = {}
+    for call, of_call in rows.items():
+        for stacks in of_call.values():
+            # What was not seen further is told beside those that were, as far as all share it.
+            further = lambda stack: any(other.endswith(stack.split(";", 1)[1]) for other in stacks if other != stack)
+            whole = {stack: calls for stack, calls in stacks.items() if not further(stack)}
+            large = [stack for stack, calls in whole.items() if calls >= max(least, sum(whole.values()) / 5)]
+            told.setdefault(call, set()).update(large)
+    return told
 
 
-def differences(one, others):
-    """What `one` tells otherwise than each of the others, or does not tell though all of them do."""
-    keys = set(one).union(*others)
-    return {k: (one.get(k), others[0].get(k)) for k in keys if all(one.get(k) != other.get(k) for other in others)}
+def scope(key):
+    """What a thing that is told is about: the calls of a program, or a finding."""
+    return key[1:3] if key[0] in ("row", "failed", "stack", "recording") else key
+
+
+def differences(one, cold):
+    """What a run tells otherwise than first runs do, of what all of those tell alike."""
+    keys = set(one).union(*cold)
+    varying = {scope(k) for k in keys if any(other.get(k) != cold[0].get(k) for other in cold)}
+    return {k: (one.get(k), cold[0].get(k)) for k in keys if one.get(k) != cold[0].get(k) and scope(k) not in varying}
 
 
 class Law:
@@ -135,10 +154,15 @@ class Law:
         shutil.rmtree(place)
 
     def hold(self, when, env):
-        says = told(self.box, self.argv, env)
-        while (found := differences(says, self.cold)) and len(self.cold) < MOST_COLD:
+        """Fails where several runs in turn tell something otherwise than the first ones: once is chance."""
+        found = differences(told(self.box, self.argv, env), self.cold)
+        for _ in range(AGAIN):
+            if not found:
+                return
             self.again()
-        assert not found, (when, len(found), sorted(found.items(), key=repr)[:4])
+            again = differences(told(self.box, self.argv, env), self.cold)
+            found = {k: told for k, told in again.items() if k in found}
+        assert not found, (when, len(found), [f"{k}: {a} and not {b}" for k, (a, b) in sorted(found.items(), key=repr)[:3]])
 
 
 def law(make):
@@ -187,12 +211,12 @@ def the_whole_stack_of_another_run_is_not_taken_for_this_ones(box):
     # Which callers each argument comes by, from the inside outwards, and how many times.
     main = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
     of = {
-        "m": (["middle", *["deep"] * 7, *main], 2000),
-        "o": (["other", *["deep"] * 7, *main], 2000),
-        "t": (["middle", *["deep"] * 3, "on_thread", "start_thread"], 2000),
-        "c": (["middle", *["deep"] * 2, "on_small_stack", "__start_context"], 2000),
+        "m": (["middle", *["deep"] * 7, *main], 8000),
+        "o": (["other", *["deep"] * 7, *main], 8000),
+        "t": (["middle", *["deep"] * 3, "on_thread", "start_thread", "clone3"], 8000),
+        "c": (["middle", *["deep"] * 2, "on_small_stack", "__start_context"], 8000),
     }
-    for arguments in ("m", "o", "c", "t", "m", "mo", "mct", "c", "o"):
+    for arguments in ("m", "o", "c", "t", "m", "mo", "mc", "c", "o"):
         r = box.run(box.watch([program, arguments], "-q", "--save", rec), env=env)
         assert r.returncode == 0 and b"done" in r.stdout, (arguments, r.returncode, text(r.stderr))
         r = box.run([box.systoll, "export", "--format", "collapsed", "--value", "calls", rec])
@@ -210,8 +234,7 @@ def the_whole_stack_of_another_run_is_not_taken_for_this_ones(box):
         for a in arguments:
             # An octave may be off by half of it.
             whole = sum(calls for stack, calls in stacks.items() if list(stack)[: len(of[a][0])] == of[a][0])
-            assert whole >= of[a][1] / 4 or arguments not in of and whole > 0, (arguments, a, stacks)
-            assert arguments not in of or whole >= of[a][1] / 2, (arguments, stacks)
+            assert whole >= of[a][1] / (2 if arguments == a else 8), (arguments, a, stacks)
 
 
 @test(backends=("inproc",))
