@@ -32,6 +32,29 @@ def localtime_in_c(box):
 
 
 @test()
+def barriers_after_main_are_as_needless_as_those_before(box):
+    doc, _ = box.report([box.build("membarriers.c")])
+    [found] = about(doc, cause="membarrier-global")
+    needless = found["needless_calls"]
+    assert (found["calls"], needless["estimate"], needless["high"]) == (14, 14, 14) and needless["low"] > 10, found
+    assert found["basis"] == "counts" and "mostly before main" in found["told"]["cost"], found
+    assert not doc["told"]["verdict"].endswith("before main begins"), doc["told"]
+
+
+@test()
+def what_starts_programs_is_told_apart_from_calls(box):
+    """Their time is the programs' own: more than all system calls cost, and no part of that."""
+    script = "for i in $(seq 200); do d=$(date +%s); b=$(basename /a/$i.c); done"
+    doc, _ = box.report(["/bin/sh", "-c", script])
+    [found] = about(doc, cause="process-per-item")
+    assert found["starts"] and doc["starting_ns"] == found["needless_toll_ns"] <= doc["needless_toll_ns"], doc["starting_ns"]
+    assert "starting programs" in doc["told"]["verdict"], doc["told"]
+    assert found["told"]["evidence"].startswith("every start was counted"), found["told"]
+    gain = found["expected_gain"]
+    assert gain["high_ns"] <= 1.11 * found["needless_toll_ns"], gain
+
+
+@test()
 def localtime_in_perl(box):
     argv = [tool("perl"), "-e", "localtime for 1..100000"]
     doc, _ = box.report(argv)

@@ -155,6 +155,23 @@ def a_trace_gets_its_cause(box):
         again = box.run([box.systoll, "report", kept]).stdout
         assert told == again, text(told + again)
 
+
+@test()
+def of_two_files_each_has_its_own_cause(box):
+    """Without stacks a trace has one row a system call: TZ stops the calls about the zone's file, and no others."""
+    env = {k: v for k, v in box.env.items() if k != "TZ"}
+    trace = os.path.join(box.dir, "trace")
+    box.run([tool("strace"), "-f", "-ttt", "-T", "-o", trace, box.build("two_files.c"), "5000"], env=env)
+    doc = imported(box, trace)
+    causes = {f["cause"]: f for f in doc["findings"]}
+    zone, other = causes["tz-unset"], causes["stat-per-op"]
+    assert (zone["what"], other["what"]) == ("/etc/localtime", "/etc/passwd"), causes
+    for finding in (zone, other):
+        assert 4990 <= finding["needless_calls"]["estimate"] <= 5010, finding["needless_calls"]
+        assert finding["needless_calls"]["high"] < 5200, finding["needless_calls"]
+        assert 4990 <= finding["calls_about"]["estimate"] <= 5010 and finding["calls"] > 9990, finding
+
+
 @test()
 def a_trace_that_is_cut_is_said_to_be(box):
     trace = strace(box, "trace", [tool("ls"), "-l", "/etc"], *LEAN)

@@ -163,7 +163,8 @@ impl Told<'_> {
         let claimed = format!("{} of the {} looked at {} needless", grouped(e.claimed), calls(e.calls), are(e.claimed));
         match f.basis {
             Basis::Counts if f.starts => "every start was counted, with the processor time it took".to_owned(),
-            Basis::Counts => "every wait before main was counted".to_owned(),
+            Basis::Counts if self.all_before_main(f) => "every wait before main was counted".to_owned(),
+            Basis::Counts => format!("every wait before main was counted; of all, {claimed}"),
             Basis::Looks => format!("single calls looked at from the run's start to its end; {claimed}{sure}"),
             Basis::Samples if e.calls == 0 => format!("the same calls of the same program in other processes{sure}"),
             Basis::Samples => {
