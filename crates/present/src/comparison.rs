@@ -7,8 +7,9 @@ use crate::units::{grouped, time, time_span};
 use std::io::{self, Write};
 use systoll_model::Exit;
 use systoll_prove::{
-    Agreement, CallCounts, Change, Comparison, Conclusion, CountChange, Difference, DiffersAt, Enough, Estimate, ExpectedBeside,
-    ExpectedWin, GainReason, GainSource, Measured, Options, Outcome, Range, Sameness, Stopped, Undecided, Verdict,
+    Agreement, CallCounts, Change, Comparison, Conclusion, CountChange, Difference, DiffersAt, Enough, Estimate,
+    ExpectedBeside, ExpectedWin, GainReason, GainSource, Measured, Options, Outcome, Range, Sameness, Stopped,
+    Undecided, Verdict,
 };
 
 /// Where the columns end: label, `a`, `b`, change.
@@ -460,7 +461,13 @@ fn undecided_text(undecided: &Undecided, counts: Option<(&CallCounts, &CallCount
 /// Where `w` fails.
 pub fn write_to_decide(w: &mut dyn Write, command: &str, enough: Enough, style: &Style) -> io::Result<()> {
     let time = time(u64::try_from(enough.time.as_nanos()).unwrap_or(u64::MAX));
-    write_text(w, Line::of(Role::Strong, "  to decide  "), Role::Plain, &format!("{}   (some {time})", clean(command)), style)
+    write_text(
+        w,
+        Line::of(Role::Strong, "  to decide  "),
+        Role::Plain,
+        &format!("{}   (some {time})", clean(command)),
+        style,
+    )
 }
 
 /// `38 times faster`, `12 % less CPU`; `None` where no difference was shown.

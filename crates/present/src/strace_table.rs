@@ -28,7 +28,13 @@ pub struct TableOptions {
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self { sort: TableSort::default(), columns: TableColumn::USUAL.to_vec(), wall: false, overhead_ns: 0, only: None }
+        Self {
+            sort: TableSort::default(),
+            columns: TableColumn::USUAL.to_vec(),
+            wall: false,
+            overhead_ns: 0,
+            only: None,
+        }
     }
 }
 
@@ -211,7 +217,9 @@ fn timed(counts: &Counts) -> u64 {
 
 fn notes(rec: &Recording, options: &TableOptions) -> Vec<String> {
     let mut notes = vec![];
-    notes.extend(options.only.as_ref().filter(|only| !only.made_as.is_empty()).map(|only| format!("only {}", only.text())));
+    notes.extend(
+        options.only.as_ref().filter(|only| !only.made_as.is_empty()).map(|only| format!("only {}", only.text())),
+    );
     let none = options.only.as_ref().filter(|only| rec.calls() == 0 && only.others > 0);
     notes.extend(none.map(Only::none_seen));
     let elapsed = options.columns.iter().any(|c| c.is_elapsed());

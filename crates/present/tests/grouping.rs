@@ -34,7 +34,8 @@ fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
     let mut out = Vec::new();
     let style = Style { color: false, width: 100 };
     let none = systoll_model::Recording::default();
-    write_grouping(&mut out, &none, &grouped(&none, By::Caller, None), None, &options, &style).expect("writing to memory");
+    write_grouping(&mut out, &none, &grouped(&none, By::Caller, None), None, &options, &style)
+        .expect("writing to memory");
     let text = String::from_utf8(out).expect("UTF-8");
     assert!(text.contains("\n  none of open; 148 other system calls\n"), "{text}");
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use systoll_model::{Exit, InPlace, Missed, Sysno};
 use systoll_present::{SideCommand, hyperfine_json, hyperfine_markdown, prove_json};
 use systoll_prove::{
-    Agreement, Answered, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness,
-    Side, Stopped, Usage, Verdict,
+    Agreement, Answered, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range,
+    Sameness, Side, Stopped, Usage, Verdict,
 };
 
 fn side(wall_ns: u64) -> Side {

@@ -113,8 +113,13 @@ fn no_call_at_all() {
 fn columns_and_order_are_as_asked_for() {
     let table = |columns: &[&str], sort: &str, wall| {
         let columns = columns.iter().filter_map(|c| TableColumn::from_name(c)).collect();
-        let options =
-            TableOptions { sort: TableSort::from_name(sort).expect("an order"), columns, wall, overhead_ns: 0, only: None };
+        let options = TableOptions {
+            sort: TableSort::from_name(sort).expect("an order"),
+            columns,
+            wall,
+            overhead_ns: 0,
+            only: None,
+        };
         let mut out = vec![];
         write_strace_table(&mut out, &few(), &options, &Style::default()).expect("writing to memory");
         String::from_utf8(out).expect("UTF-8")

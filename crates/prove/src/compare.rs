@@ -3,7 +3,9 @@
 use crate::executor::timed_out;
 use crate::measure::measure;
 use crate::outcome::{Compared, compare_outcomes};
-use crate::{Agreement, Comparison, Difference, Executor, Measured, Options, Outcome, Output, Pairs, ProveError, Stopped};
+use crate::{
+    Agreement, Comparison, Difference, Executor, Measured, Options, Outcome, Output, Pairs, ProveError, Stopped,
+};
 use std::time::{Duration, Instant};
 use systoll_cure::{Spec, Usage};
 use systoll_model::{EnvChange, Random};

@@ -159,7 +159,8 @@ mod tests {
     fn only_what_is_seen_is_done_in_their_place() {
         let same = usage(100, 50, 50, 9);
         let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
-        let other = CallCounts { by_syscall: [(Sysno(262), Range { low: 9, median: 9, high: 9 })].into(), ..counts(0, 0, 0) };
+        let other =
+            CallCounts { by_syscall: [(Sysno(262), Range { low: 9, median: 9, high: 9 })].into(), ..counts(0, 0, 0) };
         let told = |b: &CallCounts| gain_source(&m, &counts(1_000, 40, 0), b).map(|told| told.why);
         assert_eq!(told(&counts(0, 0, 0)), Some(GainReason::NotWon));
         assert_eq!(told(&other), Some(GainReason::Replaced));

@@ -30,7 +30,8 @@ pub use gain_source::{GainReason, GainSource};
 pub use inside::Inside;
 pub use options::{LOOKS, Options, Pairs, Same};
 pub use result::{
-    Agreement, Change, Comparison, Conclusion, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped, Verdict,
+    Agreement, Change, Comparison, Conclusion, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped,
+    Verdict,
 };
 pub use serve::{
     Drive, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns, Watching,

@@ -1,7 +1,9 @@
 //! Whether two programs do the same.
 
 use crate::executor::{KEPT, timed_out};
-use crate::{Agreement, Difference, DiffersAt, Digest, Executor, Options, Outcome, Output, ProveError, Run, Same, Sameness};
+use crate::{
+    Agreement, Difference, DiffersAt, Digest, Executor, Options, Outcome, Output, ProveError, Run, Same, Sameness,
+};
 use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::Exit;

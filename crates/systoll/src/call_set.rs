@@ -47,7 +47,9 @@ impl CallSet {
             return Ok(name.to_owned());
         }
         if name.starts_with('/') {
-            return Err(format!("{name}: regular expressions are strace's; here a set is names and classes: openat,%file"));
+            return Err(format!(
+                "{name}: regular expressions are strace's; here a set is names and classes: openat,%file"
+            ));
         }
         let plain = name.trim_start_matches('%');
         // strace's older spellings of some classes have no percent sign.
@@ -79,7 +81,22 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["status"], "-c has a column of errors, --json has each row's by errno"),
     (&["inject", "fault"], "systoll changes no call: strace -e inject=…"),
     (
-        &["abbrev", "a", "verbose", "v", "raw", "x", "read", "reads", "r", "write", "writes", "w", "kvm", "decode-pids"],
+        &[
+            "abbrev",
+            "a",
+            "verbose",
+            "v",
+            "raw",
+            "x",
+            "read",
+            "reads",
+            "r",
+            "write",
+            "writes",
+            "w",
+            "kvm",
+            "decode-pids",
+        ],
         "systoll keeps no stream of calls with their arguments: strace",
     ),
     (&["quiet", "silent", "silence", "q"], "-q for no report"),

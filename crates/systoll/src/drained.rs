@@ -64,7 +64,6 @@ impl Drained {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

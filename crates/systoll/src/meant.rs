@@ -127,7 +127,8 @@ pub(crate) fn program(program: &str) -> Option<String> {
         let plain = !program.contains(['|', '&', ';', '<', '>', '$', '`', '*', '(', '\'', '"', '\\']);
         let known = is_program(first) && !SHELL_WORDS.contains(&first);
         let line = if plain && known { program.to_owned() } else { format!("sh -c {typed}") };
-        let why = if plain && known { "without quotes it is a program and its arguments" } else { "a shell can run it" };
+        let why =
+            if plain && known { "without quotes it is a program and its arguments" } else { "a shell can run it" };
         return Some(format!("{why}: systoll run -- {line}"));
     }
     if is_variable(program) {
@@ -146,9 +147,9 @@ fn is_name(text: &str) -> bool {
 /// What shells do themselves: POSIX's special and intrinsic utilities, its reserved words, and what bash adds.
 const SHELL_WORDS: &[&str] = &[
     ".", ":", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "do", "eval", "exec",
-    "exit", "export", "fg", "for", "function", "hash", "if", "jobs", "let", "local", "pushd", "popd", "read", "readonly",
-    "return", "set", "shift", "shopt", "source", "times", "trap", "type", "ulimit", "umask", "unalias", "unset", "until",
-    "wait", "while",
+    "exit", "export", "fg", "for", "function", "hash", "if", "jobs", "let", "local", "pushd", "popd", "read",
+    "readonly", "return", "set", "shift", "shopt", "source", "times", "trap", "type", "ulimit", "umask", "unalias",
+    "unset", "until", "wait", "while",
 ];
 
 /// Whether a word is a program: `systoll ./app`, `systoll python3`.
@@ -205,7 +206,10 @@ mod tests {
         let all = crate::cli::command();
         for Words { typed, command, .. } in WORDS {
             let named = command.split_whitespace().nth(1).unwrap().trim_end_matches(',');
-            assert!(named == "help" || named == "--version" || all.get_subcommands().any(|c| c.get_name() == named), "{command}");
+            assert!(
+                named == "help" || named == "--version" || all.get_subcommands().any(|c| c.get_name() == named),
+                "{command}"
+            );
             assert!(typed.iter().all(|word| all.get_subcommands().all(|c| c.get_name() != *word)), "{typed:?}");
         }
     }

@@ -20,7 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use systoll_cure::{interrupted, settle};
 use systoll_model::EnvChange;
-use systoll_present::{hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle, write_to_decide};
+use systoll_present::{
+    hyperfine_json, hyperfine_markdown, prove_json, shell_words, write_comparison, write_idle, write_to_decide,
+};
 use systoll_prove::{Comparison, Outcome, shell};
 
 /// Compares the two sides, tells, and ends with 0 where both do the same.

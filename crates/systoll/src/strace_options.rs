@@ -22,14 +22,28 @@ const HABITS: &[Habit] = &[
         "systoll keeps no stream of calls with their times: strace -t; the report so far at times: --every 10s",
     ),
     habit(&["-T", "--syscall-times"], "each call that took long, with its time: --longer 1ms"),
-    habit(&["-C", "--summary"], "the table alone: -c; table and report of one run: --save REC, then systoll report [-c] REC"),
+    habit(
+        &["-C", "--summary"],
+        "the table alone: -c; table and report of one run: --save REC, then systoll report [-c] REC",
+    ),
     habit(&["-P", "--trace-path"], "calls by what they are about, paths and sockets: --by fd"),
     habit(
         &["-z", "-Z", "--successful-only", "--failed-only"],
         "calls that failed: -c has a column of errors, --json has each row's by errno",
     ),
     habit(
-        &["-s", "-v", "-x", "-X", "-a", "--string-limit", "--no-abbrev", "--strings-in-hex", "--const-print-style", "--columns"],
+        &[
+            "-s",
+            "-v",
+            "-x",
+            "-X",
+            "-a",
+            "--string-limit",
+            "--no-abbrev",
+            "--strings-in-hex",
+            "--const-print-style",
+            "--columns",
+        ],
         NO_STREAM,
     ),
     habit(&["--syscall-number"], NO_STREAM),
@@ -46,7 +60,21 @@ const HABITS: &[Habit] = &[
     habit(&["--kill-on-exit"], "systoll ends by the signals that end the program: no option is needed"),
     habit(&["--signal"], "systoll lists no signals: leave it out"),
     habit(&["--status"], "calls that failed: -c has a column of errors, --json has each row's by errno"),
-    habit(&["--inject", "--fault", "--secontext", "--tips", "--kvm", "--read", "--write", "--raw", "--verbose", "--abbrev"], "that is strace's alone: strace"),
+    habit(
+        &[
+            "--inject",
+            "--fault",
+            "--secontext",
+            "--tips",
+            "--kvm",
+            "--read",
+            "--write",
+            "--raw",
+            "--verbose",
+            "--abbrev",
+        ],
+        "that is strace's alone: strace",
+    ),
 ];
 
 /// What is said of an option of strace's that was typed after `command`.

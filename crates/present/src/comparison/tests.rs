@@ -110,7 +110,10 @@ fn no_more_is_called_the_same_than_was_compared() {
     assert_eq!(said(all_the_same()), "same output, same exit code");
     assert_eq!(said(none), "neither output nor exit code was compared");
     assert_eq!(said(Agreement { exit: Some(Exit::Code(0)), ..none }), "same exit code, output was not compared");
-    assert_eq!(said(Agreement { exit: Some(Exit::Code(3)), ..none }), "both end with exit code 3, output was not compared");
+    assert_eq!(
+        said(Agreement { exit: Some(Exit::Code(3)), ..none }),
+        "both end with exit code 3, output was not compared"
+    );
     assert_eq!(said(Agreement { stdout: Some(Sameness::Exact), ..none }), "same standard output");
     let varies = "same standard error but for numbers, which vary by themselves";
     assert_eq!(said(Agreement { stderr: Some(Sameness::ButDigits), ..none }), varies);

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_prove::{
-    Agreement, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness, Side,
-    Stopped,
+    Agreement, CallCounts, Change, Comparison, Difference, Estimate, ExpectedWin, Measured, Outcome, Range, Sameness,
+    Side, Stopped,
 };
 
 /// One side as it was asked for.

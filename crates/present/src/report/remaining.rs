@@ -35,8 +35,7 @@ impl Report<'_> {
             (false, lost) => format!(", not counted exactly ({} lost)", calls(lost)),
         };
         let n = counted(total.calls, "system call", "system calls");
-        let only =
-            self.options.only.as_ref().map_or_else(String::new, |o| format!(" (only {})", o.text()));
+        let only = self.options.only.as_ref().map_or_else(String::new, |o| format!(" (only {})", o.text()));
         let mut lines = if self.stripped() {
             let text = format!("which of {n} were needless can't be told: another tool dropped the samples{cost}");
             self.labelled(HEAD, "", HEAD, Role::Warn, &text)

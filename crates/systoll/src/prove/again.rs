@@ -74,8 +74,25 @@ mod tests {
     #[test]
     fn it_reads_back_as_the_same_comparison() {
         let typed = [
-            "systoll", "prove", "--limit", "9s", "--cure", "tz-unset", "-E", "A=b c", "--same", "exit", "--vs", "./new 'x y'",
-            "-p", "sync", "-i", "--", "./app", "two words", "--pairs",
+            "systoll",
+            "prove",
+            "--limit",
+            "9s",
+            "--cure",
+            "tz-unset",
+            "-E",
+            "A=b c",
+            "--same",
+            "exit",
+            "--vs",
+            "./new 'x y'",
+            "-p",
+            "sync",
+            "-i",
+            "--",
+            "./app",
+            "two words",
+            "--pairs",
         ];
         let Command::Prove(args) = Cli::try_parse_from(typed).unwrap().command else { panic!("not prove") };
         let line = with_pairs(&args, &[], 120);
@@ -84,7 +101,10 @@ mod tests {
         };
         assert_eq!((again.pairs, again.limit), (Some(120), None));
         let of = |args: &ProveArgs| {
-            format!("{:?}", (&args.cure, &args.env, &args.same, &args.vs, &args.prepare, args.ignore_failure, &args.command))
+            format!(
+                "{:?}",
+                (&args.cure, &args.env, &args.same, &args.vs, &args.prepare, args.ignore_failure, &args.command)
+            )
         };
         assert_eq!(of(&again), of(&args));
         let both = [EnvChange::Set("B".into(), "2".into()), EnvChange::Remove("C".into())];
