@@ -38,7 +38,7 @@ exit $code
 @test()
 def a_full_disk_costs_neither_the_report_nor_the_exit_code(box):
     for name in ("new", "old"):
-        r, _, files = on_full_disk(box, [box.systoll, "run", "--save", name, "--", *RUNS])
+        r, _, files = on_full_disk(box, [box.systoll, "run", "--force", "--save", name, "--", *RUNS])
         err = text(r.stderr)
         assert r.returncode == 7, (r.returncode, err)
         assert "system calls" in err and "exit 7" in err, f"no report: {err}"
@@ -141,7 +141,7 @@ def links_and_modes_stay(box):
     file = box.file("file", "as it was", 0o640)
     link = os.path.join(box.dir, "link")
     os.symlink("file", link)
-    r = box.run([box.systoll, "run", "-q", "--save", link, "--", *RUNS])
+    r = box.run([box.systoll, "run", "-q", "--force", "--save", link, "--", *RUNS])
     assert r.returncode == 7 and os.path.islink(link), (r.returncode, text(r.stderr))
     s = os.stat(file)
     assert s.st_mode & 0o777 == 0o640 and s.st_size > 100, s

@@ -149,7 +149,7 @@ pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
 /// Looks whether a recording can be kept there. What is there and is no recording is not replaced, unless that is `forced`.
 pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure> {
     let place = Place::open(path).map_err(|e| Failure::file("write", path, e))?;
-    if !forced && place.holds_other(|file| Recording::is_in(file)) {
+    if !forced && place.holds_other(Recording::is_in) {
         return Err(Failure::NotOurs(path.to_owned()));
     }
     Ok(place)

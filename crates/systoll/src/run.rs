@@ -29,7 +29,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     drop(limits);
     let proved = if args.prove { prove_straight(args, &recording) } else { Ok(()) };
     let not_written = [told, kept, added].into_iter().filter_map(Result::err);
-    let failed = not_written.map(|failure| failure.tell()).count() > 0;
+    let mut failed = false;
+    for failure in not_written {
+        failure.tell();
+        failed = true;
+    }
     if let Err(failure) = proved {
         failure.tell();
     }
