@@ -272,6 +272,8 @@ pub struct Advice {
     pub language: Option<CodeLanguage>,
     /// Whether `systoll prove` can try it.
     pub is_applied: bool,
+    /// Whether it is the one that says what to do without one of the programs that a finding lists.
+    pub is_for_one: bool,
 }
 
 /// A claim that calls are needless, with its price and its cure.
@@ -348,7 +350,8 @@ pub struct Finding {
 impl Advice {
     /// In general words, for any language, that gives nothing up.
     pub fn general(how: impl Into<String>) -> Self {
-        Self { how: how.into(), kind: None, gives_up: String::new(), language: None, is_applied: false }
+        let gives_up = String::new();
+        Self { how: how.into(), kind: None, gives_up, language: None, is_applied: false, is_for_one: false }
     }
 }
 

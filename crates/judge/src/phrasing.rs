@@ -47,11 +47,13 @@ pub(crate) fn put(
             let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, recording));
             let (older, unknown): (Vec<_>, Vec<_>) = upgrades.partition(|(is_older, _)| *is_older);
             let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
-            let known = cures.iter().map(|cure| advice(cure, &author));
+            let for_each = cures_for_each(&cures, &about, finding.starts);
+            let known = cures.iter().enumerate();
+            let known = known.map(|(at, cure)| Advice { is_for_one: at < for_each, ..advice(cure, &author) });
             finding.cures = advised(older).chain(known).chain(advised(unknown)).collect();
             let only_in_code = cures.iter().all(|cure| cure.changes_the_code());
             let left = author.owner.else_to_do().filter(|_| only_in_code && finding.cures.len() == cures.len());
-            finding.cures.extend(left.map(|how| Advice { kind: None, ..Advice::general(&how) }));
+            finding.cures.extend(left.map(Advice::general));
             finding.why = why;
         }
         None => generic(finding, group),
@@ -132,6 +134,17 @@ fn one_for_each<'a>(mut cures: Vec<&'a Cure>, about: &[&str]) -> Vec<&'a Cure> {
     first
 }
 
+/// How many of the cures, from the first, are each for another one of the programs that are started.
+fn cures_for_each(cures: &[&Cure], about: &[&str], starts: bool) -> usize {
+    let mut told: Vec<&str> = Vec::new();
+    let is_for_another = |cure: &&&Cure| {
+        let before = told.len();
+        told.extend(about.iter().filter(|what| cure.is_about(what)));
+        told.len() > before && !told.get(..before).unwrap_or_default().iter().any(|what| cure.is_about(what))
+    };
+    if starts { cures.iter().take_while(is_for_another).count() } else { 0 }
+}
+
 fn advice(cure: &Cure, author: &Author) -> Advice {
     Advice {
         how: if cure.changes_the_code() { author.owner.in_its_code(&line(cure)) } else { line(cure) },
@@ -139,6 +152,7 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
         gives_up: cure.gives_up.clone(),
         language: author.language.filter(|_| !cure.languages.is_empty()),
         is_applied: cure.is_applied(),
+        is_for_one: false,
     }
 }
 

@@ -60,8 +60,7 @@ impl Upgrade {
         };
         let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
         let how = format!("upgrade {} to {} or newer{then} ({here})", self.what, self.version);
-        let advice =
-            Advice { how, kind: Some(CureKind::Upgrade), gives_up: String::new(), language: None, is_applied: false };
+        let advice = Advice { kind: Some(CureKind::Upgrade), ..Advice::general(how) };
         Some((matches!(seen, Seen::Version(_)), advice))
     }
 

@@ -205,7 +205,9 @@ impl Report<'_> {
 
     fn cures(&self, f: &Finding) -> Vec<Line> {
         let mut lines = vec![];
-        let limit = if self.options.all { usize::MAX } else { CURES };
+        // One for each of the programs that are listed, as far as these are.
+        let for_each = f.cures.iter().take(PROGRAMS).take_while(|cure| cure.is_for_one).count();
+        let limit = if self.options.all { usize::MAX } else { CURES.max(for_each) };
         for (i, cure) in f.cures.iter().take(limit).enumerate() {
             lines.extend(self.detail(if i == 0 { "fix" } else { "or" }, Role::Good, &sentence(&cure.how)));
             // Of the others only where all is asked for: a first look needs what to do, and its price.
