@@ -1,6 +1,6 @@
 """Names in Perl's and PHP's scripts: as names_scripts has them for Python and Ruby.
 
-Versions of Perl and PHP that are not those of Debian 12 (5.36, 8.2) are read by offsets that no test here has tried.
+Tried by hand, with the same scripts: Perl 5.32 and 5.40, PHP 7.4 and 8.4. Other versions have not been run.
 """
 from harness import BOTH, test, tool
 from suites.names_scripts import CALLS, hold

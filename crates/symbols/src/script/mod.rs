@@ -3,6 +3,8 @@
 //! An interpreter keeps its own frames in the target's memory. They are read while the thread
 //! waits, by where the interpreter's version keeps them, and put behind the native frame that
 //! evaluates them. Everything read is checked: what can't be told has no lines, never wrong ones.
+//!
+//! A language is a folder with a [`Runtime`] and an `Interpreter` (`interpreter`), and a line in `languages`.
 
 mod bash;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -33,6 +35,7 @@ pub use thread::Thread;
 
 use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use foldhash::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 use systoll_model::FrameClass;
@@ -86,17 +89,17 @@ impl Interpreters {
         let Some(runtime) = symbols.runtime(key) else { return native() };
         let wanted = self.needed.remove(&stopped.thread.tid).unwrap_or_default();
         let mut memory = Memory::ahead(stopped.read, std::mem::take(&mut symbols.scripts.room), &wanted);
-        if !self.runtimes.contains_key(&key) {
-            match runtime.attach(&mut memory, bias) {
-                Ok(None) => {}
-                Ok(known) => drop(self.runtimes.insert(key, known)),
+        let interpreter = match self.runtimes.entry(key) {
+            Entry::Occupied(known) => known.into_mut().as_mut(),
+            Entry::Vacant(unknown) => match runtime.attach(&mut memory, bias) {
+                Ok(None) => None,
+                Ok(known) => unknown.insert(known).as_mut(),
                 Err(missing) => {
                     symbols.complain_of_runtime(key, &missing);
-                    self.runtimes.insert(key, None);
+                    unknown.insert(None).as_mut()
                 }
-            }
-        }
-        let interpreter = self.runtimes.get_mut(&key).and_then(Option::as_mut);
+            },
+        };
         let (lines, thread) = (&mut symbols.scripts.lines, stopped.thread);
         let mut look = Look { thread, placed, memory: &mut memory, lines };
         let evaluations = interpreter.and_then(|i| i.evaluations(&mut look));

@@ -127,13 +127,16 @@ impl Perl {
 
     /// Returns true if an interpreter's innermost jump buffer lies on a native stack.
     fn runs_on(&mut self, memory: &mut Memory<'_, '_>, interpreter: u64, stack: &Range<u64>) -> bool {
-        let offset = match self.buffer {
-            Some(offset) => Some(offset),
-            None => TOP_BUFFER.step_by(8).find(|offset| is_top_buffer(memory, interpreter, *offset)),
+        let on_stack = |memory: &mut Memory<'_, '_>, offset: u64| {
+            let buffer = memory.word(interpreter.wrapping_add(offset));
+            buffer.is_some_and(|at| at >= stack.start && at < stack.end.saturating_add(BEYOND))
         };
-        self.buffer = offset;
-        let buffer = offset.and_then(|offset| memory.word(interpreter.wrapping_add(offset)));
-        buffer.is_some_and(|at| at >= stack.start && at < stack.end.saturating_add(BEYOND))
+        if let Some(offset) = self.buffer {
+            return on_stack(memory, offset);
+        }
+        let is_it = |offset: &u64| on_stack(memory, *offset) && is_top_buffer(memory, interpreter, *offset);
+        self.buffer = TOP_BUFFER.step_by(8).find(is_it);
+        self.buffer.is_some()
     }
 
     /// Returns the subroutines an interpreter is in, with the line each is at, innermost first.
