@@ -13,9 +13,9 @@ use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
 use crate::octave::octaves;
 use crate::options::Options;
+use crate::phases::toll;
 use crate::survey::{Claimed, RowView, Shown, survey};
 use crate::target::Target;
-use crate::verdict::toll;
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
 

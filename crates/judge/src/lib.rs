@@ -62,6 +62,7 @@ mod paths;
 mod pattern;
 mod pattern_file;
 mod per_unit;
+mod phases;
 mod phrasing;
 mod replay;
 mod semantics;
@@ -103,7 +104,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     extrapolate::extrapolate(recording, &mut views);
     let waits = detect::startup_waits(recording, &semantics, options);
     let children = detect::children(recording, &semantics, options);
-    let phases = verdict::Phases::of(recording);
+    let phases = phases::Phases::of(recording);
     let shown = survey::Shown { recording, views: &views, claims: &claims, semantics: &semantics };
     let told = |groups: &[group::Group<'_>], shown| -> Vec<Finding> {
         groups.iter().filter_map(|group| verdict::verdict(group, shown, &phases, options)).collect()

@@ -2,8 +2,8 @@
 
 use crate::finding::{Finding, Unjudged, Untold};
 use crate::hash::Map;
+use crate::phases::toll;
 use crate::survey::Shown;
-use crate::verdict::toll;
 use systoll_model::RowId;
 
 /// Needless calls of no finding and no remark, those aside whose price would be waiting.
