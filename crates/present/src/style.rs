@@ -5,6 +5,9 @@
 use crate::text::{columns, shorten, wrap};
 use anstyle::{AnsiColor, Effects};
 
+/// Columns of a name that is written whole: templates have names of some hundred, and hostile programs of millions.
+pub(crate) const LONGEST_NAME: usize = 1000;
+
 /// How to write to the reader's terminal or file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
@@ -61,7 +64,7 @@ impl Role {
 impl Style {
     /// A name in at most `max` columns, or whole where names are.
     pub(crate) fn name(&self, name: &str, max: usize) -> String {
-        if self.whole_names { name.to_owned() } else { shorten(name, max) }
+        shorten(name, if self.whole_names { LONGEST_NAME } else { max })
     }
 
     /// `text` in the colour of `role`.

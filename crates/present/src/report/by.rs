@@ -2,7 +2,7 @@
 
 use super::screen::{DETAIL, Report};
 use crate::only::Only;
-use crate::style::{Line, Role, Style};
+use crate::style::{LONGEST_NAME, Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, counted, grouped, percent_of, time};
 use std::cmp::Reverse;
@@ -298,7 +298,7 @@ impl GroupTable {
         let width = report.style.columns();
         let room = width.saturating_sub(line.width());
         if report.style.whole_names {
-            return vec![line.joined(name)];
+            return vec![line.joined(name.fit(LONGEST_NAME))];
         }
         if room >= LEAST_NAME {
             let mut name = name.fit(room);
