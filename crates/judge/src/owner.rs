@@ -72,6 +72,8 @@ const THIN: &[&str] = &[
     "pathname",
     "posixpath",
     "queue",
+    "random",
+    "secrets",
     "selectors",
     "shutil",
     "signal",
@@ -80,6 +82,7 @@ const THIN: &[&str] = &[
     "stat",
     "subprocess",
     "threading",
+    "uuid",
 ];
 
 impl Owner {
@@ -120,7 +123,8 @@ impl Owner {
         }
         let library = inner.last().and_then(file).and_then(|path| module(&path));
         match library {
-            Some(name) if !THIN.contains(&name.as_str()) => {
+            // A function that makes the call straight is a name for it.
+            Some(name) if inner.len() > 1 && !THIN.contains(&name.as_str()) => {
                 Self::Package { name, called_at: outer.first().and_then(|f| place(f)) }
             }
             _ => Self::Reader,
