@@ -49,10 +49,8 @@ impl Recording {
         if trunks.is_empty() {
             return vec![ToldStack { frames: self.told_frames(row), weight: 1 }];
         }
-        let told = |t: &RowTrunk| ToldStack {
-            frames: self.told_above(row, &self.stack(t.stack).frames),
-            weight: t.weight,
-        };
+        let told =
+            |t: &RowTrunk| ToldStack { frames: self.told_above(row, &self.stack(t.stack).frames), weight: t.weight };
         trunks.iter().map(told).collect()
     }
 

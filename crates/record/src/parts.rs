@@ -13,7 +13,8 @@ use nix::sys::utsname::uname;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use systoll_model::{
-    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone, VdsoRow,
+    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
+    VdsoRow,
 };
 use systoll_price::{BesideCalls, Measuring};
 use systoll_symbols::Symbols;

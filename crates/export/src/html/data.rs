@@ -170,8 +170,11 @@ impl<'a> Table<'a> {
         let module = user.and_then(|frame| frame.module).map(|id| rec.module(id).file_name());
         let text = |text: Option<&str>| text.map(|t| bounds.text(t));
         let program = judged.program(row);
-        let mut stacks: Vec<(Vec<usize>, u64)> =
-            judged.stacks(told).into_iter().map(|whole| (self.stack(whole.links, row, program, bounds), whole.weight)).collect();
+        let mut stacks: Vec<(Vec<usize>, u64)> = judged
+            .stacks(told)
+            .into_iter()
+            .map(|whole| (self.stack(whole.links, row, program, bounds), whole.weight))
+            .collect();
         let mut json = figures(told);
         json["syscall"] = row.syscall.to_string().into();
         json["program"] = bounds.text(program).into();

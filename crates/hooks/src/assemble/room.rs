@@ -211,7 +211,10 @@ mod tests {
         room.give_roots(IMAGE + image::ROOTS, slot::RECORD_COUNT - NUMBERS - 1);
         assert!(room.has(1) && !room.has(2) && room.take_root(&words).is_some() && !room.has(1));
         let before = room.clone();
-        assert_eq!([room.take_root(&words), room.take_context(&words, 1, 0, 0), room.take_whole_root(&words)], [None; 3]);
+        assert_eq!(
+            [room.take_root(&words), room.take_context(&words, 1, 0, 0), room.take_whole_root(&words)],
+            [None; 3]
+        );
         assert_eq!(room, before);
     }
 }

@@ -61,16 +61,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::State,
-        Self::Plan,
-        Self::Fixed,
-        Self::Code,
-        Self::Contexts,
-        Self::NoCalls,
-        Self::Names,
-        Self::Own,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::State, Self::Plan, Self::Fixed, Self::Code, Self::Contexts, Self::NoCalls, Self::Names, Self::Own];
 
     /// A short word of lower-case letters.
     fn name(self) -> &'static str {

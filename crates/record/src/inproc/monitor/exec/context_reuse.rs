@@ -321,15 +321,8 @@ impl KnownContexts {
             return None;
         }
         let (asked, programs, trunk, seen, is_renewed) = Default::default();
-        let seed = Rc::new(KnownContext {
-            context: Rc::clone(&context),
-            origin,
-            programs,
-            trunk,
-            seen,
-            is_renewed,
-            asked,
-        });
+        let seed =
+            Rc::new(KnownContext { context: Rc::clone(&context), origin, programs, trunk, seen, is_renewed, asked });
         self.known.insert(context, Rc::clone(&seed));
         of_pair.push(Rc::clone(&seed));
         Some(seed)

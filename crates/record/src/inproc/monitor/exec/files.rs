@@ -81,8 +81,7 @@ impl Files {
         if let Some(id) = &id {
             self.cached.insert(key, Cached { id: id.clone(), fixed: fixed.len() });
             if symbols.name_counts(key).kept == 0
-                && let Some(answers) =
-                    kept_names::read(&self.cache, id, symbols.debug_file_state(key))
+                && let Some(answers) = kept_names::read(&self.cache, id, symbols.debug_file_state(key))
             {
                 symbols.know_names(key, answers);
             }

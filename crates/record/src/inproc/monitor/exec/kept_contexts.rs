@@ -91,7 +91,8 @@ impl WireTrunk {
     /// `None` where a file was not met.
     fn trunk(&self, module: impl Fn(u32) -> Option<ModuleKey>) -> Option<KnownTrunk> {
         let above = self.files.iter().zip(&self.addresses).zip(&self.places);
-        let above = above.map(|((f, address), place)| Some(KnownAbove { file: module(*f)?, address: *address, place: *place }));
+        let above =
+            above.map(|((f, address), place)| Some(KnownAbove { file: module(*f)?, address: *address, place: *place }));
         Some(KnownTrunk { from_rbp: self.from_rbp, complete: self.complete, above: above.collect::<Option<_>>()? })
     }
 }
@@ -182,7 +183,7 @@ impl KeptContexts {
                 }
             }
         }
-        let is_drawn = RandomState::new().hash_one(()) % RENEWS == 0;
+        let is_drawn = RandomState::new().hash_one(()).is_multiple_of(RENEWS);
         let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &KnownContext)>)| {
             // Who comes now by one way and now by another is not written anew in each run for that.
             let is_renewed = |known: &KnownContext| known.is_renewed() && is_drawn;
@@ -221,12 +222,7 @@ impl OfFile {
 
 impl WireContexts {
     /// Adds a context, unless a file of it has no name.
-    fn add<'a>(
-        &mut self,
-        context: &Context,
-        trunk: Option<&KnownTrunk>,
-        name: impl Fn(ModuleKey) -> Option<&'a str>,
-    ) {
+    fn add<'a>(&mut self, context: &Context, trunk: Option<&KnownTrunk>, name: impl Fn(ModuleKey) -> Option<&'a str>) {
         let file = |wire: &mut Self, module: Option<ModuleKey>| Some(wire.file(name(module?)?));
         let Some(own) = context.frames.first() else { return };
         let Some(site_file) = file(self, own.module) else { return };

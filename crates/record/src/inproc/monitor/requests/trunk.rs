@@ -70,13 +70,23 @@ impl<'f> SeenAbove<'f> {
 
     /// For the program.
     pub(crate) fn above(&self) -> Above {
-        Above { frames: self.frames.iter().map(|f| f.frame).collect(), complete: self.complete, room: trunk::room(self.frames.len()) }
+        Above {
+            frames: self.frames.iter().map(|f| f.frame).collect(),
+            complete: self.complete,
+            room: trunk::room(self.frames.len()),
+        }
     }
 }
 
 /// A thread has found another stack above `node` than the one that was known from elsewhere, at its first call there: what it
 /// has is compared with from now on, as long as no thread has found the other. `stack` is its whole stack.
-pub(crate) fn renew(session: &mut Session, thread: &Waiter, node: NodeAddr, at: SiteRef, stack: (&[PlacedFrame], bool)) {
+pub(crate) fn renew(
+    session: &mut Session,
+    thread: &Waiter,
+    node: NodeAddr,
+    at: SiteRef,
+    stack: (&[PlacedFrame], bool),
+) {
     let id = thread.slot.program;
     let (Some(area), Some(program)) = (session.memory.image(id), session.programs.get_mut(&id)) else { return };
     let Some(old) = program.contexts.trunks.get(&node).filter(|_| may_hold_node(node.offset())) else { return };
