@@ -2,7 +2,8 @@
 
 use crate::raw_window::{RawCall, RawWindow};
 use crate::stacks::RawStack;
-use crate::table::{LentStacks, Line, RawRow, RawTrunk, Table};
+use crate::table::{Line, RawRow, Table};
+use crate::whole_stacks::{RawTrunk, ToldTrunks, Trunks};
 use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
@@ -172,8 +173,8 @@ pub(crate) struct Names {
     module_ids: HashMap<ModuleKey, ModuleId>,
     /// Parts of whole stacks.
     parts: HashMap<Part, StackId>,
-    /// What rows have from other processes' looks.
-    lent: std::collections::HashMap<usize, LentStacks>,
+    /// Whole stacks of rows that are about no script's lines.
+    told: Vec<Option<ToldTrunks>>,
     empty: StackId,
 }
 
@@ -195,12 +196,22 @@ impl Names {
         let mut stacks: Vec<Stack> = table.stacks.iter().map(numbered).collect();
         let resolved = symbols.resolve_lines(&distinct, Lines::OutsideLibc);
         let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
+        let name = |frame: &RawFrame| ids.get(frame).and_then(|id: &FrameId| resolved.frames.get(id.0 as usize));
+        let same = |a: &RawFrame, b: &RawFrame| {
+            a == b
+                || name(a).zip(name(b)).is_some_and(|(a, b)| {
+                    a.locations == b.locations && a.module == b.module && a.class != FrameClass::Unknown
+                })
+        };
         let lent = table.lent_stacks();
+        let rows = || table.rows.iter().enumerate();
+        let told: Vec<Option<ToldTrunks>> =
+            rows().map(|(at, row)| ToldTrunks::of(row, lent.get(&at), table, same)).collect();
         let mut parts = HashMap::new();
-        let outers = table.rows.iter().enumerate().filter_map(|(at, row)| outer_part(row, lent.get(&at), table));
-        let trunks = table.rows.iter().enumerate().flat_map(|(at, row)| {
-            let (trunks, _) = several(row, lent.get(&at));
-            trunks.iter().filter_map(|trunk| whole_part(row, trunk, table)).collect::<Vec<_>>()
+        let outers = rows().zip(&told).filter_map(|((_, row), told)| outer_part(row, told.as_ref(), table));
+        let trunks = rows().zip(&told).flat_map(|((_, row), told)| {
+            let trunks = several(row, told.as_ref()).all.into_iter();
+            trunks.filter_map(|trunk| whole_part(row, &trunk, table)).collect::<Vec<_>>()
         });
         for part in outers.chain(trunks) {
             parts.entry(part).or_insert_with(|| {
@@ -222,7 +233,7 @@ impl Names {
             ids,
             module_ids: resolved.module_ids,
             parts,
-            lent,
+            told,
             empty,
         }
     }
@@ -254,33 +265,35 @@ impl Names {
     }
 
     fn outer_of(&self, at: usize, row: &RawRow, table: &Table) -> StackId {
-        let part = outer_part(row, self.lent.get(&at), table);
+        let part = outer_part(row, self.told.get(at).and_then(Option::as_ref), table);
         part.and_then(|part| self.parts.get(&part).copied()).unwrap_or(self.empty)
     }
 
     /// The whole stacks of rows of which several were seen.
     pub(crate) fn trunks(&self, table: &Table) -> Vec<RowTrunk> {
         let of_row = |(at, row): (usize, &RawRow)| {
-            let (trunks, others) = several(row, self.lent.get(&at));
+            let Trunks { all, others } = several(row, self.told.get(at).and_then(Option::as_ref));
             let id = RowId(at as u32);
-            let told = |trunk: &RawTrunk| {
-                let part = whole_part(row, trunk, table)?;
+            let told = |trunk: RawTrunk| {
+                let part = whole_part(row, &trunk, table)?;
                 Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight })
             };
             // Of those it is known only that they share what all do.
             let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others };
-            trunks.iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
+            all.into_iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
         };
         table.rows.iter().enumerate().flat_map(of_row).collect()
     }
 }
 
-/// A row's whole stacks and the calls that came by others, if there are several and they tell of enough of its calls.
-fn several<'t>(row: &'t RawRow, lent: Option<&'t LentStacks>) -> (&'t [RawTrunk], u64) {
-    let (trunks, others) = lent.map_or((&row.trunks, row.other_trunks), |lent| (&lent.trunks, lent.others));
-    let of_script = row.lines.iter().any(|line| line.line.is_some());
-    let differ = trunks.len() > 1 || others > 0;
-    if differ && (!of_script || row.lines_tell()) { (trunks, others) } else { (&[], 0) }
+/// A row's whole stacks, if there are several and they tell of enough of its calls.
+fn several(row: &RawRow, told: Option<&ToldTrunks>) -> Trunks {
+    match told {
+        Some(told) => Some(&told.trunks).filter(|_| told.differ()),
+        None => Some(&row.trunks).filter(|trunks| row.lines_tell() && (trunks.all.len() > 1 || trunks.others > 0)),
+    }
+    .cloned()
+    .unwrap_or_default()
 }
 
 /// Above a row's context: all of a whole stack.
@@ -291,9 +304,12 @@ fn whole_part(row: &RawRow, trunk: &RawTrunk, table: &Table) -> Option<Part> {
 
 /// Above a row's context: what all its whole stacks share, and if they share not even the way to
 /// the script's line, that line.
-fn outer_part(row: &RawRow, lent: Option<&LentStacks>, table: &Table) -> Option<Part> {
+fn outer_part(row: &RawRow, told: Option<&ToldTrunks>, table: &Table) -> Option<Part> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
-    let Line { line, whole, shared, .. } = *row.main_line().or(lent.map(|lent| &lent.line))?;
+    if let Some((told, first)) = told.and_then(|told| Some((told, told.trunks.all.first()?))) {
+        return Some((first.whole, context, told.shared));
+    }
+    let Line { line, whole, shared, .. } = *row.main_line()?;
     let line = line.filter(|_| row.lines_tell());
     let stack = table.stacks.get(whole as usize)?;
     let at = line.and_then(|line| stack.frames.iter().position(|f| *f == line));

@@ -1,6 +1,7 @@
 //! The exact table while it is being filled: raw addresses, interned once.
 
 use crate::stacks::Stacks;
+use crate::whole_stacks::Trunks;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -15,9 +16,7 @@ const MAX_ROWS: usize = 20_000;
 /// Distinct contexts of calls into the vDSO; beyond, they are counted without.
 const MAX_VDSO: usize = 2_000;
 /// Lines of scripts remembered of a row.
-const MAX_LINES: usize = 64;
-/// Different whole stacks remembered of a row: those seen first, as most calls come by few.
-const MAX_TRUNKS: usize = 16;
+pub(crate) const MAX_LINES: usize = 64;
 /// Threads told apart; beyond, an image's threads are one entry.
 const MAX_THREADS: usize = 512;
 /// Slowest calls remembered unasked.
@@ -105,11 +104,8 @@ pub(crate) struct RawRow {
     pub(crate) lines: Vec<Line>,
     /// The octave of the last look, and which of the lines it saw.
     pub(crate) last_look: Option<(u32, usize)>,
-    /// The different whole stacks seen, whatever line they are about; those beyond [`MAX_TRUNKS`], and those of which nobody
-    /// knows more than that they are none of these, only by what they stand for.
-    pub(crate) trunks: Vec<RawTrunk>,
-    /// See `trunks`.
-    pub(crate) other_trunks: u64,
+    /// The different whole stacks seen, whatever line they are about.
+    pub(crate) trunks: Trunks,
     /// Calls at which windows are to open in this octave, ascending.
     pub(crate) picks: Vec<u64>,
     /// Windows kept that this row opened, oldest first.
@@ -146,11 +142,6 @@ impl RawRow {
         agree || looks(&|l| l.weight).saturating_mul(PART) >= self.entered
     }
 
-    /// Notes a whole stack that stands for so many calls.
-    fn note_trunk(&mut self, whole: u32, weight: u64) {
-        note_trunk(&mut self.trunks, &mut self.other_trunks, whole, weight);
-    }
-
     /// Of the calls between this octave and the one of the last look, where no more than [`SKIPPED`] lie between them,
     /// half are taken to be of the last look's line, which is told, and half of the next one's: how many those are.
     fn share_skipped(&mut self, octave: u32) -> u64 {
@@ -169,34 +160,6 @@ impl RawRow {
     pub(crate) fn main_line(&self) -> Option<&Line> {
         self.lines.iter().max_by_key(|l| (l.line.is_some(), l.weight, Reverse(l.whole)))
     }
-}
-
-/// One of the whole stacks by which a row's calls came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RawTrunk {
-    /// Without an interpreter's own frames, as [`Line::whole`].
-    pub(crate) whole: u32,
-    /// Calls for which the looks stand that saw it.
-    pub(crate) weight: u64,
-}
-
-/// Notes a whole stack that stands for so many calls among `trunks`, or beside them where there is no room.
-fn note_trunk(trunks: &mut Vec<RawTrunk>, others: &mut u64, whole: u32, weight: u64) {
-    let room = trunks.len() < MAX_TRUNKS;
-    match trunks.iter_mut().find(|trunk| trunk.whole == whole) {
-        Some(known) => known.weight = known.weight.saturating_add(weight),
-        None if room => trunks.push(RawTrunk { whole, weight }),
-        None => *others = others.saturating_add(weight),
-    }
-}
-
-/// Whole stacks of a program's processes, for those of which none was seen.
-#[derive(Clone, Debug)]
-pub(crate) struct LentStacks {
-    pub(crate) line: Line,
-    pub(crate) trunks: Vec<RawTrunk>,
-    /// Calls that came by others.
-    pub(crate) others: u64,
 }
 
 /// A whole stack that was looked at.
@@ -337,8 +300,7 @@ impl Table {
             entered: 0,
             lines: Vec::new(),
             last_look: None,
-            trunks: Vec::new(),
-            other_trunks: 0,
+            trunks: Trunks::default(),
             picks: Vec::new(),
             windows: Vec::new(),
             in_call: (0, 0),
@@ -406,7 +368,7 @@ impl Table {
         let told = |(at, f): &(usize, &RawFrame)| *at < context.max(innermost) || !(look.is_interpreter)(**f);
         let chain: Vec<RawFrame> = look.frames.iter().enumerate().filter(told).map(|(_, f)| *f).collect();
         let whole = if chain.len() == look.frames.len() { id } else { self.stack(&chain, look.complete) };
-        self.rows[row as usize].note_trunk(whole, weight);
+        self.rows[row as usize].trunks.note(whole, weight);
         let raw = &self.rows[row as usize];
         let line = match raw.lines.iter().position(|l| l.line == look.line) {
             Some(at) => {
@@ -427,66 +389,6 @@ impl Table {
         };
         self.rows[row as usize].last_look = line.map(|line| (octave, line));
         id
-    }
-
-    /// Notes that `looks` looks at calls of a row, which stand for `weight` calls, have found this whole stack: it was compared
-    /// with, not read.
-    pub(crate) fn stack_found(&mut self, row: u32, (frames, complete): (&[RawFrame], bool), looks: u64, weight: u64) {
-        if !self.has_room_for_stacks() {
-            return;
-        }
-        let whole = self.stack(frames, complete);
-        let Some(raw) = self.rows.get_mut(row as usize) else { return };
-        raw.note_trunk(whole, weight);
-        if let Some(seen) = raw.lines.iter_mut().find(|l| l.line.is_none()) {
-            let first = &self.stacks[seen.whole as usize].frames;
-            seen.shared = first.iter().take(seen.shared).zip(frames).take_while(|(a, b)| a == b).count();
-            seen.looks = seen.looks.saturating_add(looks);
-            seen.weight = seen.weight.saturating_add(weight);
-        } else if raw.lines.len() < MAX_LINES {
-            raw.lines.push(Line { line: None, looks, weight, whole, shared: frames.len() });
-        }
-    }
-
-    /// Notes that looks at calls of a row, which stand for `weight` calls, have found other whole stacks than this one. Its
-    /// innermost `shared` frames are all of them.
-    pub(crate) fn stack_missed(&mut self, row: u32, whole: (&[RawFrame], bool), shared: usize, weight: u64) {
-        self.stack_found(row, whole, 0, 0);
-        let Some(raw) = self.rows.get_mut(row as usize) else { return };
-        raw.other_trunks = raw.other_trunks.saturating_add(weight);
-        if let Some(seen) = raw.lines.iter_mut().find(|l| l.line.is_none()) {
-            let frames = whole.0.iter().take(shared);
-            let first = &self.stacks[seen.whole as usize].frames;
-            seen.shared = first.iter().take(seen.shared).zip(frames).take_while(|(a, b)| a == b).count();
-        }
-    }
-
-    /// What rows of which no whole stack was seen have from other processes of the same program, by their place in the table:
-    /// after the first ones of a kind, later ones are not looked at again.
-    pub(crate) fn lent_stacks(&self) -> HashMap<usize, LentStacks> {
-        let key = |row: &RawRow| {
-            let exe = self.images.get(row.image.index()).map(|image| Arc::clone(&image.exe));
-            (exe, row.syscall, row.context)
-        };
-        let mut seen: HashMap<_, LentStacks> = HashMap::new();
-        for row in self.rows.iter().filter(|row| row.lines.len() == 1) {
-            let Some(line) = row.lines.first().filter(|line| line.line.is_none()) else { continue };
-            let lent =
-                seen.entry(key(row)).or_insert_with(|| LentStacks { line: *line, trunks: Vec::new(), others: 0 });
-            lent.line.shared = self.shared(lent.line.whole, line.whole, lent.line.shared.min(line.shared));
-            lent.others = lent.others.saturating_add(row.other_trunks);
-            for RawTrunk { whole, weight } in &row.trunks {
-                note_trunk(&mut lent.trunks, &mut lent.others, *whole, *weight);
-            }
-        }
-        let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty());
-        unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
-    }
-
-    /// How many of their innermost frames two whole stacks have in common, `most` at most.
-    fn shared(&self, one: u32, other: u32, most: usize) -> usize {
-        let frames = |id: u32| self.stacks.get(id as usize).map_or(&[][..], |s| &s.frames);
-        frames(one).iter().zip(frames(other)).take(most).take_while(|(a, b)| a == b).count()
     }
 
     /// Counts a call that returned.

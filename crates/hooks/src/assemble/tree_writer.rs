@@ -56,7 +56,8 @@ pub struct Trunk {
 impl Trunk {
     /// The words that stand behind the node.
     pub fn words(&self) -> impl Iterator<Item = u64> {
-        let size = self.above.len() as u64 * trunk::PAIR | if self.from_rbp { trunk::FROM_RBP } else { 0 };
+        let from = if self.from_rbp { trunk::FROM_RBP } else { 0 };
+        let size = (self.above.len() as u64 * trunk::PAIR) | from;
         std::iter::once(size).chain(self.above.iter().flat_map(|above| [above.place, above.word]))
     }
 }

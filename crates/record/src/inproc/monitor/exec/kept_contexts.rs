@@ -183,7 +183,7 @@ impl KeptContexts {
                 }
             }
         }
-        let is_drawn = RandomState::new().hash_one(()) % RENEWS == 0;
+        let is_drawn = RandomState::new().hash_one(()).is_multiple_of(RENEWS);
         let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &KnownContext)>)| {
             // Who comes now by one way and now by another is not written anew in each run for that.
             let is_renewed = |known: &KnownContext| known.is_renewed() && is_drawn;

@@ -1,0 +1,234 @@
+//! The whole stacks by which calls of a row came, of which its context is the innermost part: as looks have found them, and as
+//! they are told.
+
+use crate::table::{Line, MAX_LINES, RawRow, Table};
+use std::collections::HashMap;
+use std::sync::Arc;
+use systoll_symbols::RawFrame;
+
+/// Different whole stacks remembered of a row: those seen first, as most calls come by few.
+const MAX_TRUNKS: usize = 16;
+
+/// One of the whole stacks by which a row's calls came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawTrunk {
+    /// Without an interpreter's own frames, as [`Line::whole`].
+    pub(crate) whole: u32,
+    /// Calls for which the looks stand that saw it.
+    pub(crate) weight: u64,
+}
+
+/// The whole stacks of a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trunks {
+    pub(crate) all: Vec<RawTrunk>,
+    /// Calls for which those looks stand that saw others: beyond [`MAX_TRUNKS`], or they found no more than that.
+    pub(crate) others: u64,
+}
+
+impl Trunks {
+    /// Notes a whole stack that stands for so many calls.
+    pub(crate) fn note(&mut self, whole: u32, weight: u64) {
+        let room = self.all.len() < MAX_TRUNKS;
+        match self.all.iter_mut().find(|trunk| trunk.whole == whole) {
+            Some(known) => known.weight = known.weight.saturating_add(weight),
+            None if room => self.all.push(RawTrunk { whole, weight }),
+            None => self.others = self.others.saturating_add(weight),
+        }
+    }
+}
+
+/// Whole stacks of a program's processes, for those of which none was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct LentStacks {
+    line: Line,
+    trunks: Trunks,
+}
+
+/// The whole stacks of a row that is about no script's lines, as they are told: those that come by the same functions and lines
+/// are one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ToldTrunks {
+    /// One at least.
+    pub(crate) trunks: Trunks,
+    /// How many of their innermost frames all of them have in common, by their names.
+    pub(crate) shared: usize,
+}
+
+impl ToldTrunks {
+    /// Those of a row, or what it has from other processes. `same` says whether two frames are told alike.
+    pub(crate) fn of(
+        row: &RawRow,
+        lent: Option<&LentStacks>,
+        table: &Table,
+        same: impl Fn(&RawFrame, &RawFrame) -> bool,
+    ) -> Option<Self> {
+        let (line, trunks) = match (row.lines.as_slice(), lent) {
+            ([line], _) if line.line.is_none() => (line, &row.trunks),
+            ([], Some(lent)) => (&lent.line, &lent.trunks),
+            _ => return None,
+        };
+        let frames = |whole: u32| table.stacks.get(whole as usize).map_or(&[][..], |s| &s.frames);
+        let alike = |one: u32, other: u32| {
+            let both = frames(one).iter().zip(frames(other));
+            both.take_while(|(a, b)| same(a, b)).count()
+        };
+        let mut told = Trunks { others: trunks.others, ..Trunks::default() };
+        for RawTrunk { whole, weight } in &trunks.all {
+            let is_it = |known: &&mut RawTrunk| {
+                let len = frames(known.whole).len();
+                len == frames(*whole).len() && alike(known.whole, *whole) == len
+            };
+            match told.all.iter_mut().find(is_it) {
+                Some(known) => known.weight = known.weight.saturating_add(*weight),
+                None => told.all.push(RawTrunk { whole: *whole, weight: *weight }),
+            }
+        }
+        let first = told.all.first()?.whole;
+        let of_all = told.all.iter().map(|trunk| alike(first, trunk.whole)).min()?;
+        // Of others it is known only how far they are like one of these.
+        let shared = if told.others > 0 { of_all.min(line.shared) } else { of_all };
+        Some(Self { trunks: told, shared })
+    }
+
+    /// Whether there are several.
+    pub(crate) fn differ(&self) -> bool {
+        self.trunks.all.len() > 1 || self.trunks.others > 0
+    }
+}
+
+impl Table {
+    /// Notes that `looks` looks at calls of a row, which stand for `weight` calls, have found this whole stack: it was compared
+    /// with, not read.
+    pub(crate) fn stack_found(&mut self, row: u32, (frames, complete): (&[RawFrame], bool), looks: u64, weight: u64) {
+        if !self.has_room_for_stacks() {
+            return;
+        }
+        let whole = self.stack(frames, complete);
+        let Some(raw) = self.rows.get_mut(row as usize) else { return };
+        if weight > 0 {
+            raw.trunks.note(whole, weight);
+        }
+        if let Some(seen) = raw.lines.iter_mut().find(|l| l.line.is_none()) {
+            let first = self.stacks.get(seen.whole as usize).map_or(&[][..], |s| &s.frames);
+            seen.shared = first.iter().take(seen.shared).zip(frames).take_while(|(a, b)| a == b).count();
+            seen.looks = seen.looks.saturating_add(looks);
+            seen.weight = seen.weight.saturating_add(weight);
+        } else if raw.lines.len() < MAX_LINES {
+            raw.lines.push(Line { line: None, looks, weight, whole, shared: frames.len() });
+        }
+    }
+
+    /// Notes that looks at calls of a row, which stand for `weight` calls, have found other whole stacks than this one. Its
+    /// innermost `shared` frames are all of them.
+    pub(crate) fn stack_missed(&mut self, row: u32, whole: (&[RawFrame], bool), shared: usize, weight: u64) {
+        self.stack_found(row, whole, 0, 0);
+        let Some(raw) = self.rows.get_mut(row as usize) else { return };
+        raw.trunks.others = raw.trunks.others.saturating_add(weight);
+        if let Some(seen) = raw.lines.iter_mut().find(|l| l.line.is_none()) {
+            let frames = whole.0.iter().take(shared);
+            let first = self.stacks.get(seen.whole as usize).map_or(&[][..], |s| &s.frames);
+            seen.shared = first.iter().take(seen.shared).zip(frames).take_while(|(a, b)| a == b).count();
+        }
+    }
+
+    /// What rows of which no whole stack was seen have from other processes of the same program, by their place in the table:
+    /// after the first ones of a kind, later ones are not looked at again.
+    pub(crate) fn lent_stacks(&self) -> HashMap<usize, LentStacks> {
+        let key = |row: &RawRow| {
+            let exe = self.images.get(row.image.index()).map(|image| Arc::clone(&image.exe));
+            (exe, row.syscall, row.context)
+        };
+        let mut seen: HashMap<_, LentStacks> = HashMap::new();
+        for row in self.rows.iter().filter(|row| row.lines.len() == 1) {
+            let Some(line) = row.lines.first().filter(|line| line.line.is_none()) else { continue };
+            let new = || LentStacks { line: *line, trunks: Trunks::default() };
+            let lent = seen.entry(key(row)).or_insert_with(new);
+            lent.line.shared = self.shared(lent.line.whole, line.whole, lent.line.shared.min(line.shared));
+            lent.trunks.others = lent.trunks.others.saturating_add(row.trunks.others);
+            for RawTrunk { whole, weight } in &row.trunks.all {
+                lent.trunks.note(*whole, *weight);
+            }
+        }
+        let unseen = self.rows.iter().enumerate().filter(|(_, row)| row.lines.is_empty());
+        unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
+    }
+
+    /// How many of their innermost frames two whole stacks have in common, `most` at most.
+    fn shared(&self, one: u32, other: u32, most: usize) -> usize {
+        let frames = |id: u32| self.stacks.get(id as usize).map_or(&[][..], |s| &s.frames);
+        frames(one).iter().zip(frames(other)).take(most).take_while(|(a, b)| a == b).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Image, ImageId};
+    use systoll_model::Sysno;
+
+    fn frame(address: u64) -> RawFrame {
+        RawFrame { module: None, address, is_return: true }
+    }
+
+    fn frames<const N: usize>(addresses: [u64; N]) -> [RawFrame; N] {
+        addresses.map(frame)
+    }
+
+    /// Frames of one hundred are told alike.
+    fn same(a: &RawFrame, b: &RawFrame) -> bool {
+        a.address / 100 == b.address / 100
+    }
+
+    fn told(table: &Table, row: u32) -> ToldTrunks {
+        let lent = table.lent_stacks();
+        ToldTrunks::of(&table.rows[row as usize], lent.get(&(row as usize)), table, same).unwrap()
+    }
+
+    #[test]
+    fn stacks_that_come_by_the_same_functions_are_one() {
+        let mut table = Table::default();
+        let (row, _) = table.row(ImageId::FIRST, Sysno(1), &[frame(1)]);
+        table.stack_found(row, (&frames([1, 201, 900]), true), 1, 4);
+        table.stack_found(row, (&frames([1, 202, 900]), true), 2, 8);
+        let one = told(&table, row);
+        assert_eq!((one.differ(), one.shared, one.trunks.all[0].weight), (false, 3, 12));
+        table.stack_found(row, (&frames([1, 203, 301, 900]), true), 1, 2);
+        let two = told(&table, row);
+        assert_eq!((two.differ(), two.shared, two.trunks.all.len()), (true, 2, 2));
+    }
+
+    #[test]
+    fn others_are_like_one_as_far_as_looks_have_found_and_no_further() {
+        let mut table = Table::default();
+        let (row, _) = table.row(ImageId::FIRST, Sysno(1), &[frame(1)]);
+        let whole = frames([1, 2, 300, 400]);
+        table.stack_found(row, (&whole, true), 3, 4);
+        table.stack_missed(row, (&whole, true), 2, 64);
+        let told = told(&table, row);
+        assert_eq!((told.differ(), told.shared, told.trunks.others, told.trunks.all.len()), (true, 2, 64, 1));
+        assert_eq!(table.rows[row as usize].lines[0].looks, 3, "what was not found was not looked at");
+    }
+
+    #[test]
+    fn a_process_that_was_not_looked_at_has_its_program_s_stacks() {
+        let mut table = Table::default();
+        let mut image = |exe: &str| table.image(Image { exe: exe.into(), ..Image::default() });
+        let images = [image("a"), image("a"), image("b"), image("a")];
+        let rows = images.map(|image| table.row(image, Sysno(1), &[frame(1)]).0);
+        table.stack_found(rows[0], (&frames([1, 200]), true), 1, 4);
+        table.stack_found(rows[1], (&frames([1, 300]), true), 1, 6);
+        let lent = table.lent_stacks();
+        assert_eq!(lent.keys().copied().collect::<Vec<_>>(), [rows[3] as usize], "another program has others");
+        let told = told(&table, rows[3]);
+        let weights: Vec<u64> = told.trunks.all.iter().map(|trunk| trunk.weight).collect();
+        assert_eq!((told.shared, weights), (1, vec![4, 6]));
+    }
+
+    #[test]
+    fn so_many_are_remembered_and_the_others_counted() {
+        let mut trunks = Trunks::default();
+        (0..MAX_TRUNKS as u32 + 5).for_each(|whole| trunks.note(whole, 2));
+        assert_eq!((trunks.all.len(), trunks.others), (MAX_TRUNKS, 10));
+    }
+}
