@@ -35,8 +35,8 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// Where no twins have run. Measured on 18 loops of 60 starts under dash, bash and Python: 0.3 (true) to 0.8 (sed
-    /// under bash) a start, 55 us (a small C program) to 165 us (bash) a copy.
-    pub(crate) const UNMEASURED: Self = Self { per_seen: 0.45, per_copy_ns: 90_000.0, doubt: 0.75 };
+    /// under bash) a start, 55 us (a small C program) to 100 us (bash) a copy.
+    pub(crate) const UNMEASURED: Self = Self { per_seen: 0.45, per_copy_ns: 65_000.0, doubt: 0.75 };
 }
 
 /// What was measured of a run's processor time, ns.

@@ -11,20 +11,23 @@ use crate::inproc::monitor::results::own_cpu::{Beside, Spent};
 use crate::inproc::monitor::sys;
 use crate::launch;
 use crate::signals::Signals;
-use crate::table::{Image, Table};
+use crate::table::{Image, RawRow, Table};
 use crate::tracee;
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use systoll_model::EnvChange;
+use systoll_model::{EnvChange, Sysno};
 
-/// Programs that a twin starts, and copies that it makes of itself: what 16 take more watched is told apart from what a
-/// box that is at rest does by chance (a tenth of it).
+/// Programs that a twin starts: what 16 take more watched is told apart from what a box that is at rest does by chance (a
+/// tenth of it).
 const EACH: usize = 16;
-/// As many starts and copies as make what clocks don't see matter: 64 of them take some 10 ms.
+/// Copies that a twin makes of itself: the first ones have memory of their own to be got, later ones that of those before,
+/// so that 16 took a third more each than the 1,000 of a script.
+const COPIES: usize = 48;
+/// As many copies of the command as make these worth while.
+const FEWEST_COPIES: u64 = 250;
+/// As many starts as make what clocks don't see matter: of 64 that is some 10 ms.
 const FEWEST: u64 = 64;
 /// What twins may take, as a part of the command's time; two rounds they always have.
 const SHARE: f64 = 0.05;
@@ -38,8 +41,10 @@ const DOUBT_OF_ROUND: f64 = 0.5;
 
 /// Shells that take `-c` and read no file of the user's before they do what it says, once `ENV` and `BASH_ENV` are gone.
 const SHELLS: [&str; 5] = ["sh", "dash", "bash", "ash", "busybox"];
-/// The shell where the command's own programs were not started by one of those.
+/// The shell where the command's own programs were not started by one of those; and one that forks where the first may
+/// do with `vfork`, for commands that fork.
 const SHELL: &str = "/bin/sh";
+const FORKING_SHELL: &str = "/bin/bash";
 /// Utilities of POSIX that read and print: with `--version` they print that, or say that they don't know it.
 const UTILITIES: [&str; 27] = [
     "awk", "basename", "cat", "cut", "date", "dirname", "echo", "env", "expr", "false", "grep", "gawk", "head", "id",
@@ -56,47 +61,47 @@ pub(crate) struct Twins {
     shell: PathBuf,
     /// What the first twin starts, one after the other; none where the command started few.
     programs: Vec<PathBuf>,
-    /// Whether there is a second one, which forks.
-    copies: bool,
+    /// The shell of a second one, which forks, if there is one.
+    copier: Option<PathBuf>,
     limit: Duration,
 }
 
 impl Twins {
     /// The twins of a command that took `wall_ns`; `None` where what clocks don't see of watching it is little.
     pub(crate) fn of(table: &Table, spent: &Spent, wall_ns: u64) -> Option<Self> {
-        let copies = spent.copies >= FEWEST;
+        let copies = spent.copies >= FEWEST_COPIES;
         let starts = spent.starts > FEWEST;
         let kin = Kin::of(&table.images);
         (starts || copies).then(|| Self {
-            shell: kin.shell(),
+            shell: kin.shell(forks(table)),
             programs: if starts { kin.programs() } else { Vec::new() },
-            copies,
+            copier: copies.then(|| kin.shell(false)),
             limit: Duration::from_nanos((wall_ns as f64 * SHARE) as u64),
         })
     }
 
     /// Runs them: `watched` watches a launch as the command was watched. `None` where one can't be run.
     pub(crate) fn measure(&self, watched: impl Fn(&Launch) -> Result<Spent, Error>) -> Option<Beside> {
-        let mut told = (Vec::new(), Vec::new());
+        let (mut starts, mut copies) = (Vec::new(), Vec::new());
         let began = Instant::now();
         for round in 0..ROUNDS {
             if round >= FEWEST_ROUNDS && began.elapsed() * (round as u32 + 1) / round as u32 > self.limit {
                 break;
             }
             if !self.programs.is_empty() {
-                told.0.push(Excess::of(&self.launch(&self.starting())?, &watched)?.per_seen()?);
+                starts.push(Excess::of(&of_shell(&self.shell, &self.starting()), &watched)?.per_seen()?);
             }
-            if self.copies {
-                let per_seen = median(&told.0).unwrap_or(0.0);
-                told.1.push(Excess::of(&self.launch("(:); ".repeat(EACH).as_str())?, &watched)?.per_copy_ns(per_seen)?);
+            if let Some(copier) = &self.copier {
+                let per_seen = median(&starts).unwrap_or(0.0);
+                copies.push(Excess::of(&of_shell(copier, &"(:); ".repeat(COPIES)), &watched)?.per_copy_ns(per_seen)?);
             }
         }
         let or = |all: &[f64], else_: f64| median(all).unwrap_or(else_);
         let unmeasured = Beside::UNMEASURED;
         Some(Beside {
-            per_seen: or(&told.0, unmeasured.per_seen),
-            per_copy_ns: or(&told.1, unmeasured.per_copy_ns),
-            doubt: DOUBT + DOUBT_OF_ROUND / (told.0.len().max(told.1.len()).max(1) as f64).sqrt(),
+            per_seen: or(&starts, unmeasured.per_seen),
+            per_copy_ns: or(&copies, unmeasured.per_copy_ns),
+            doubt: DOUBT + DOUBT_OF_ROUND / (starts.len().max(copies.len()).max(1) as f64).sqrt(),
         })
     }
 
@@ -105,23 +110,34 @@ impl Twins {
         let line = |program: &PathBuf| format!("{} --version; ", program.display());
         self.programs.iter().map(line).collect::<String>() + ":"
     }
+}
 
-    fn launch(&self, script: &str) -> Option<Launch> {
-        let gone = std::env::vars_os().map(|(name, _)| name).filter(|name| KEPT.iter().all(|kept| name != kept));
-        let null = Arc::new(File::options().read(true).write(true).open("/dev/null").ok()?);
-        let mut command: Vec<OsString> = vec![self.shell.clone().into()];
-        if self.shell.ends_with("busybox") {
-            command.push("sh".into());
-        }
-        command.extend(["-c".into(), script.into()]);
-        Some(Launch {
-            command,
-            env: gone.map(EnvChange::Remove).collect(),
-            streams: [Some(Arc::clone(&null)), Some(Arc::clone(&null)), Some(null)],
-            cwd: Some("/".into()),
-            ..Launch::default()
-        })
+/// A shell with a script, and no more of this process's surroundings than a utility's start depends on.
+fn of_shell(shell: &Path, script: &str) -> Launch {
+    let gone = std::env::vars_os().map(|(name, _)| name).filter(|name| KEPT.iter().all(|kept| name != kept));
+    let mut command: Vec<OsString> = vec![shell.into()];
+    if shell.ends_with("busybox") {
+        command.push("sh".into());
     }
+    // What the command may read is not theirs.
+    command.extend(["-c".into(), format!("exec </dev/null; {script}").into()]);
+    Launch {
+        command,
+        env: gone.map(EnvChange::Remove).collect(),
+        discard_output: true,
+        cwd: Some("/".into()),
+        ..Launch::default()
+    }
+}
+
+/// Whether most processes were made by copying their makers' memory: `posix_spawn` is `clone3` or `vfork` to the kernel, as
+/// far as can be told without flags.
+fn forks(table: &Table) -> bool {
+    let made = |names: [&str; 2]| {
+        let made_by = |row: &&RawRow| names.iter().any(|name| Sysno::from_name(name) == Some(row.syscall));
+        table.rows.iter().filter(made_by).map(|row| row.counts.calls).fold(0u64, u64::saturating_add)
+    };
+    made(["clone", "fork"]) > made(["vfork", "clone3"])
 }
 
 fn median(all: &[f64]) -> Option<f64> {
@@ -158,10 +174,13 @@ impl<'t> Kin<'t> {
         Self { started: most_first(started), makers: most_first(makers) }
     }
 
-    /// The shell that made most of them, if a shell made most.
-    fn shell(&self) -> PathBuf {
-        let maker = self.makers.first().map(|(exe, _)| Path::new(exe));
-        maker.filter(|exe| is_one_of(exe, &SHELLS)).map_or_else(|| SHELL.into(), Path::to_owned)
+    /// The shell that made most of them, if a shell made most; else one that makes them as they were made: `forks`, by
+    /// copying the maker's memory.
+    fn shell(&self, forks: bool) -> PathBuf {
+        let is_shell = |file: &&Path| is_one_of(file, &SHELLS);
+        let maker = self.makers.first().map(|(exe, _)| Path::new(*exe)).filter(is_shell);
+        let like = Some(Path::new(FORKING_SHELL)).filter(|_| forks).filter(is_shell);
+        maker.or(like).unwrap_or(Path::new(SHELL)).to_owned()
     }
 
     /// Programs of the kinds that were started, as often as each was, others stood for by one that does nothing.
@@ -251,7 +270,10 @@ mod tests {
         images.extend((7..10).map(|maker| image("/opt/of/mine", Some(maker))));
         let kin = Kin::of(&images);
         assert_eq!((kin.started[0], kin.makers[0]), (("/usr/bin/expr", 6), ("/bin/sh", 19)));
-        assert_eq!(kin.shell(), Path::new("/bin/sh"));
+        assert_eq!(kin.shell(true), Path::new("/bin/sh"));
+        let no_shells = Kin { makers: vec![("/opt/of/mine", 19)], ..kin };
+        assert_eq!(no_shells.shell(false), Path::new(SHELL));
+        let kin = no_shells;
         let programs = kin.programs();
         let of = |name: &str| programs.iter().filter(|p| p.ends_with(name)).count();
         // Six of nine; what is no utility is stood for.
