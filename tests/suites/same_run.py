@@ -30,12 +30,14 @@ BEGIN { @in_tree[cpid] = 1; }
 tracepoint:sched:sched_process_fork /@in_tree[args->parent_pid]/ { @in_tree[args->child_pid] = 1; }
 tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ {
   // Calls by which a thread writes a window: readlink, getrusage and process_vm_readv that are given our memory,
-  // and rt_sigprocmask that can change nothing. An fstat into our memory tells it a file that it has mapped.
+  // and rt_sigprocmask that can change nothing. An fstat into our memory tells it a file that it has mapped, an ioctl
+  // what its heap is.
   // That memory is an image's (crates/hooks/src/layout.rs), and no more: Go's heap may begin not far from it.
   $ours = 0;
   $image = (uint64)0x200000000000; $behind = $image + (uint64)0x410000000;
   if (args->id == 14 && args->args[0] > 2 && args->args[2] == 0) { $ours = 1; }
   if (args->id == 89 && args->args[0] >= $image && args->args[0] < $behind) { $ours = INPROC; }
+  if (args->id == 16 && args->args[2] >= $image && args->args[2] < $behind) { $ours = INPROC; }
   if ((args->id == 5 || args->id == 98 || args->id == 310) && args->args[1] >= $image && args->args[1] < $behind) { $ours = INPROC; }
   // Interrupted, and no handler ran since: the kernel makes the call again, or goes on with restart_syscall (219).
   // Tracers see two calls (docs/recording.md, "What counts as a call"), the program made one.

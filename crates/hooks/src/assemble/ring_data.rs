@@ -275,7 +275,7 @@ fn bounded(e: &mut Emitter) -> Emitted {
 /// [`size`] after the call, of what it has read; goes to `skip` where that can't be told, or it was copied before. In: rcx
 /// the captures, rsi the pointer. Lost: all but rsi, r9, r10.
 fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
-    let (piece, copied, same, other, one) = (e.label(), e.label(), e.label(), e.label(), e.label());
+    let (piece, copied, same, one) = (e.label(), e.label(), e.label(), e.label());
     let (failed, address, proved, result, served) = (e.label(), e.label(), e.label(), e.label(), e.label());
     let kind = (call::AT_RETURN | call::NAME | 0xff) as i32;
     // What the call updates is another now; what a command says is copied with what the call has written.
@@ -285,12 +285,11 @@ fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     asm!(e; sub(rcx, 1); jb(copied); mov(eax, dword_ptr(rdx + call::PIECES as i32).gs()); add(rdx, 8););
     asm!(e; and(eax, kind); cmp(eax, r10d); jne(piece); jmp(skip););
     e.here(copied)?;
-    // Two arguments that point there: the other may have been written.
+    // Where another argument points there too the call may have written over it.
     asm!(e; mov(ecx, 6););
-    e.here(same)?;
-    asm!(e; sub(ecx, 1); jb(one); cmp(rsi, qword_ptr(r9 + rcx * 8 + call::ARGS as i32).gs()); jne(other); cmp(ecx, r10d); jne(skip););
-    e.here(other)?;
-    asm!(e; jmp(same););
+    let same = e.here(same)?;
+    asm!(e; sub(ecx, 1); jb(one); cmp(byte_ptr(r11 + rcx + capture::AT_RETURN as i32), 0); je(same););
+    asm!(e; cmp(rsi, qword_ptr(r9 + rcx * 8 + call::ARGS as i32).gs()); jne(same); jmp(skip););
     e.here(one)?;
     let flags = byte_ptr(r11 + capture::FLAGS as i32);
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); cmp(rax, -4096); ja(failed););
