@@ -108,7 +108,8 @@ fn compared(read: &Recording) {
         assert!(diff(side(&theirs), side(&theirs), by).is_empty(), "it is as itself");
         for diff in [diff(side(&ours), side(&theirs), by), diff(side(&theirs), side(&ours), by)] {
             let options = DiffOptions { all: true, limit: None };
-            write_diff(&mut told, &diff, options, &Style { color: true, width: 60 }).expect("a vector takes all");
+            write_diff(&mut told, &diff, options, &Style { color: true, width: 60, whole_names: false })
+                .expect("a vector takes all");
             write_diff_markdown(&mut told, &diff, options).expect("a vector takes all");
             serde_json::to_writer(&mut told, &diff_json(&diff, "0")).expect("JSON has no bad values");
         }
@@ -122,7 +123,7 @@ fn compared(read: &Recording) {
 fn told(recording: &Recording, catalogue: &Catalogue) {
     let judgement = judge(recording, catalogue, &Options::default());
     assert_eq!(judgement, judge(recording, catalogue, &Options::default()), "judging is repeatable");
-    let style = Style { color: true, width: 60 };
+    let style = Style { color: true, width: 60, whole_names: false };
     let options = ReportOptions { all: true, longer_ns: Some(0), stacks: true, fds: true, ..ReportOptions::default() };
     let mut text = Vec::new();
     write_report(&mut text, recording, &judgement, &options, &style).expect("a vector takes all");

@@ -106,13 +106,18 @@ fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
     }
 }
 
-/// Rows of a cause that are about no one object belong to the only object there is.
+/// Rows of a cause that are about no one object, or have no descriptor, belong to the only group with one that there is.
 fn join_nameless<'a>(known: &mut BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<RowId>)>) {
-    let nameless: Vec<CauseAndObject<'_>> = known.keys().filter(|key| key.object.is_none()).cloned().collect();
-    for key in nameless {
-        let mut named = known
-            .keys()
-            .filter(|other| (other.cause, other.target) == (key.cause, key.target) && other.object.is_some());
+    let nameless = |key: &&CauseAndObject<'a>| key.object.is_none() || key.target.is_none();
+    let keys: Vec<CauseAndObject<'a>> = known.keys().filter(nameless).cloned().collect();
+    for key in keys {
+        let may_be = |other: &&CauseAndObject<'a>| {
+            **other != key
+                && other.cause == key.cause
+                && (key.object.is_none() || key.object == other.object)
+                && (key.target.is_none() || key.target == other.target)
+        };
+        let mut named = known.keys().filter(may_be);
         if let (Some(only), None) = (named.next().cloned(), named.next())
             && let Some((suspect, rows)) = known.remove(&key)
         {

@@ -202,7 +202,8 @@ fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
         [("/usr/lib/python3.11/tempfile.py", "rng", true), ("/usr/lib/python3.11/tempfile.py", "mkstemp", true), own];
     says(&python(&library), &["in the code of tempfile: ", "fewer calls of tempfile at app.py:12"]);
     // Where there is a setting for those who call it, the change of its code is not for them.
-    let logging = [("/usr/lib/python3.11/logging/__init__.py", "info", true), own];
+    let in_logging = |function| ("/usr/lib/python3.11/logging/__init__.py", function, true);
+    let logging = [in_logging("makeRecord"), in_logging("info"), own];
     assert_eq!(python(&logging), "logging.logProcesses = False");
     // A program of the system: who runs it.
     let fish = found(&run_of("/usr/bin/postgres", &getpid())).stop().join(" | ");

@@ -32,7 +32,7 @@ fn only(asked: &str, others: u64) -> Only {
 fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
     let options = ReportOptions { only: Some(only("open", 148)), ..ReportOptions::default() };
     let mut out = Vec::new();
-    let style = Style { color: false, width: 100 };
+    let style = Style { color: false, width: 100, whole_names: false };
     let none = systoll_model::Recording::default();
     write_grouping(&mut out, &none, &grouped(&none, By::Caller, None), None, &options, &style)
         .expect("writing to memory");

@@ -310,8 +310,9 @@ fn figures_that_cannot_be_are_said_to_be() {
 #[test]
 fn a_processor_time_in_doubt_is_an_interval_and_so_are_shares_of_it() {
     let (mut rec, judgement) = stories::ruby();
-    let told =
-        |rec: &Recording| report(rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120 });
+    let told = |rec: &Recording| {
+        report(rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120, whole_names: false })
+    };
     let h = &mut rec.header;
     (h.user_ns, h.sys_ns, h.own_cpu_ns) = (5_000_000_000, 4_000_000_000, Some(6_120_000_000));
     // Runs of one program differ as much: a figure says it.

@@ -2,6 +2,7 @@
 //! waits for them, and the kernel lets nothing but death end that wait. From the first such program on nothing is read
 //! of any before it is known to be there.
 
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use systoll_binfile::maps::lines;
@@ -49,12 +50,18 @@ fn there(pid: i32, address: u64, len: usize) -> Option<usize> {
     let mut text = None;
     let mut is_there = |(entry, page): (&[u8; 8], u64)| {
         u64::from_ne_bytes(*entry) & (IN_MEMORY | IN_SWAP) != 0 || {
-            let maps = text.get_or_insert_with(|| std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default());
+            let maps = text.get_or_insert_with(|| maps(pid).unwrap_or_default());
             is_of_a_file(maps, page * PAGE)
         }
     };
     let missing = entries.as_chunks().0.iter().zip(first..).position(|page| !is_there(page));
     Some(missing.map_or(len, |pages| ((first + pages as u64) * PAGE).saturating_sub(address) as usize))
+}
+
+fn maps(pid: i32) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    systoll_files::kernel(format!("/proc/{pid}/maps"))?.read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// Whether an address lies in a mapped file whose pages the kernel brings by itself.

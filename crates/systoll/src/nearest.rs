@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(others("qqq", &many), "");
         let calls: Vec<String> = systoll_model::signatures().iter().map(|s| s.sysno.to_string()).collect();
         assert_eq!(others("bogus", &calls), "");
-        assert_eq!(others("reed", &calls), "; the nearest: read");
+        assert_eq!(others("reed", &calls), "; the nearest: read, readv");
         assert_eq!(others("qqq", &[]), "");
         assert_eq!(others("qqq", &many[..2]), "; there are: tz-unset, tiny-io");
     }

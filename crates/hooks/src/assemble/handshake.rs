@@ -10,8 +10,9 @@ use super::no_calls;
 use super::no_program;
 use super::ring;
 use super::stack_walk;
+use super::who::{quiet, who};
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, WRITE_CODE, global, image, piece, slot, state};
-use crate::numbers::{CLOSE, FUTEX, GETPID, GETTID, MADVISE, MMAP, MPROTECT, OPEN, SCHED_YIELD};
+use crate::numbers::{CLOSE, FUTEX, MADVISE, MMAP, MPROTECT, OPEN, SCHED_YIELD};
 use iced_x86::code_asm::*;
 
 /// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
@@ -122,23 +123,6 @@ const fn bit(of: u16) -> u32 {
     48 + of.trailing_zeros()
 }
 
-/// Who is asking, once in a thread's life; unless nothing may be called.
-pub(super) fn who(e: &mut Emitter) -> Emitted {
-    let known = e.label();
-    asm!(e; cmp(gs32(slot::TID), 0); jne(known););
-    asm!(e; mov(r11, IMAGE + image::QUIET); cmp(dword_ptr(r11), 0); jne(known););
-    identify(e)?;
-    e.here(known)?;
-    Ok(())
-}
-
-/// Writes thread and process id into the slot. Lost: rax, rcx, r11.
-pub(super) fn identify(e: &mut Emitter) -> Emitted {
-    asm!(e; mov(eax, GETTID); syscall(); mov(gs32(slot::TID), eax););
-    asm!(e; mov(eax, GETPID); syscall(); mov(gs32(slot::PID), eax););
-    Ok(())
-}
-
 /// Notes how often to look for the answer before sleeping. A launcher on the thread's own processor
 /// can only answer once the thread sleeps. The rseq area, which the kernel keeps up to date, is read
 /// and no more; where there is none the launcher is taken to be elsewhere.
@@ -176,12 +160,6 @@ fn enqueue(e: &mut Emitter) -> Emitted {
     e.here(woken)?;
     asm!(e; xor(r8d, r8d););
     e.here(awake)?;
-    Ok(())
-}
-
-/// Goes to `label` if no system call may be made. Lost: rcx.
-pub(super) fn quiet(e: &mut Emitter, label: CodeLabel) -> Emitted {
-    asm!(e; mov(rcx, IMAGE + image::QUIET); cmp(dword_ptr(rcx), 0); jne(label););
     Ok(())
 }
 

@@ -65,6 +65,7 @@ mod stored;
 mod tree_walk;
 mod tree_writer;
 mod trunk;
+mod who;
 mod write_blob;
 
 pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked};

@@ -4,8 +4,8 @@
 use super::asking::Asking;
 use super::call_kinds::{self, changes_identity};
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::handshake::identify;
 use super::no_program;
+use super::who::identify;
 use super::{faults_served, own_memory, rseq_areas, stack_bounds};
 use crate::layout::{IMAGE, NUMBERS, Question, image, slot, state};
 use crate::numbers::{

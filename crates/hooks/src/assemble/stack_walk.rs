@@ -7,9 +7,9 @@
 //! reaches.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
-use super::handshake::{quiet, who};
 use super::shared_slot::unless_shared;
 use super::stack_bounds::STACKS;
+use super::who::{quiet, who};
 use crate::layout::{Question, Saved, node, slot, stack};
 use crate::numbers::{PROCESS_VM_READV, RT_SIGPROCMASK};
 use iced_x86::code_asm::*;

@@ -1,5 +1,7 @@
 //! A thread's slot, offsets from its gs base.
 
+use super::stack;
+
 /// Bytes of a slot, 1 << [`SHIFT`].
 pub const SIZE: u64 = 1 << SHIFT;
 /// See [`SIZE`].
@@ -241,10 +243,10 @@ pub const REQUEST_LEN: u64 = 56;
 /// See [`REQUESTS`].
 pub const MOST_REQUESTS: u64 = 8;
 
-/// Stacks that the thread was on, [`super::stack::LEN`] entries of [`super::stack::ENTRY`] bytes, used in turn.
+/// Stacks that the thread was on, [`stack::LEN`] entries of [`stack::ENTRY`] bytes, used in turn.
 pub const STACKS: u64 = 0xe40;
-/// Memory of the program's own, other than stacks: [`super::stack::OWN_LEN`] entries of the same kind.
-pub const OWN_MEMORY: u64 = STACKS + super::stack::LEN * super::stack::ENTRY;
+/// Memory of the program's own, other than stacks: [`stack::OWN_LEN`] entries of the same kind.
+pub const OWN_MEMORY: u64 = STACKS + stack::LEN * stack::ENTRY;
 
 /// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
 /// (record << 12 | errno, zero: free) and count.
@@ -307,3 +309,11 @@ pub const fn record_at(offset: u64) -> Option<u64> {
         _ => None,
     }
 }
+
+const _: () = {
+    assert!(STACK_HIGH == STACK_LOW + 8 && stack::LEN.is_power_of_two() && stack::OWN_LEN.is_power_of_two());
+    assert!(REQUESTS + MOST_REQUESTS * REQUEST_LEN <= STACKS);
+    assert!(OWN_MEMORY + stack::OWN_LEN * stack::ENTRY <= FRAME_COUNT && MAPS_BEFORE < STACKS_MET);
+    assert!(OWN_MEMORY_MET < AREA_BUSY && TIME_SEED < OWN_MEMORY_MISSED);
+    assert!(OWN_MEMORY_ASK < RING_REFUSED);
+};

@@ -1,7 +1,7 @@
 //! Where a thread may read its stack: hooks meet stack pointers behind which there is no memory.
 //!
 //! A thread that has unmapped its own stack still makes its last call, and code written in assembler may have
-//! anything in rsp. So a walk reads a word only between [`slot::STACK_LOW`] and [`slot::STACK_HIGH`], where memory is
+//! anything in rsp. So a walk reads a word only between [`super::slot::STACK_LOW`] and [`super::slot::STACK_HIGH`], where memory is
 //! known to be readable; where a word lies outside, the kernel is asked about it first.
 //!
 //! Both bounds are changed only by a thread that has the lock of its hand-shake, the upper one being zero meanwhile, and
@@ -10,14 +10,12 @@
 //! calls do not: who takes the stack from a thread that uses it ends the program. `exit` is what a thread may call when
 //! another has its stack already; there the kernel copies each word.
 
-use super::slot;
-
-/// Bytes of an entry of [`slot::STACKS`]: bounds like [`slot::STACK_LOW`] and [`slot::STACK_HIGH`].
+/// Bytes of an entry of [`super::slot::STACKS`]: bounds like [`super::slot::STACK_LOW`] and [`super::slot::STACK_HIGH`].
 pub const ENTRY: u64 = 16;
 /// Entries: a program's stack, one for its signals, and as many as there is room for of functions that run beside each
 /// other. A power of two.
 pub const LEN: u64 = 16;
-/// Entries of [`slot::OWN_MEMORY`], a power of two.
+/// Entries of [`super::slot::OWN_MEMORY`], a power of two.
 pub const OWN_LEN: u64 = 4;
 /// Bytes that a word at the last place of a page has behind its begin.
 pub const LAST: u64 = 7;
@@ -27,11 +25,3 @@ pub const MOST_PAGES: u64 = 512;
 /// The launcher is asked how far a stack's memory reaches when a thread has met so many, and then at twice as many each
 /// time: the kernel tells it of all of a mapping at once, and of Go's stacks thousands lie in one.
 pub const ASK_FROM: u64 = 64;
-
-const _: () = {
-    assert!(slot::STACK_HIGH == slot::STACK_LOW + 8 && LEN.is_power_of_two() && OWN_LEN.is_power_of_two());
-    assert!(slot::REQUESTS + slot::MOST_REQUESTS * slot::REQUEST_LEN <= slot::STACKS);
-    assert!(slot::OWN_MEMORY + OWN_LEN * ENTRY <= slot::FRAME_COUNT && slot::MAPS_BEFORE < slot::STACKS_MET);
-    assert!(slot::OWN_MEMORY_MET < slot::AREA_BUSY && slot::TIME_SEED < slot::OWN_MEMORY_MISSED);
-    assert!(slot::OWN_MEMORY_ASK < slot::RING_REFUSED);
-};

@@ -138,7 +138,7 @@ fn what_the_runs_cant_show_is_not_decided() {
     let told = |ms: f64| Some(ExpectedWin { low_ns: ms * 1e6, high_ns: ms * 2e6, own_cpu_ns: None });
     let text = |ms| {
         let mut out = Vec::new();
-        let style = Style { color: false, width: 120 };
+        let style = Style { color: false, width: 120, whole_names: false };
         write_comparison(&mut out, &c, Some((&a, &b)), told(ms), ("as it is", "cured"), style).unwrap();
         String::from_utf8(out).unwrap()
     };

@@ -2,6 +2,7 @@
 
 use super::screen::Report;
 use crate::access::processes;
+use crate::only::Only;
 use crate::style::{Line, Role};
 use crate::text::{columns, shell_words, shorten};
 use crate::told::{LONG_RUN_NS, is_wide};
@@ -39,6 +40,13 @@ impl Report<'_> {
             segments.push(Line::of(Role::Plain, counted(processes, "process", "processes")));
         }
         segments
+    }
+
+    /// That no call was seen, or none of those that were asked for.
+    pub(super) fn nothing_seen(&self) -> Vec<Line> {
+        let none = self.options.only.as_ref().filter(|only| only.others > 0).map(Only::none_seen);
+        let text = none.unwrap_or_else(|| "no system call was seen".into());
+        self.labelled(HEAD, "", HEAD, Role::Plain, &text)
     }
 
     /// What a program with findings is told first: how much of its time is needless.

@@ -1,6 +1,5 @@
 //! The report as a whole, and what its parts are laid out with.
 
-use super::header::HEAD;
 use crate::only::Only;
 use crate::style::{Line, Role, Style, flow};
 use crate::text::wrap;
@@ -87,9 +86,7 @@ impl Report<'_> {
     fn lines(&self) -> Vec<Line> {
         let mut lines = self.header();
         if self.rec.calls() == 0 {
-            let none = self.options.only.as_ref().filter(|only| only.others > 0).map(Only::none_seen);
-            let text = none.unwrap_or_else(|| "no system call was seen".into());
-            lines.extend(self.labelled(HEAD, "", HEAD, Role::Plain, &text));
+            lines.extend(self.nothing_seen());
         } else if self.judgement.findings.is_empty() {
             lines.extend(self.healthy());
         } else {

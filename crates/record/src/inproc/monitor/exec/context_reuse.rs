@@ -158,16 +158,19 @@ impl KnownContext {
         self.trunk.borrow().clone()
     }
 
-    /// Notes what lies above it in this run.
-    pub(crate) fn note_trunk(&self, trunk: Option<KnownTrunk>) {
-        self.trunk.replace(trunk.map(Rc::new));
+    /// Notes what lies above it in a program of this run. Is that not `native`, with the launcher's own rights, its word is not
+    /// taken for a context that others have had.
+    pub(crate) fn note_trunk(&self, trunk: Option<KnownTrunk>, native: bool) {
+        if native || self.origin == Origin::Other {
+            self.trunk.replace(trunk.map(Rc::new));
+        }
         self.seen.set(true);
     }
 
     /// A program has another trunk than the known one, so that later ones are more likely to have that.
-    pub(crate) fn renew_trunk(&self, trunk: Option<KnownTrunk>) {
-        self.is_renewed.set(true);
-        self.note_trunk(trunk);
+    pub(crate) fn renew_trunk(&self, trunk: Option<KnownTrunk>, native: bool) {
+        self.is_renewed.set(self.is_renewed.get() || native);
+        self.note_trunk(trunk, native);
     }
 
     /// Whether a program had another trunk than the known one.

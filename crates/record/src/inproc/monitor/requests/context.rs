@@ -234,7 +234,7 @@ fn context(
                 && let site = (SiteOfFile { file, site: at.site, address, number, origin, program: program.file })
                 && let Some(seed) = seeds.keep(site, &steps, (&raw, whole), main)
             {
-                seed.note_trunk(above.as_ref().and_then(SeenAbove::known));
+                seed.note_trunk(above.as_ref().and_then(SeenAbove::known), program.native);
                 program.contexts.known.insert(node, seed);
             }
             if let Some(above) = above.filter(|_| !program.contexts.nodes.contains_key(&node)) {

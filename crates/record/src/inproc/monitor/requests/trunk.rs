@@ -95,7 +95,7 @@ pub(crate) fn renew(
     let frames = stack.0.get(context..).unwrap_or_default();
     let Some(seen) = SeenAbove::of(program, thread, at, (frames, stack.1)) else { return };
     if let Some(known) = program.contexts.known.get(&node) {
-        known.renew_trunk(seen.known());
+        known.renew_trunk(seen.known(), program.native);
     }
     let looks = area.get(node.offset() + node::RECORD) + record::TRUNK_LOOKS;
     let threads = session.memory.slots_drawn(id);

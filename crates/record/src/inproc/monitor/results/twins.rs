@@ -34,10 +34,9 @@ const SHARE: f64 = 0.05;
 const FEWEST_ROUNDS: usize = 2;
 /// Rounds at most.
 const ROUNDS: usize = 6;
-/// How far what twins tell may be off for other programs than they start, as a part of it (loops of cat, grep, sed and
-/// echo under the same shell differed so), and how far one round, on a box with ten programs for each processor.
-const DOUBT: f64 = 0.2;
-const DOUBT_OF_ROUND: f64 = 0.5;
+/// How far what twins tell may be off for other programs than they start, as a part of it: loops of cat, grep, sed and
+/// echo under the same shell differed so. How far rounds lie from their middle comes on top.
+const DOUBT: f64 = 0.25;
 
 /// Shells that take `-c` and read no file of the user's before they do what it says, once `ENV` and `BASH_ENV` are gone.
 const SHELLS: [&str; 5] = ["sh", "dash", "bash", "ash", "busybox"];
@@ -101,7 +100,7 @@ impl Twins {
         Some(Beside {
             per_seen: or(&starts, unmeasured.per_seen),
             per_copy_ns: or(&copies, unmeasured.per_copy_ns),
-            doubt: DOUBT + DOUBT_OF_ROUND / (starts.len().max(copies.len()).max(1) as f64).sqrt(),
+            doubt: DOUBT + unrest(&starts).max(unrest(&copies)),
         })
     }
 
@@ -138,6 +137,12 @@ fn forks(table: &Table) -> bool {
         table.rows.iter().filter(made_by).map(|row| row.counts.calls).fold(0u64, u64::saturating_add)
     };
     made(["clone", "fork"]) > made(["vfork", "clone3"])
+}
+
+/// How far figures of the same lie from their middle at most, as a part of that.
+fn unrest(all: &[f64]) -> f64 {
+    let Some(middle) = median(all).filter(|middle| *middle > 0.0) else { return 0.0 };
+    all.iter().map(|one| (one - middle).abs() / middle).fold(0.0, f64::max)
 }
 
 fn median(all: &[f64]) -> Option<f64> {
@@ -292,6 +297,7 @@ mod tests {
 
     #[test]
     fn medians_are_of_the_middle() {
+        assert_eq!([unrest(&[]), unrest(&[2.0]), unrest(&[1.0, 3.0]), unrest(&[0.0])], [0.0, 0.0, 0.5, 0.0]);
         assert_eq!(
             [median(&[]), median(&[3.0]), median(&[4.0, 1.0, 2.0]), median(&[1.0, 2.0])].map(|m| m.map(|m| m * 2.0)),
             [None, Some(6.0), Some(4.0), Some(3.0)]
