@@ -47,7 +47,7 @@ program("pid_namespace", unshare(["-p", "-f", "--mount-proc"], SEES), complete="
 program("user_namespace", unshare(["-U", "-r"], "id -u; /bin/true; echo end"), users=("root",))
 program("made_in_a_user_namespace", lambda b: b.may("a namespace of its own is", "unshare", "-U", "true") or [b.build("newuser.c")])
 program("no_descriptor_left", lambda b: ["/bin/sh", "-c", "ulimit -n 3; exec /bin/true"], expect=127, complete="/true ran unwatched: it could not map")
-program("no_address_space_left", lambda b: ["/bin/sh", "-c", "ulimit -v 4000000; exec /bin/true"], complete="/true ran unwatched: it could not map")
+program("no_address_space_left", lambda b: ["/bin/sh", "-c", "ulimit -v 4000000; exec /bin/true"], complete="bounds its own memory")
 program("mount_namespace", unshare(["-m"], "mount -t tmpfs none /mnt; /bin/ls /mnt; /bin/true; echo end", "mount -t tmpfs none /mnt"), users=("root",))
 program("without_proc", unshare(["-m"], "umount -l /proc; /bin/ls /proc; /bin/true; echo end", "umount -l /proc"), users=("root",))
 program("network_namespace", unshare(["-n"], "/bin/ls /sys/class/net; echo end"), users=("root",))

@@ -134,26 +134,28 @@ def what_watches_no_program_ends_at_once(box):
 
 
 def blocked(box, argv, fifo):
-    """Interrupted while it waits for a pipe to be written to."""
+    """Interrupted while it waits for what a pipe's writer has not written yet."""
+    writer = os.open(fifo, os.O_RDWR)
     p = box.start([box.systoll, *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     try:
-        # In open(2) of the pipe: no descriptor of it yet.
-        until(lambda: p.poll() is not None or waits_to_open(p.pid))
+        until(lambda: p.poll() is not None or reads_a_pipe(p.pid, fifo))
+        assert p.poll() is None, p.communicate()
         began = time.monotonic()
         os.killpg(p.pid, signal.SIGINT)
         out, err = p.communicate(timeout=60)
         assert time.monotonic() - began < 3, "it took its time"
     finally:
+        os.close(writer)
         if p.poll() is None:
             p.kill()
     return p.returncode, text(out), text(err)
 
 
-def waits_to_open(pid):
+def reads_a_pipe(pid, fifo):
     with open(f"/proc/{pid}/syscall") as f:
-        number = f.read().split()[0]
-    # openat; root may look, and who it belongs to.
-    return number == "257"
+        call = f.read().split()
+    # read; root may look, and who it belongs to.
+    return call[0] == "0" and os.path.realpath(f"/proc/{pid}/fd/{int(call[1], 16)}") == os.path.realpath(fifo)
 
 
 @test()

@@ -108,7 +108,7 @@ def what_cant_be_proved_says_so(box):
     for args, code, word in [
         (["--cure", "no-such-cause", "--", "true"], 125, "no-such-cause"),
         (["--cure", "sync-per-op", "--", "true"], 125, "systoll explain sync-per-op"),
-        (["--cure", "tz-unset:2", "--", "true"], 125, "systoll explain tz-unset"),
+        (["--cure", "tz-unset:3", "--", "true"], 125, "systoll explain tz-unset"),
         (["-E", "A=1", "--", "/nonexistent"], 127, "/nonexistent"),
         (["--vs", "/nonexistent", "--", "true"], 127, "/nonexistent"),
         (["-E", "A=1", "--", box.file("plain")], 126, "plain"),

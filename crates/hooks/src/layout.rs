@@ -32,6 +32,7 @@ pub mod areas;
 mod root;
 
 pub use root::{root_words, transfers};
+pub use saved::Saved;
 
 use systoll_model::Sysno;
 
@@ -345,6 +346,7 @@ pub mod long;
 pub mod look;
 pub mod no_calls;
 pub mod ring;
+mod saved;
 pub mod slot;
 pub mod stack;
 pub mod timing;
@@ -463,51 +465,6 @@ impl Question {
             Question::ExecFailed,
         ];
         ALL.into_iter().find(|q| word >> 48 & 0x3f == *q as u64)
-    }
-}
-
-/// A register saved in [`slot::REGISTERS`], in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Saved {
-    /// Number on entry, result on return.
-    Rax,
-    /// First argument.
-    Rdi,
-    /// Second argument.
-    Rsi,
-    /// Third argument.
-    Rdx,
-    /// Fourth argument.
-    R10,
-    /// Fifth argument.
-    R8,
-    /// Sixth argument.
-    R9,
-    /// As at the hook.
-    Rsp,
-    /// For unwinding, as are those that follow.
-    Rbx,
-    #[allow(missing_docs)]
-    Rbp,
-    #[allow(missing_docs)]
-    R12,
-    #[allow(missing_docs)]
-    R13,
-    #[allow(missing_docs)]
-    R14,
-    #[allow(missing_docs)]
-    R15,
-}
-
-impl Saved {
-    /// How many there are.
-    pub const COUNT: u64 = 14;
-
-    /// Its offset in a slot.
-    #[must_use]
-    pub const fn offset(self) -> u64 {
-        slot::REGISTERS + 8 * self as u64
     }
 }
 

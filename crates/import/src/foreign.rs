@@ -2,7 +2,8 @@
 //! Linux's.
 
 use crate::error::ImportError;
-use crate::strace::{name_end, named};
+use crate::lex::name_end;
+use crate::strace::named;
 
 /// A tool whose traces are not read.
 struct Tool {

@@ -13,6 +13,12 @@ static MEANS: [bool; 256] = {
     means
 };
 
+/// The place of the bracket behind a call's name.
+pub(crate) fn name_end(body: &[u8]) -> Option<usize> {
+    let end = body.iter().position(|b| !(b.is_ascii_alphanumeric() || b"_@?.:~".contains(b)))?;
+    (end > 0 && body.get(end) == Some(&b'(')).then_some(end)
+}
+
 /// Brackets of descriptors that never close in one text; of more, each is taken to end at the first that closes any. To
 /// look for the right one costs a walk to the text's end.
 const MOST_UNCLOSED: u32 = 64;

@@ -26,6 +26,7 @@ mod call;
 mod container;
 mod decode;
 mod descriptors;
+mod edges;
 mod error;
 mod family;
 mod follow;

@@ -2,8 +2,8 @@
 
 use crate::call::{Call, Written};
 use crate::decode::Decoded;
+use crate::edges::Edges;
 use crate::hash::Map;
-use crate::strace::Edges;
 use systoll_model::{Problem, ProblemKind, Sysno};
 
 /// Bytes of a line that are shown.

@@ -1,8 +1,9 @@
 //! Causes: what is known of a disease, as data.
 
+use crate::author::Author;
 use crate::builtin::{FILES, File};
 use crate::cure_kind::CureKind;
-use crate::language::{Author, CodeLanguage, Version};
+use crate::language::{CodeLanguage, Version};
 use crate::owner::Actor;
 use crate::pattern::{Pattern, glob};
 use crate::pattern_file::PatternFile;

@@ -1,12 +1,13 @@
 //! Claims of rows become claims of one disease: rows that share a cause, or, without one, a
 //! program's rows that share a system call or an object.
 
+use crate::author::Author;
 use crate::catalogue::{Catalogue, Cause, Suspect};
 use crate::detect::{Children, Claim, StartupWait};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::Map;
-use crate::language::{Author, CodeLanguage};
+use crate::language::CodeLanguage;
 use crate::options::Options;
 use crate::pattern::{LooksAt, Pattern, Symptoms};
 use crate::survey::{Claimed, RowView};

@@ -4,10 +4,9 @@
 //! say so: scripts by the lines that were read from their interpreter, by the interpreter's file on the stack, or by
 //! the program that runs; compiled ones by their source files and by the names their functions have.
 
-use crate::owner::{Owner, is_served};
 use std::cmp::Ordering;
 use std::fmt;
-use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Module, Process, Recording, Row};
+use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Process};
 
 macro_rules! languages {
     ($($(#[$doc:meta])* $language:ident = $name:literal, $shown:literal, [$($file:literal),*], [$($also:literal),*];)*) => {
@@ -128,7 +127,7 @@ impl CodeLanguage {
         self == general || (self, general) == (Self::Bash, Self::Shell)
     }
 
-    fn of_script(language: ScriptLanguage) -> Self {
+    pub(crate) fn of_script(language: ScriptLanguage) -> Self {
         match language {
             ScriptLanguage::Python => Self::Python,
             ScriptLanguage::Ruby => Self::Ruby,
@@ -147,7 +146,7 @@ impl CodeLanguage {
     }
 
     /// The one whose interpreter has this file name.
-    fn of_file(name: &str) -> Option<Self> {
+    pub(crate) fn of_file(name: &str) -> Option<Self> {
         let stem = stem(name);
         Self::ALL.iter().copied().find(|language| language.files().contains(&stem))
     }
@@ -186,52 +185,6 @@ impl fmt::Display for Version {
     }
 }
 
-/// Who must act: the language of a row's code, its version, and the files it is made of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Author {
-    /// `None` where nothing tells.
-    pub language: Option<CodeLanguage>,
-    /// Of the language, where the interpreter's file name says it.
-    pub version: Option<Version>,
-    /// File names of the program, of its script and of the modules on the row's stacks.
-    pub files: Vec<String>,
-    /// Source files on the row's stacks, as their language names them.
-    pub sources: Vec<String>,
-    /// Functions on the row's stacks.
-    pub functions: Vec<String>,
-    /// Whose code makes the calls.
-    pub owner: Owner,
-    /// Whether each request of a server starts the code anew.
-    pub is_served: bool,
-}
-
-impl Author {
-    pub(crate) fn of(recording: &Recording, row: &Row) -> Self {
-        let frames: Vec<&Frame> = recording.row_frames(row).collect();
-        let lines: Vec<&Frame> = row.lines.iter().map(|line| recording.frame(line.frame)).collect();
-        let modules: Vec<&Module> = frames.iter().filter_map(|f| f.module).map(|id| recording.module(id)).collect();
-        let program = recording.process(row.process);
-        let mut files: Vec<String> = modules.iter().map(|m| m.file_name().to_owned()).collect();
-        files.push(program.name().to_owned());
-        // `perl /usr/bin/parallel`: a script that is a program of its own.
-        let script_file = program.argv.get(1).filter(|_| CodeLanguage::of_file(program.name()).is_some());
-        files.extend(script_file.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()));
-        files.dedup();
-        let all = || frames.iter().chain(&lines).copied();
-        let sources = all().flat_map(|f| &f.locations).filter_map(|l| l.file.as_deref()).map(str::to_owned).collect();
-        let functions = frames.iter().flat_map(|f| &f.locations).map(|l| l.function.to_string()).collect();
-        let script = all().find_map(|f| f.language).map(CodeLanguage::of_script);
-        let interpreter = || files.iter().find_map(|file| CodeLanguage::of_file(file)).or_else(|| applet(program));
-        let is_served = is_served(program, &files);
-        let user = row.user.map(|id| recording.frame(id));
-        let language = script.or_else(interpreter).or_else(|| compiled(user, &frames));
-        let version = language.and_then(|l| files.iter().find(|f| CodeLanguage::of_file(f) == Some(l)));
-        let version = version.and_then(|file| version_of(file));
-        let owner = Owner::of(recording, row);
-        Self { language, version, files, sources, functions, owner, is_served }
-    }
-}
-
 /// `python3.11`, `libpython3.11.so.1.0`, `php-fpm8.2`, `libruby-3.1.so`: without what changes with the version.
 fn stem(name: &str) -> &str {
     let name = name.split_once(".so").map_or(name, |(stem, _)| stem);
@@ -240,7 +193,7 @@ fn stem(name: &str) -> &str {
 }
 
 /// The version in a file's name.
-fn version_of(name: &str) -> Option<Version> {
+pub(crate) fn version_of(name: &str) -> Option<Version> {
     let (stem, behind) = name.split_once(".so").map_or((name, ""), |(stem, behind)| (stem, behind));
     let numbers = |text: &str| {
         let start = text.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').len();
@@ -251,13 +204,13 @@ fn version_of(name: &str) -> Option<Version> {
 }
 
 /// BusyBox is what it is called as.
-fn applet(program: &Process) -> Option<CodeLanguage> {
+pub(crate) fn applet(program: &Process) -> Option<CodeLanguage> {
     let called = || program.argv.first().map(|word| word.rsplit('/').next().unwrap_or(word).trim_start_matches('-'));
     if program.name() == "busybox" { CodeLanguage::of_file(called()?) } else { None }
 }
 
 /// The language of compiled code, by the user's own frame and else by those around it.
-fn compiled(user: Option<&Frame>, frames: &[&Frame]) -> Option<CodeLanguage> {
+pub(crate) fn compiled(user: Option<&Frame>, frames: &[&Frame]) -> Option<CodeLanguage> {
     let own = frames.iter().copied().filter(|f| !matches!(f.class, FrameClass::Libc | FrameClass::Loader));
     user.and_then(by_source)
         .or_else(|| frames.iter().find_map(|f| by_runtime(f)))

@@ -274,7 +274,7 @@ mod tests {
             ("/srv/app/node_modules/express/node_modules/@scope/x/index.js", Some("@scope/x")),
             ("/var/lib/gems/3.1.0/gems/rack-2.2.7/lib/rack.rb", Some("rack")),
             ("/root/go/pkg/mod/github.com/google/uuid@v1.3.0/version4.go", Some("github.com/google/uuid")),
-            ("/root/.cargo/registry/src/index.crates.io-6f17/uuid-1.0.0/src/v4.rs", Some("uuid")),
+            ("/home/ann/.cargo/registry/src/index-6f17/uuid-1.0.0/src/v4.rs", Some("uuid")),
             ("/srv/app/vendor/monolog/monolog/src/Logger.php", Some("monolog/monolog")),
             ("/srv/app/main.py", None),
             ("/srv/site-packages/", None),

@@ -1,11 +1,11 @@
 //! What a finding says: the mechanism with its evidence, the cures, the next command.
 
+use crate::author::Author;
 use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
 use crate::hash::{Map, Set};
-use crate::language::Author;
 use crate::language_api::language_api;
 use crate::owner::Actor;
 use crate::pattern::{Pattern, Symptoms};

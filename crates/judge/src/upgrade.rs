@@ -1,8 +1,9 @@
 //! A cause that a newer version of something does not have: what is installed is compared, never guessed.
 
+use crate::author::Author;
 use crate::cure_kind::CureKind;
 use crate::finding::Advice;
-use crate::language::{Author, Version};
+use crate::language::Version;
 use crate::pattern::glob;
 use serde::Deserialize;
 use systoll_model::{Package, Recording};

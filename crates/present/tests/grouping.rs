@@ -185,7 +185,8 @@ fn stacks_and_descriptors_beneath() {
     1,000             2 ms        5.0 %  fread libc.so.6
      read   1,000 calls
        __read  libc.so.6
-       parse  server /src/parse.c:40
+       fread  libc.so.6
+       parse  server /src/parse.c:77
        main  server /src/main.c:9
        fd     7</tmp/\x1b[2J>   4 of 4 calls looked at
       500     500   700 µs        1.8 %  stat libc.so.6

@@ -33,6 +33,7 @@ mod startup;
 mod sys;
 mod table;
 mod tracee;
+mod trunks;
 mod whole_stacks;
 mod windows;
 mod written;

@@ -3,7 +3,8 @@
 use crate::raw_window::{RawCall, RawWindow};
 use crate::stacks::RawStack;
 use crate::table::{Line, RawRow, Table};
-use crate::whole_stacks::{RawTrunk, ToldTrunks, Trunks};
+use crate::trunks::{RawTrunk, Trunks};
+use crate::whole_stacks::ToldTrunks;
 use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;

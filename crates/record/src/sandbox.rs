@@ -16,7 +16,7 @@ type Harmless = (c_long, [u64; 5]);
 const NONE: u64 = u64::MAX;
 
 /// Calls of any way of watching.
-const ALWAYS: [Harmless; 37] = [
+const ALWAYS: [Harmless; 36] = [
     (libc::SYS_ptrace, [2, 0, 0, 0, 0]),
     (libc::SYS_process_vm_readv, [0, 0, 0, 0, 0]),
     (libc::SYS_readlink, [0; 5]),
@@ -28,7 +28,6 @@ const ALWAYS: [Harmless; 37] = [
     (libc::SYS_waitid, [NONE, 0, 0, 0, 0]),
     (libc::SYS_prctl, [NONE, 0, 0, 0, 0]),
     (libc::SYS_access, [0; 5]),
-    (libc::SYS_open, [0; 5]),
     (libc::SYS_openat, [NONE, 0, 0, 0, 0]),
     (libc::SYS_newfstatat, [NONE, 0, 0, 0, 0]),
     (libc::SYS_statx, [NONE, 0, 0, 0, 0]),
@@ -55,6 +54,8 @@ const ALWAYS: [Harmless; 37] = [
     (libc::SYS_rt_sigtimedwait, [0, 0, 0, 99, 0]),
     (libc::SYS_getppid, [0; 5]),
 ];
+/// Calls of this process's C library: musl opens files by `open`, glibc by `openat`.
+const LIBRARY: &[Harmless] = if cfg!(target_env = "musl") { &[(libc::SYS_open, [0; 5])] } else { &[] };
 /// Those of watching from inside besides.
 const INPROC: [Harmless; 6] = [
     (libc::SYS_ftruncate, [NONE, 0, 0, 0, 0]),
@@ -92,7 +93,7 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     own_status().lines().any(filtered).then_some(())?;
     let own: &[Harmless] = if backend == BackendKind::Inproc { &INPROC } else { &PTRACE };
     let deadly: Vec<String> =
-        [&ALWAYS[..], own].into_iter().flat_map(deadly).map(|n| Sysno(n as u32).to_string()).collect();
+        [&ALWAYS[..], LIBRARY, own].into_iter().flat_map(deadly).map(|n| Sysno(n as u32).to_string()).collect();
     let what = deadly.join(", ");
     (!deadly.is_empty()).then(|| format!(
         "a seccomp filter that systoll was started under kills who calls {what}; run systoll outside of that sandbox, or have \

@@ -1,7 +1,7 @@
 //! The exact table while it is being filled: raw addresses, interned once.
 
 use crate::stacks::Stacks;
-use crate::whole_stacks::Trunks;
+use crate::trunks::Trunks;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
 use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
 use super::ring_data::{CALL, What, fetch, keep, name, names_change, page_faults, reach};
-use super::trunk;
+use super::trunk::{self, CRUMB_CYCLES};
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
 use iced_x86::code_asm::*;
@@ -28,8 +28,6 @@ const LONGEST: u32 = 1 << 15;
 /// Octaves of a node's count, a bit each, in which cheap calls need not be looked at beside a window: the look at the first
 /// call tells of eight, the one in the octave of eight of seventy.
 const CRUMBS: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
-/// Cycles that calls take which are not: a twentieth to an eighth of a millisecond.
-pub(super) const CRUMB_CYCLES: u32 = 1 << 18;
 /// State of the buffer that is taken last.
 const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
 

@@ -1,11 +1,13 @@
 //! Compares the stack above a context with the node's trunk, see [`crate::layout::trunk`].
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
-use super::ring::CRUMB_CYCLES;
 use crate::layout::{IMAGE, NODE_SIZE, Saved, image, node, record, slot, trunk};
 use crate::numbers::RT_SIGPROCMASK;
 use iced_x86::code_asm::*;
 
+/// Cycles of a context from which a look is worth its price, a twentieth to an eighth of a millisecond: cheaper contexts are
+/// looked at less often.
+pub(super) const CRUMB_CYCLES: u32 = 1 << 18;
 /// Where the pairs end.
 const END: u64 = slot::RING_SCRATCH;
 /// What places are told from.

@@ -1,6 +1,5 @@
 //! strace's text, and ltrace's, which is written alike.
 
-mod edges;
 pub(crate) mod leader;
 mod names;
 pub(crate) mod outcome;
@@ -9,11 +8,11 @@ mod stack;
 mod summary;
 
 use crate::call::{Call, Syscall, Times, Written};
+use crate::edges::Edges;
 use crate::frames::Told;
-use crate::lex::arguments;
+use crate::lex::{arguments, name_end};
 use crate::pending::{Entered, Pending};
 use crate::trace::Trace;
-pub(crate) use edges::Edges;
 use leader::{Led, Stamp, led};
 pub(crate) use names::named;
 use names::named_by_ltrace;
@@ -346,12 +345,6 @@ fn lost(trace: &mut Trace, tid: u32, entered: Entered) {
 fn fill(to: &mut Vec<u8>, from: &[u8]) {
     to.clear();
     to.extend_from_slice(from);
-}
-
-/// The place of the bracket behind a call's name.
-pub(crate) fn name_end(body: &[u8]) -> Option<usize> {
-    let end = body.iter().position(|b| !(b.is_ascii_alphanumeric() || b"_@?.:~".contains(b)))?;
-    (end > 0 && body.get(end) == Some(&b'(')).then_some(end)
 }
 
 /// What stands in front of the mark that a call has not returned.

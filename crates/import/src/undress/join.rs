@@ -1,7 +1,7 @@
 //! Lines that a mail program or a terminal broke.
 
 use crate::format::Format;
-use crate::lex::arguments;
+use crate::lex::{arguments, name_end};
 use crate::strace::outcome::outcome;
 use crate::strace::{self, leader};
 
@@ -136,7 +136,7 @@ fn begins_a_line(text: &[u8]) -> bool {
 /// Returns whether a call's line lacks nothing: no bracket of its result is open.
 fn is_whole(line: &[u8]) -> bool {
     let body = leader::led(line).body;
-    let Some(rest) = strace::name_end(body).and_then(|open| arguments(body.get(open + 1..)?).rest) else {
+    let Some(rest) = name_end(body).and_then(|open| arguments(body.get(open + 1..)?).rest) else {
         return false;
     };
     let count = |byte: u8| rest.iter().filter(|b| **b == byte).count();

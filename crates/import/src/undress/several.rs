@@ -1,7 +1,8 @@
 //! Calls that stand in one line, where a page lost its line ends.
 
 use crate::lex::arguments;
-use crate::strace::{leader, name_end, named};
+use crate::lex::name_end;
+use crate::strace::{leader, named};
 
 /// Hands on each call of a line as a line of its own; the line itself where it holds one at most.
 pub(super) fn lines(line: &[u8], to: &mut dyn FnMut(&[u8])) {

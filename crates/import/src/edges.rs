@@ -1,6 +1,6 @@
 //! Whether a trace shows its program from beginning to end, or is an excerpt.
 
-use super::name_end;
+use crate::lex::name_end;
 
 /// Bytes of the longest mark for lines that were left out.
 const LONGEST_CUT: usize = 12;
@@ -20,7 +20,7 @@ pub(crate) struct Edges {
 
 impl Edges {
     /// Takes in a line without what a tracer writes in front of it.
-    pub(super) fn line(&mut self, body: &[u8]) {
+    pub(crate) fn line(&mut self, body: &[u8]) {
         let has = |text: &[u8]| memchr::memmem::find(body, text).is_some();
         if body.len() <= LONGEST_CUT
             && matches!(body, b"..." | b"[...]" | b"(...)" | b"\xe2\x80\xa6" | b"[snip]" | b"<snip>" | b"-- snip --")

@@ -1,0 +1,48 @@
+//! The registers that a hook saves.
+
+use super::slot;
+
+/// A register saved in [`slot::REGISTERS`], in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Saved {
+    /// Number on entry, result on return.
+    Rax,
+    /// First argument.
+    Rdi,
+    /// Second argument.
+    Rsi,
+    /// Third argument.
+    Rdx,
+    /// Fourth argument.
+    R10,
+    /// Fifth argument.
+    R8,
+    /// Sixth argument.
+    R9,
+    /// As at the hook.
+    Rsp,
+    /// For unwinding, as are those that follow.
+    Rbx,
+    #[allow(missing_docs)]
+    Rbp,
+    #[allow(missing_docs)]
+    R12,
+    #[allow(missing_docs)]
+    R13,
+    #[allow(missing_docs)]
+    R14,
+    #[allow(missing_docs)]
+    R15,
+}
+
+impl Saved {
+    /// How many there are.
+    pub const COUNT: u64 = 14;
+
+    /// Its offset in a slot.
+    #[must_use]
+    pub const fn offset(self) -> u64 {
+        slot::REGISTERS + 8 * self as u64
+    }
+}
