@@ -18,7 +18,7 @@ RESULTS = ("finds.md", "census.md", "diseases.md", "priced.md", "performance.md"
 MEANS = {
     "CMD [ARGS]...": "./app", "CMD": "./app", "YOUR PROGRAM": "./app", "CAUSE": "tz-unset", "REC": "a.systoll", "FORMAT": "csv", "LANGUAGE": "perl",
     "FILE…": "app.trace", "FILE": "f.out", "[STORY]": "getpid", "GOOD": "HEAD~1", "BAD": "HEAD", "OLD": "old.systoll", "NEW": "new.systoll",
-    "CALLS": "getpid", "PORT": "8080", "VAR=VALUE": "TZ=:/etc/localtime", "SHELL": "bash", "DIR": "mine", "ID": "tz-unset", "F": "f.out",
+    "CALLS": "getpid", "CALL": "getpid", "PORT": "8080", "VAR=VALUE": "TZ=:/etc/localtime", "SHELL": "bash", "DIR": "mine", "ID": "tz-unset", "F": "f.out",
     "FOLDER…": "runs", "FOLDER": "runs", "QUESTION": "dearest",
 }
 # Begins so: why it is not typed.

@@ -12,6 +12,8 @@ mod timeline;
 pub use excerpt::{AROUND, Excerpt};
 
 use crate::judged::Judged;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use sha2::{Digest, Sha256};
 
 /// Bytes of a page, at most.
 pub const MOST: usize = 2_000_000;
@@ -30,10 +32,6 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-/// SHA-256 of [`STYLE`] and [`SCRIPT`] in base64: browsers apply and run what has these, and nothing else. A test
-/// (`tests/suites/page.py`) says what they must be.
-const STYLE_HASH: &str = "sha256-DYcydE2w7U6CbbaLc7OGbJPjikedItApUNoCAcmtaDk=";
-const SCRIPT_HASH: &str = "sha256-6yhNF3t1OPYstnZ6d8+wkdgtEjCggV3ZmtqLCioPThc=";
 
 /// The page of a recording. `source` gives what can be read around a line of a file (see [`AROUND`]), `None`
 /// where it can't or may not be.
@@ -51,8 +49,8 @@ pub fn page(judged: &Judged<'_>, source: &mut dyn FnMut(&str, u32) -> Option<Exc
 /// Pieces are put in from left to right, so that no piece is looked through for the place of another.
 fn assemble(data: &str) -> String {
     let pieces = [
-        ("{style-hash}", STYLE_HASH),
-        ("{script-hash}", SCRIPT_HASH),
+        ("{style-hash}", &source_hash(STYLE)),
+        ("{script-hash}", &source_hash(SCRIPT)),
         ("{style}", STYLE),
         ("{data}", &inert(data)),
         ("{script}", SCRIPT),
@@ -67,6 +65,13 @@ fn assemble(data: &str) -> String {
     }
     page.push_str(rest);
     page
+}
+
+/// Returns the hash by which a content security policy names a text: browsers apply and run only what has it.
+///
+/// <https://www.w3.org/TR/CSP3/#grammardef-hash-source>
+fn source_hash(text: &str) -> String {
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
 
 /// JSON in which nothing ends a script or opens a comment: outside strings these signs do not occur.
@@ -94,6 +99,12 @@ mod tests {
         let page = assemble("{}");
         assert!(!page.contains("{style") && !page.contains("{script") && !page.contains("{data}"));
         assert!(page.contains(STYLE) && page.contains(SCRIPT) && page.ends_with("</html>\n"));
+    }
+
+    /// `openssl dgst -sha256 -binary | base64` of "abc".
+    #[test]
+    fn a_hash_is_what_browsers_compare() {
+        assert_eq!(source_hash("abc"), "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
     }
 
     #[test]

@@ -166,7 +166,9 @@ fn processes(session: &Session, rows: &[Row], wall_ns: u64) -> Vec<Process> {
 
 /// Holds our count of reads and writes against the kernel's, where it is that of one program.
 fn audit(session: &mut Session) {
-    let alone = session.table.images.len() == 1 && !session.table.images_folded();
+    // The kernel counts on for a process that was let go; that is said already.
+    let left = session.problems.list.iter().any(|problem| problem.kind == ProblemKind::Unwatched);
+    let alone = session.table.images.len() == 1 && !session.table.images_folded() && !left;
     let (Some(base), Some(end), true) = (session.root.audit_base, session.root.audit_end, alone) else { return };
     let (mut reads, mut writes) = ((0u64, 0u64), (0u64, 0u64));
     for row in &session.table.rows {
