@@ -1,15 +1,15 @@
-//! How blocks behave: in one another, in several threads, left by panics, where they can't count.
+//! Blocks that are nested, in several threads, left by panics, or in places where they can't count.
 #![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 use std::panic::catch_unwind;
 use systoll_test::{Counts, Incomplete, Unavailable, assert_calls, calls};
 
 fn getppid() {
-    // SAFETY: it takes nothing and can't fail.
+    // SAFETY: getppid takes no arguments and can't fail.
     unsafe { libc::getppid() };
 }
 
-/// What a block counted; nothing where this machine can't count, which is said.
+/// Returns a block's value and counts. If this machine can't count, prints that and returns `None`.
 fn counted<T>(block: impl FnOnce() -> T) -> Option<(T, Counts)> {
     let block = calls(block);
     match block.counts {
@@ -65,7 +65,7 @@ fn a_panic_ends_the_block() {
     let left = catch_unwind(|| calls(|| std::panic::resume_unwind(Box::new("left"))));
     assert!(left.is_err());
     if let Some((_, counts)) = counted(getppid) {
-        // Were the block still open, this one would lie in it, and one more would be too deep some day.
+        // If the block were still open, this one would be nested, and one more would be too deep.
         assert_eq!(counts.total(), 1);
         assert_eq!(too_deep(7), None);
     }
@@ -73,12 +73,13 @@ fn a_panic_ends_the_block() {
 
 extern "C" fn ends_in_a_block(id: *mut libc::c_void) -> *mut libc::c_void {
     assert!(systoll_test::abi::begin(None).is_ok());
-    // SAFETY: the starter's own variable, which it reads when this thread has ended.
+    // SAFETY: the starter's own variable, which it reads after this thread has ended.
     unsafe { *id.cast::<i32>() = libc::gettid() };
     std::ptr::null_mut()
 }
 
-/// A thread that ends in a block leaves what is known of it; one that gets its id counts all the same.
+/// A thread that ends in a block leaves its state behind; a later thread with its id counts all the
+/// same.
 #[test]
 fn a_thread_that_ended_in_a_block_is_not_taken_for_a_later_one() {
     if counted(|| ()).is_none() {
@@ -87,7 +88,8 @@ fn a_thread_that_ended_in_a_block_is_not_taken_for_a_later_one() {
     let mut same = 0;
     for _ in 0..200 {
         let mut id = 0i32;
-        // SAFETY: a thread of ours, joined before its variable goes; it leaves nothing of Rust's behind.
+        // SAFETY: a thread of ours, joined before its variable is dropped; it leaves nothing of
+        // Rust's behind.
         unsafe {
             let mut thread = std::mem::zeroed();
             let argument = (&raw mut id).cast();
@@ -100,7 +102,7 @@ fn a_thread_that_ended_in_a_block_is_not_taken_for_a_later_one() {
         }
         let next = std::thread::spawn(|| {
             let calls = counted(|| (0..9).for_each(|_| getppid())).unwrap().1.of("getppid");
-            // SAFETY: it takes nothing and can't fail.
+            // SAFETY: gettid takes no arguments and can't fail.
             (unsafe { libc::gettid() }, calls)
         });
         let (now, calls) = next.join().unwrap();
@@ -150,7 +152,7 @@ fn an_assertion_holds_or_says_who_broke_it() {
     assert!(catch_unwind(|| assert_calls!(getppid > 2, {})).is_err());
 }
 
-/// Calls from stacks of different depths: each is a context of its own.
+/// Makes calls from stacks of different depths: each is a context of its own.
 #[inline(never)]
 fn deeper(depth: u32) {
     getppid();
@@ -170,7 +172,7 @@ fn what_finds_no_room_for_its_caller_is_counted_all_the_same() {
     assert_eq!(counted(|| deeper(9)).unwrap().1.without_caller(), 0, "the tables are empty again");
 }
 
-/// A wait of no time with all signals blocked, between two calls.
+/// Waits for no time with all signals blocked, between two calls.
 fn waits_blocked() {
     getppid();
     // SAFETY: a mask of ours, and no descriptors.
@@ -194,9 +196,9 @@ fn a_wait_that_blocks_sigsys_is_not_counted_and_says_so() {
     assert_eq!(counted(getppid).unwrap().1.incomplete(), None);
 }
 
-/// The action for SIGSYS, as the kernel has it.
+/// Returns the kernel's action for SIGSYS.
 fn sigsys() -> usize {
-    // SAFETY: asks only.
+    // SAFETY: only reads.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGSYS, std::ptr::null(), &raw mut now);
@@ -204,7 +206,7 @@ fn sigsys() -> usize {
     }
 }
 
-/// Alone in its process, since other tests' blocks have the handler in.
+/// Alone in its process, since other tests' blocks have the handler installed.
 #[test]
 #[ignore = "started by the test below"]
 fn alone_sigsys_is_the_programs_again() {
@@ -214,7 +216,7 @@ fn alone_sigsys_is_the_programs_again() {
     }
 }
 
-/// What containers of a strict kind do: prctl is refused for what is asked here.
+/// As in strict containers: a filter refuses the prctl that counting needs.
 #[test]
 #[ignore = "started by the test below"]
 fn alone_a_filter_that_refuses_is_said() {
@@ -244,7 +246,7 @@ fn alone_a_filter_that_refuses_is_said() {
     assert_eq!(assert_calls!(getppid == 3, { 8 }), 8, "the block runs, and nothing is asserted");
 }
 
-/// What a test of this file that is left out says in a process of its own, and whether it passes there.
+/// Runs an ignored test of this file in its own process. Returns true if it passed, and its output.
 fn apart(test: &str, strict: bool) -> (bool, String) {
     let own = std::env::current_exe().unwrap();
     let mut run = std::process::Command::new(&own);
@@ -271,7 +273,7 @@ fn who_is_strict_takes_no_test_that_does_not_count() {
     assert!(!passes && said.contains("system calls can't be counted"), "{said}");
 }
 
-/// A program that valgrind translates, or qemu, runs its blocks and says that it has not counted.
+/// A program that valgrind or qemu translates runs its blocks and says that it has not counted.
 #[test]
 fn translators_are_told() {
     let example =
