@@ -1,4 +1,4 @@
-//! Whatever a recording holds: no panic, nothing against itself, both ways alike.
+//! Whatever a recording holds: no panic, no change against itself, and the same result both ways.
 
 use proptest::prelude::*;
 use systoll_compare::{Bound, Budget, By, Run, Side, Tracked, Verdict, Wanted, diff, hold, learn};
@@ -87,7 +87,7 @@ proptest! {
         let (a, b) = ([recording(&a, 1)], [recording(&b, 1)]);
         for by in By::ALL {
             let (there, back) = (diff(of(&a, &judged), of(&b, &judged), by), diff(of(&b, &judged), of(&a, &judged), by));
-            // Lines go by the numbers of the old side, where no other has them.
+            // Lines have the numbers of the old side, unless another line has them.
             if by != By::Line {
                 prop_assert_eq!(there.same, back.same);
                 prop_assert_eq!(there.changed.len(), back.changed.len());
@@ -116,7 +116,7 @@ proptest! {
         for run in &runs {
             prop_assert!(hold(&budget, &[*run]).holds());
         }
-        // Learnt again from the same runs, it is the same text.
+        // Learning again from the same runs gives the same text.
         prop_assert_eq!(learn(Some(&text), None, &runs).unwrap(), text);
     }
 }

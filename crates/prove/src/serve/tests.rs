@@ -1,9 +1,9 @@
-//! Servers that are none.
+//! Comparisons of servers by scripted turns: no server runs.
 
 use super::*;
 use systoll_model::{Elision, Exit};
 
-/// Answers by script: what the n-th turn of a side came to.
+/// A script: the result of each side's n-th turn.
 struct Fake<F> {
     answer: F,
     log: Vec<(char, Watching)>,
