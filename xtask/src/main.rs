@@ -1,6 +1,10 @@
-//! `cargo run -p xtask -- tidy | man DIR | completions DIR | pictures SYSTOLL | picture FILE COMMAND`.
+//! `cargo run -p xtask -- tidy
+//! man DIR
+//! completions DIR
+//! pictures SYSTOLL
+//! picture FILE COMMAND`.
 //!
-//! The tidy rules are also tests (`cargo test -p xtask`), so that they need not be remembered.
+//! The tidy rules are also tests (`cargo test -p xtask`): nobody has to remember them.
 #![forbid(unsafe_code)]
 
 mod edges;

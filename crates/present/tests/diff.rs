@@ -124,7 +124,7 @@ fn json_conforms_to_its_schema() {
 }
 
 fn bisected() -> BisectReport {
-    let commit = |id: &str, calls| Tried {
+    let commit = |id: &str, calls| TriedCommit {
         id: id.repeat(40),
         subject: "Reload the config on each request".into(),
         author: "A. Person".into(),

@@ -8,7 +8,7 @@ use systoll_judge::{By, Judgement, grouped};
 use systoll_model::{
     FrameClass, ProcessId, Recording, RowId, Stack, StackId, Sysno, Thread, ThreadCalls, Window, WindowCall,
 };
-use systoll_present::{Only, ReportOptions, Style, write_grouping};
+use systoll_present::{Narrowing, ReportOptions, Style, write_grouping};
 
 fn whole_screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
     let mut out = vec![];
@@ -24,8 +24,8 @@ fn screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> Str
     table.rsplit_once("\n\n").map_or(table, |(table, _)| table).to_owned() + "\n"
 }
 
-fn only(asked: &str, others: u64) -> Only {
-    Only { asked: asked.into(), made_as: Vec::new(), others }
+fn only(asked: &str, others: u64) -> Narrowing {
+    Narrowing { asked: asked.into(), made_as: Vec::new(), others }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use common::{report, stories};
 use insta::assert_snapshot;
 use systoll_judge::{Judgement, Unjudged, Untold};
 use systoll_model::{Problem, ProblemKind, Recording};
-use systoll_present::{Only, ReportOptions, Style};
+use systoll_present::{Narrowing, ReportOptions, Style};
 
 fn screen(story: (Recording, Judgement), width: usize) -> String {
     report(&story.0, &story.1, &ReportOptions::default(), &Style { color: false, width, whole_names: false })
@@ -170,11 +170,11 @@ fn an_empty_recording() {
 
 #[test]
 fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
-    let only = Only { asked: "open".into(), made_as: Vec::new(), others: 148 };
+    let only = Narrowing { asked: "open".into(), made_as: Vec::new(), others: 148 };
     let text = screen_with(stories::empty(), ReportOptions { only: Some(only), ..ReportOptions::default() });
     assert!(text.contains("\n         none of open; 148 other system calls\n"), "{text}");
     let made_as = vec![systoll_model::Sysno::from_name("openat").unwrap()];
-    let only = Only { asked: "open".into(), made_as, others: 3 };
+    let only = Narrowing { asked: "open".into(), made_as, others: 3 };
     let text = screen_with(stories::localtime(), ReportOptions { only: Some(only), ..ReportOptions::default() });
     assert!(text.contains("only open, made as openat"), "{text}");
 }

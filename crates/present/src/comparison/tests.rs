@@ -110,7 +110,7 @@ fn fewer_calls_and_nothing_won() {
     assert!(written(&c, None, "cured").ends_with("  not proved   no difference shown\n"));
 }
 
-/// Each sentence beside what it rests on.
+/// Each sentence stands beside the facts it rests on.
 #[test]
 fn no_more_is_called_the_same_than_was_compared() {
     let said = |same| same_text(same);
@@ -129,7 +129,8 @@ fn no_more_is_called_the_same_than_was_compared() {
     assert_eq!(said(by), "the comparing command says the same of both, same exit code");
 }
 
-/// The interval of the processor time holds no change and, of 87 ms, the 4 ms that were told: nothing is known.
+/// The interval of the processor time holds both no change and the 4 ms of 87 ms that were
+/// predicted: nothing is known.
 #[test]
 fn what_the_runs_cant_show_is_not_decided() {
     let noisy = change(-1.3, -6.9, 4.4, Verdict::NoDifference);
@@ -145,7 +146,7 @@ fn what_the_runs_cant_show_is_not_decided() {
     let undecided = "  not decided   11 % fewer calls; 4 ms of 87 ms CPU is below what these runs can show\n";
     assert!(text(4.0).contains(undecided), "{}", text(4.0));
     assert!(!text(4.0).contains("nothing won") && !text(4.0).contains("in their place"), "{}", text(4.0));
-    // More than the interval holds is ruled out.
+    // A gain beyond the interval is ruled out.
     let most = "  not proved   11 % fewer calls; at most 6 ms of CPU is won\n";
     assert!(text(40.0).contains(most), "{}", text(40.0));
 }

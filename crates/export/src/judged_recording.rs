@@ -4,25 +4,25 @@ use std::borrow::Cow;
 use systoll_judge::{Finding, Judgement};
 use systoll_model::{FrameId, ModuleId, Recording, Row, RowId, shares};
 
-/// What can be drawn.
+/// The value that a format draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Value {
-    /// What calls cost, ns.
+    /// Cost of the calls, ns.
     #[default]
     Toll,
     /// Time in calls in which the thread did not run, ns.
     Waited,
-    /// Calls.
+    /// Number of calls.
     Calls,
-    /// What the needless ones of them cost, ns, by findings (not by remarks).
+    /// Cost of the needless calls, ns, by findings (not by remarks).
     Needless,
 }
 
 impl Value {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::Toll, Self::Waited, Self::Calls, Self::Needless];
 
-    /// Its name on the command line and in what is written.
+    /// Returns its name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Toll => "toll",
@@ -32,49 +32,49 @@ impl Value {
         }
     }
 
-    /// The value with this name.
+    /// Returns the value with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|value| value.name() == name)
     }
 
-    /// Whether it counts nanoseconds, and not calls.
+    /// Returns true if it is in nanoseconds.
     pub fn is_time(self) -> bool {
         self != Self::Calls
     }
 }
 
-/// A recording with what the judge says of it.
-pub struct Judged<'a> {
+/// A recording and its judgement.
+pub struct JudgedRecording<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) judgement: &'a Judgement,
-    rows: Vec<RowJudged<'a>>,
+    rows: Vec<RowFindings<'a>>,
 }
 
-/// What findings say of one row, added up.
+/// The sum of findings on one row.
 #[derive(Clone, Default)]
-struct RowJudged<'a> {
+struct RowFindings<'a> {
     calls: u64,
     toll_ns: u64,
     finding: Option<&'a Finding>,
 }
 
-/// One row of the exact table.
-pub(crate) struct Told<'a> {
-    /// Its place in the table, from 0.
+/// One row of the exact table, with its findings.
+pub(crate) struct JudgedRow<'a> {
+    /// Its index in the table.
     pub(crate) index: usize,
     pub(crate) row: &'a Row,
-    /// Needless calls, an estimate.
+    /// Number of needless calls, estimated.
     pub(crate) needless_calls: u64,
-    /// Their toll, ns.
+    /// Toll of the needless calls, ns.
     pub(crate) needless_ns: u64,
-    /// The first finding's cause, or its kind of waste where it has no name.
+    /// The first finding's cause, or its kind of waste if it has no cause.
     pub(crate) cause: Option<&'a str>,
-    /// That finding.
+    /// The first finding.
     pub(crate) finding: Option<&'a Finding>,
 }
 
-impl Told<'_> {
-    /// 0 also where it is not known.
+impl JudgedRow<'_> {
+    /// Returns a value of the row; 0 if it is not known.
     pub(crate) fn value(&self, value: Value) -> u64 {
         match value {
             Value::Toll => self.row.counts.toll_ns.unwrap_or(0),
@@ -85,11 +85,11 @@ impl Told<'_> {
     }
 }
 
-/// A function on a stack, by its names.
+/// A function on a stack, with its names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Link<'a> {
     pub(crate) function: Cow<'a, str>,
-    /// Path of the file whose code it is; empty where there is none.
+    /// Path of the file that contains the code; empty if there is none.
     pub(crate) module: &'a str,
     pub(crate) file: Option<&'a str>,
     pub(crate) line: Option<u32>,
@@ -97,16 +97,17 @@ pub(crate) struct Link<'a> {
 
 /// A whole stack of a row.
 pub(crate) struct WholeStack<'a> {
-    /// From the system call outwards.
+    /// The functions from the system call outwards.
     pub(crate) links: Vec<Link<'a>>,
-    /// The row's share, beside those of its other stacks.
+    /// The stack's weight among all stacks of the row.
     pub(crate) weight: u64,
 }
 
-/// Bytes of a name that are written: stacks repeat names, so a recording of some MiB could become files of many GiB.
+/// Bytes of a name at most. Stacks repeat names: without a bound, a recording of some MiB could
+/// become files of many GiB.
 const NAME: usize = 1024;
 
-/// A name that is not too long.
+/// Returns a name cut to the bound.
 pub(crate) fn short(name: &str) -> &str {
     let mut end = name.len().min(NAME);
     while !name.is_char_boundary(end) {
@@ -115,20 +116,21 @@ pub(crate) fn short(name: &str) -> &str {
     name.get(..end).unwrap_or_default()
 }
 
-/// The module of system calls.
+/// Name of the module of system calls.
 pub(crate) const KERNEL: &str = "[kernel]";
 
-impl<'a> Judged<'a> {
-    /// Looks up what the judge says of each row. `recording` is one for which [`Recording::check`] holds, and
-    /// `judgement` is of it.
+impl<'a> JudgedRecording<'a> {
+    /// Assigns findings to rows. `recording` has passed [`Recording::check`], and `judgement`
+    /// belongs to it.
     pub fn new(recording: &'a Recording, judgement: &'a Judgement) -> Self {
-        let mut rows = vec![RowJudged::default(); recording.rows.len()];
+        let mut rows = vec![RowFindings::default(); recording.rows.len()];
         for finding in &judgement.findings {
             for (at, id) in finding.rows.iter().enumerate() {
                 let Some(row) = rows.get_mut(id.0 as usize) else { continue };
                 let part = finding.by_row.get(at).copied().unwrap_or_default();
                 row.calls = row.calls.saturating_add(part.calls);
-                // What starting programs takes is the programs' time: of these rows' toll it can't be more than all.
+                // Starting programs takes the programs' time: it can't be more than these rows'
+                // whole toll.
                 let of_row = recording.row(*id).counts.toll_ns.unwrap_or(0);
                 let toll_ns = if finding.starts { part.toll_ns.min(of_row) } else { part.toll_ns };
                 row.toll_ns = row.toll_ns.saturating_add(toll_ns);
@@ -138,9 +140,9 @@ impl<'a> Judged<'a> {
         Self { recording, judgement, rows }
     }
 
-    /// All rows, in the recording's order.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = Told<'a>> {
-        let told = |(index, (row, judged)): (usize, (&'a Row, &RowJudged<'a>))| Told {
+    /// Returns all rows, in the recording's order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = JudgedRow<'a>> {
+        let told = |(index, (row, judged)): (usize, (&'a Row, &RowFindings<'a>))| JudgedRow {
             index,
             row,
             needless_calls: judged.calls,
@@ -151,25 +153,28 @@ impl<'a> Judged<'a> {
         self.recording.rows.iter().zip(&self.rows).enumerate().map(told)
     }
 
-    /// The sum over all rows.
+    /// Returns the sum over all rows.
     pub(crate) fn total(&self, value: Value) -> u64 {
         self.rows().fold(0, |sum, told| sum.saturating_add(told.value(value)))
     }
 
-    /// A row's whole stacks, as the pprof file has them, each with its weight beside the others: one where no two differ.
-    pub(crate) fn stacks(&self, told: &Told<'a>) -> Vec<WholeStack<'a>> {
-        let stacks = self.recording.told_stacks(RowId(told.index as u32));
+    /// Returns a row's whole stacks with their weights, as the pprof file has them: one if no two
+    /// differ.
+    pub(crate) fn stacks(&self, told: &JudgedRow<'a>) -> Vec<WholeStack<'a>> {
+        let stacks = self.recording.shown_stacks(RowId(told.index as u32));
         stacks.into_iter().map(|s| WholeStack { links: self.links(told.row, &s.frames), weight: s.weight }).collect()
     }
 
-    /// A row's whole stacks that have a part of a value, and which: they add up to it.
-    pub(crate) fn parts(&self, told: &Told<'a>, value: u64) -> Vec<(WholeStack<'a>, u64)> {
+    /// Splits `value` over a row's whole stacks. Returns the stacks with a part; the parts add up
+    /// to it.
+    pub(crate) fn parts(&self, told: &JudgedRow<'a>, value: u64) -> Vec<(WholeStack<'a>, u64)> {
         let stacks = self.stacks(told);
         let weights: Vec<u64> = stacks.iter().map(|s| s.weight).collect();
         stacks.into_iter().zip(shares(value, &weights)).filter(|(_, part)| *part > 0).collect()
     }
 
-    /// System call, API, and the frames outwards: inlined functions are links of their own.
+    /// Returns a stack's functions: system call, API, and the frames outwards. Inlined functions
+    /// are separate.
     fn links(&self, row: &'a Row, frames: &[FrameId]) -> Vec<Link<'a>> {
         let syscall = row.syscall.name().map_or_else(|| Cow::Owned(row.syscall.to_string()), Cow::Borrowed);
         let mut links = vec![Link { function: syscall, module: KERNEL, file: None, line: None }];
@@ -186,7 +191,7 @@ impl<'a> Judged<'a> {
     fn frame(&self, id: FrameId, links: &mut Vec<Link<'a>>) {
         let frame = self.recording.frame(id);
         let module = frame.module.map_or("", |m| self.module(m));
-        links.extend(frame.told_locations().iter().map(|l| Link {
+        links.extend(frame.shown_locations().iter().map(|l| Link {
             function: Cow::Borrowed(short(&l.function)),
             module,
             file: l.file.as_deref().map(short),
@@ -198,12 +203,12 @@ impl<'a> Judged<'a> {
         short(&self.recording.module(id).path)
     }
 
-    /// File name of a row's program.
+    /// Returns the file name of a row's program.
     pub(crate) fn program(&self, row: &Row) -> &'a str {
         short(self.recording.process(row.process).name())
     }
 
-    /// The command as typed, on one line.
+    /// Returns the command as typed, on one line.
     pub(crate) fn command(&self) -> String {
         short(&systoll_present::shell_words(&self.recording.header.command)).to_owned()
     }

@@ -1,7 +1,7 @@
-//! Exact counts of a side, from watched runs.
+//! Exact counts of both sides, from watched runs.
 
-use super::chosen::Chosen;
-use super::expected::expected;
+use super::cure_choice::ChosenCure;
+use super::prediction::expected;
 use crate::cli::ProveArgs;
 use crate::explain::catalogue;
 use crate::failure::Failure;
@@ -14,28 +14,28 @@ use systoll_model::Recording;
 use systoll_prove::{CallCounts, ExpectedWin, shell};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
-/// What was counted of a side.
-pub(super) struct Counted {
+/// The counts of one side.
+pub(super) struct SideCounts {
     pub(super) calls: CallCounts,
-    /// Whether it made any call that a cure is for; also where that can't be told.
+    /// True if it made a call that a cure is for, or if that can't be told.
     pub(super) made: bool,
-    /// The runs.
+    /// The watched runs.
     pub(super) recordings: Vec<Recording>,
 }
 
-/// What was counted of both sides, and what their calls tell together.
-pub(super) struct BothCounted {
+/// The counts of both sides, and the gain predicted from them.
+pub(super) struct PairCounts {
     pub(super) a: CallCounts,
     pub(super) b: CallCounts,
-    /// Whether the side as it is made any call that a cure is for.
+    /// True if the unchanged side made a call that a cure is for.
     pub(super) made: bool,
-    /// What was told to be won by the calls that are gone.
+    /// The predicted gain from the calls that are gone.
     pub(super) expected: Option<ExpectedWin>,
 }
 
-impl BothCounted {
-    /// Watches the runs of both sides.
-    pub(super) fn of(a: &Spec, b: &Spec, cures: &[Chosen], args: &ProveArgs) -> Result<Self, Failure> {
+impl PairCounts {
+    /// Watches runs of both sides.
+    pub(super) fn of(a: &Spec, b: &Spec, cures: &[ChosenCure], args: &ProveArgs) -> Result<Self, Failure> {
         let [a, b] = [counted(a, cures, args)?, counted(b, cures, args)?];
         let catalogue = catalogue(args.causes.as_deref())?;
         let expected = expected(&a.recordings, &a.calls, &b.calls, &catalogue);
@@ -43,13 +43,14 @@ impl BothCounted {
     }
 }
 
-fn made(recordings: &[Recording], cures: &[Chosen]) -> bool {
+fn made(recordings: &[Recording], cures: &[ChosenCure]) -> bool {
     let none = |r: &Recording| r.exact() && cures.iter().all(|cure| cure.could_explain(r) == Some(0));
     cures.is_empty() || recordings.is_empty() || !recordings.iter().all(none)
 }
 
-/// Watches as many runs as asked for. They read what the timed ones read, and are prepared alike.
-pub(super) fn counted(spec: &Spec, cures: &[Chosen], args: &ProveArgs) -> Result<Counted, Failure> {
+/// Watches the requested number of runs of one side, with the same input and preparation as the
+/// timed runs.
+pub(super) fn counted(spec: &Spec, cures: &[ChosenCure], args: &ProveArgs) -> Result<SideCounts, Failure> {
     let mut recordings = Vec::new();
     for seed in 0..args.watched {
         if let Some(prepare) = &args.prepare {
@@ -75,5 +76,5 @@ pub(super) fn counted(spec: &Spec, cures: &[Chosen], args: &ProveArgs) -> Result
         }
         recordings.push(watched?);
     }
-    Ok(Counted { made: made(&recordings, cures), calls: CallCounts::of(&recordings), recordings })
+    Ok(SideCounts { made: made(&recordings, cures), calls: CallCounts::of(&recordings), recordings })
 }

@@ -1,33 +1,33 @@
-//! What is said of a run.
+//! The sentences about a run.
 
-use super::Told;
-use crate::only::Only;
+use super::Sentences;
+use crate::narrowing::Narrowing;
 use crate::units::{calls, counted, percent, time};
 use systoll_model::{BackendKind, Exit, Phase, ProblemKind, signal_name};
 
-/// What a run without findings is told.
+/// The verdict on a run without findings.
 pub(crate) struct Nothing {
     /// The sentence.
     pub(crate) text: String,
-    /// Whether it is good news, and not that nothing can be told.
+    /// True if it is good news, false if nothing can be said.
     pub(crate) is_good: bool,
 }
 
-/// Processor time and waiting that findings claim, ns.
+/// Processor time and waiting that findings claim, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claimed {
-    /// Needless calls' toll.
+    /// Toll of needless calls.
     pub(crate) calls: u64,
-    /// What starts of programs take: of the programs' processor time, and in no call's toll.
+    /// Processor time of needlessly started programs, which is in no call's toll.
     pub(crate) starts: u64,
-    /// What needless calls cost after they have returned.
+    /// Costs of needless calls after they have returned.
     pub(crate) later: u64,
-    /// Waited for nothing.
+    /// Needless waiting.
     pub(crate) waited: u64,
 }
 
-impl Told<'_> {
-    /// What all findings claim together.
+impl Sentences<'_> {
+    /// Returns the sum of all findings' claims.
     pub(crate) fn claimed(&self) -> Claimed {
         let mut claimed = Claimed::default();
         let add = |sum: &mut u64, ns: u64| *sum = sum.saturating_add(ns);
@@ -43,7 +43,8 @@ impl Told<'_> {
         claimed
     }
 
-    /// What a run with findings is told first: how much of its time is needless. Without their number.
+    /// Writes the verdict of a run with findings: the needless part of its time, without the number
+    /// of findings.
     pub(crate) fn verdict(&self) -> String {
         let claimed = self.claimed();
         let mut parts: Vec<String> = vec![];
@@ -74,8 +75,9 @@ impl Told<'_> {
         parts.join("; ")
     }
 
-    /// What is waited as a share of the run, where one thread after another holds the program up. Where watching made the
-    /// run longer, the judge's shares are of the phase alone that the waits fall in.
+    /// Returns waiting as a share of the run, if one thread after another holds the program up. If
+    /// watching made the run longer, the judge's shares are used, which refer only to the phase of
+    /// the waits.
     fn share_of_run(&self, waited_ns: u64) -> Option<f64> {
         let waiting = || self.judgement.findings.iter().filter(|f| f.is_about_waiting());
         let shares: Option<Vec<f64>> = waiting().map(|f| f.share_of_wall).collect();
@@ -86,13 +88,13 @@ impl Told<'_> {
         Some(waited_ns as f64 / self.rec.header.wall_ns as f64)
     }
 
-    /// How many findings there are.
+    /// Writes the number of findings.
     pub(crate) fn findings(&self) -> String {
         counted(self.judgement.findings.len() as u64, "finding", "findings")
     }
 
-    /// What a run without findings is told; `only` are the calls that were asked for.
-    pub(crate) fn nothing(&self, only: Option<&Only>) -> Nothing {
+    /// Writes the verdict on a run without findings. `only` are the requested calls.
+    pub(crate) fn nothing(&self, only: Option<&Narrowing>) -> Nothing {
         let total = self.rec.total();
         let cost = match total.toll_ns {
             Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
@@ -118,7 +120,8 @@ impl Told<'_> {
         Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true }
     }
 
-    /// Needless calls that were seen and are told nowhere, and calls that could not be judged; each a sentence.
+    /// Writes a sentence about needless calls that no finding mentions, and one about calls that
+    /// could not be judged.
     pub(crate) fn beneath(&self) -> Vec<String> {
         let (untold, unjudged) = (self.judgement.untold, self.judgement.unjudged);
         let cost = |ns: u64| format!("{}{}", time(ns), self.share_of_cpu(ns));
@@ -144,7 +147,8 @@ impl Told<'_> {
         told
     }
 
-    /// How the program ended; `None` where another tool's copy of a recording does not tell.
+    /// Writes how the program ended. Returns `None` if another tool's copy of a recording does not
+    /// tell.
     pub(crate) fn ended(&self) -> Option<String> {
         Some(match self.rec.header.exit {
             Some(Exit::Code(code)) => format!("exit {code}"),
@@ -155,7 +159,7 @@ impl Told<'_> {
         })
     }
 
-    /// Whether another tool rewrote the file and dropped what findings come from.
+    /// Returns true if another tool rewrote the file and dropped the data that findings come from.
     pub(crate) fn stripped(&self) -> bool {
         self.rec.problems.iter().any(|p| p.kind == ProblemKind::Stripped)
     }

@@ -1,7 +1,7 @@
-//! What `prove` compares: the two sides, as they are run and as they are told of.
+//! The two sides that `prove` compares: their commands and their names.
 
-use super::chosen::{self, Chosen, check_change, check_reach, chosen};
-use super::counted::BothCounted;
+use super::counts::PairCounts;
+use super::cure_choice::{self, ChosenCure, check_change, check_reach, chosen};
 use crate::cli::ProveArgs;
 use crate::explain::catalogue;
 use crate::failure::Failure;
@@ -15,20 +15,20 @@ use systoll_model::EnvChange;
 use systoll_present::{SideCommand, Style, shell_words, write_keep};
 use systoll_prove::{Comparison, Executor, Inside, Options, Outcome, Pairs, Processes, Progress, Same, compare};
 
-/// No more looks are begun after this long, where nothing else is asked for.
+/// Time after which no further look begins, by default.
 const USUAL_LIMIT: Duration = Duration::from_secs(60);
 
-/// What takes longer is announced.
+/// A comparison longer than this is announced.
 const LONG: Duration = Duration::from_secs(20);
 
 /// The two sides of a comparison.
-pub(super) struct Sides {
+pub(super) struct Pair {
     pub(super) a: Spec,
     pub(super) b: Spec,
-    cures: Vec<Chosen>,
+    cures: Vec<ChosenCure>,
 }
 
-impl Sides {
+impl Pair {
     pub(super) fn of(args: &ProveArgs, both: &[EnvChange]) -> Result<Self, Failure> {
         let command = args.serve.as_ref().map_or(&args.command, |words| &words.0);
         let [a, mut b] = [command, args.vs.as_ref().map_or(command, |words| &words.0)]
@@ -37,16 +37,16 @@ impl Sides {
         let cures = args.cure.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>()?;
         check_reach(&cures, b.program.as_os_str())?;
         check_change(&cures)?;
-        b.env.extend(chosen::changes(&cures, args.preload.as_deref())?);
+        b.env.extend(cure_choice::changes(&cures, args.preload.as_deref())?);
         b.env.extend(args.env.iter().cloned());
         b.elisions.clone_from(&args.elide);
         Ok(Self { a, b, cures })
     }
 
-    pub(super) fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<BothCounted>), Failure> {
+    pub(super) fn compare(&self, args: &ProveArgs) -> Result<(Comparison, Option<PairCounts>), Failure> {
         let options = options(args);
         let around = Processes { limit: args.timeout, prepare: args.prepare.clone(), input: args.input.clone() };
-        // What is answered in place is so by code that watching puts there: on both sides, then.
+        // Calls are answered in place by the hooks of watching: both sides are watched then.
         let mut exec: Box<dyn Executor> = if self.b.elisions.is_empty() {
             Box::new(around)
         } else {
@@ -54,7 +54,7 @@ impl Sides {
         };
         let line = progress_line(args.quiet);
         let mut progress = |at: Progress| {
-            // The runs that are counted come last.
+            // The counted runs come after the timed ones.
             let left = at.left().saturating_add(at.pair.saturating_mul(args.watched));
             let takes = shown_time(left);
             if at.pairs == 0 && left >= LONG && !args.quiet {
@@ -73,24 +73,24 @@ impl Sides {
         let counts = (to_count && interrupted().is_none()).then(|| {
             line.set_message("counting the calls of both");
             line.tick();
-            BothCounted::of(&self.a, &self.b, &self.cures, args)
+            PairCounts::of(&self.a, &self.b, &self.cures, args)
         });
         line.finish_and_clear();
         match counts.transpose() {
-            // The times stand.
+            // Interrupted while counting: the times are valid.
             Err(Failure::Interrupted(_)) => Ok((comparison, None)),
             counts => Ok((comparison, counts?)),
         }
     }
 
-    /// What the second side is called: what differs, in few words.
+    /// Returns the name of the second side: its difference, in few words.
     pub(super) fn head(&self, args: &ProveArgs) -> String {
         if let Some(words) = &args.vs {
             return shell_words(&words.0.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>());
         }
         let own = args.env.iter().map(change_text);
         let library = args.preload.iter().map(|path| format!("LD_PRELOAD={}", path.display()));
-        let mut changes: Vec<String> = self.cures.iter().map(Chosen::label).chain(own).chain(library).collect();
+        let mut changes: Vec<String> = self.cures.iter().map(ChosenCure::label).chain(own).chain(library).collect();
         if !self.b.elisions.is_empty() {
             let names: Vec<&str> = self.b.elisions.iter().map(|e| e.name()).collect();
             changes.push(format!("{} answered in place", names.join(", ")));
@@ -99,18 +99,18 @@ impl Sides {
         format!("{label}: {}", changes.join(" "))
     }
 
-    /// What the cures are for.
+    /// Returns the ids of the cures' causes.
     pub(super) fn ids(&self) -> Vec<&str> {
-        self.cures.iter().map(Chosen::id).collect()
+        self.cures.iter().map(ChosenCure::id).collect()
     }
 
-    /// Tells how each cure is kept, and what it gives up.
+    /// Writes how to keep each cure, and what it gives up.
     pub(super) fn write_keep(&self, w: &mut dyn Write, style: &Style) -> io::Result<()> {
         self.cures.iter().try_for_each(|cure| write_keep(w, &cure.shell(), &cure.gives_up, style))
     }
 }
 
-/// What a [`SideCommand`] is made of.
+/// The owned words of a [`SideCommand`].
 pub(super) struct SideWords {
     command: Vec<String>,
     env: BTreeMap<String, Option<String>>,
@@ -121,7 +121,7 @@ impl SideWords {
     pub(super) fn of(spec: &Spec) -> Self {
         Self {
             command: strings(&spec.argv()),
-            env: chosen::environment(&spec.env),
+            env: cure_choice::environment(&spec.env),
             elided: spec.elisions.iter().map(|e| e.name()).collect(),
         }
     }
@@ -159,7 +159,7 @@ fn options(args: &ProveArgs) -> Options {
     }
 }
 
-/// Words that are none of ours are a command.
+/// Parses `--same`. Other words are a command.
 fn same(text: &OsStr) -> Same {
     let mut same = Same::NONE;
     for word in text.to_str().unwrap_or_default().split(',') {

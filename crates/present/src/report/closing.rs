@@ -1,31 +1,32 @@
-//! What is no finding: remarks, the rest, the longest calls, problems; and healthy programs.
+//! The report's end: remarks, other calls, the longest calls, problems; and the whole report of a
+//! healthy program.
 
 use super::finding::tag;
 use super::flags::is_told_by_flags;
 use super::header::HEAD;
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{processes, row, rows_of};
+use crate::sentences::subject;
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shorten};
-use crate::told::subject;
 use crate::units::{calls, grouped, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Doubt, Finding};
 use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
 
-/// Remarks shown where not all are asked for.
+/// Remarks shown without `--all`.
 const REMARKS: usize = 3;
 
-/// Problems shown where not all are asked for.
+/// Problems shown without `--all`.
 const PROBLEMS: usize = 5;
 
-/// Parts of the rest that are told.
+/// System calls of no finding that are shown at most.
 const PARTS: usize = 4;
 
 impl Report<'_> {
-    /// The lines that a program without findings gets below its header.
+    /// Returns the lines below the header of a program without findings.
     pub(super) fn healthy(&self) -> Vec<Line> {
-        let nothing = self.told().nothing(self.options.only.as_ref());
+        let nothing = self.sentences().nothing(self.options.only.as_ref());
         let role = if nothing.is_good { Role::Good } else { Role::Warn };
         let mut lines = self.labelled(HEAD, "", HEAD, role, &nothing.text);
         if nothing.is_good {
@@ -38,19 +39,20 @@ impl Report<'_> {
         lines
     }
 
-    /// What was seen that is told nowhere else, and what could not be judged.
+    /// Returns needless calls that no finding mentions, and calls that could not be judged.
     fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
-        let beneath = self.told().beneath();
+        let beneath = self.sentences().beneath();
         if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }
     }
 
     fn share_of_cpu(&self, ns: u64) -> String {
-        self.told().share_of_cpu(ns)
+        self.sentences().share_of_cpu(ns)
     }
 
-    /// The system call a healthy program spent most in, and where.
+    /// Returns the system call that a healthy program spent most time in, and its caller.
     fn largest_cost(&self) -> Vec<Line> {
-        // Of several threads most wait for work all the time: that says nothing of the program.
+        // In a program with several threads, most wait for work all the time: that says nothing
+        // about the program.
         let alone = self.rec.header.threads <= processes(self.rec);
         let waited = |c: &Counts| c.waited_ns.filter(|_| alone).unwrap_or(0);
         let spent = |c: &Counts| c.toll_ns.unwrap_or(0).max(waited(c));
@@ -78,7 +80,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Stacks and descriptors of rows, where they are asked for.
+    /// Returns the rows' stacks and descriptors, if they are requested.
     fn looked_into(&self, rows: &[RowId]) -> Vec<Line> {
         let mut lines = vec![];
         if let Some(first) = rows.first().filter(|_| self.options.stacks) {
@@ -90,10 +92,10 @@ impl Report<'_> {
         lines
     }
 
-    /// `fgets  <  count wc.c:12`, or empty.
+    /// Returns `fgets  <  count wc.c:12`, or an empty line.
     pub(super) fn caller(&self, row: &Row) -> Line {
         let mut line = self.api_link(row).unwrap_or_default();
-        // Of a script's call the line tells more than the interpreter's function.
+        // A script's line tells more than the interpreter's function.
         let script = row.lines.first().and_then(|line| self.place_of(line.frame));
         if let Some(place) = script.or_else(|| self.place(row)) {
             if !line.is_empty() {
@@ -109,7 +111,7 @@ impl Report<'_> {
         let some = self.rec.calls() > 0;
         let all = self.options.all;
         let when = |wanted: bool, part: &dyn Fn() -> Vec<Line>| if wanted { part() } else { vec![] };
-        // Waits are what long calls tell most of.
+        // Findings about waiting need the long calls most.
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
             when(some, &|| self.also()),
@@ -130,7 +132,7 @@ impl Report<'_> {
             }
             lines.extend(part);
         }
-        // The first part of a report with findings follows an empty line already.
+        // In a report with findings, the first part follows an empty line already.
         if !healthy && lines.first().is_some_and(Line::is_empty) {
             lines.remove(0);
         }
@@ -159,13 +161,13 @@ impl Report<'_> {
     }
 
     fn remark(&self, f: &Finding) -> Vec<Line> {
-        let cost = self.told().cost(f);
+        let cost = self.sentences().cost(f);
         let about =
             if f.is_about_waiting() || cost.time.starts_with("about ") || !cost.is_known { "" } else { "about " };
         let share = if cost.share.is_empty() { String::new() } else { format!(", {}", cost.share) };
         let mut segments = vec![
             subject(f, self.style),
-            Line::of(Role::Plain, self.told().count(f)),
+            Line::of(Role::Plain, self.sentences().count(f)),
             Line::of(Role::Plain, format!("{about}{}{share}", cost.time)),
         ];
         segments.push(Line::of(Role::Faint, tag(f)));
@@ -175,11 +177,11 @@ impl Report<'_> {
         segments
     }
 
-    /// Of a remark that costs as much as a finding: why it is none, and what to do.
+    /// Explains a remark that costs as much as a finding: why it is only a remark, and what to do.
     fn why_a_remark(&self, f: &Finding) -> Vec<Line> {
         let findings = &self.judgement.findings;
         let dearer = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
-        let Some(doubt) = self.told().doubt(f).filter(|_| dearer || f.doubt != Some(Doubt::Cheap)) else {
+        let Some(doubt) = self.sentences().doubt(f).filter(|_| dearer || f.doubt != Some(Doubt::Cheap)) else {
             return vec![];
         };
         let mut lines = self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &format!("a remark only: {doubt}"));
@@ -190,7 +192,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Calls of no finding: how many, what they cost, the largest parts.
+    /// Returns the calls of no finding: their number, their cost, the largest parts.
     fn remaining(&self) -> Vec<Line> {
         let found = rows_of(&self.judgement.findings);
         let rest = |i: usize| u32::try_from(i).is_ok_and(|i| !found.contains(&RowId(i)));
@@ -224,7 +226,7 @@ impl Report<'_> {
         self.closing_line("the others", Role::Plain, &text)
     }
 
-    /// Calls that needed no system call: how many of which, and who makes most of them.
+    /// Returns the calls into the vDSO, by function, with their main caller.
     fn vdso(&self) -> Vec<Line> {
         let mut by_function: BTreeMap<&str, u64> = BTreeMap::new();
         for v in &self.rec.vdso {
@@ -263,7 +265,7 @@ impl Report<'_> {
         line
     }
 
-    /// How places that make calls were hooked, for those who want to see all.
+    /// Returns how system call sites were hooked, for `--all`.
     fn sites(&self) -> Vec<Line> {
         let Some(s) = self.rec.header.sites.filter(|_| self.options.all) else { return vec![] };
         let text = format!(
@@ -277,12 +279,12 @@ impl Report<'_> {
         self.closing_line("sites", Role::Faint, &text)
     }
 
-    /// What can't be vouched for; first what leaves the counts in doubt.
+    /// Returns the problems, first those that put the counts in doubt.
     fn problems(&self) -> Vec<Line> {
-        // Doubts about names matter where names were given, that is, in findings.
+        // Doubts about names matter only if names were shown, that is, in findings.
         let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
         let matters = |p: &Problem| (named || p.kind != ProblemKind::Name) && !is_told_by_flags(p);
-        let problems = self.told().problems(matters, !self.options.all);
+        let problems = self.sentences().problems(matters, !self.options.all);
         let limit = if self.options.all { usize::MAX } else { PROBLEMS };
         let mut lines = vec![];
         for (i, problem) in problems.iter().take(limit).enumerate() {

@@ -1,5 +1,5 @@
-//! A stream of a watched command that always is a pipe, wherever what is written goes: a program asks what it
-//! writes to, and buffers by the answer, so that its calls differ between a terminal, a file and a pipe.
+//! A pipe for a watched command's stream, wherever the output goes. A program asks what it writes
+//! to and buffers accordingly: its calls differ between a terminal, a file and a pipe.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,22 +9,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Of what a command writes, so many bytes of the end are kept.
+/// Bytes at the end of a command's output that are kept.
 const KEPT: usize = 1 << 20;
-/// How long a pipe is read on once the command has ended: another process that it left behind may hold it.
+/// Time for which the pipe is read after the command has ended: another process that it left behind
+/// may still hold it.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// How often it is looked whether all was read.
+/// Interval between checks whether everything was read.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A pipe, and the thread that reads it.
-pub(crate) struct Drained {
+pub(crate) struct DrainPipe {
     writer: Arc<File>,
     end: Arc<Mutex<VecDeque<u8>>>,
     reader: JoinHandle<()>,
 }
 
-impl Drained {
-    /// Makes the pipe; what comes through it is written to standard error too where `shown`.
+impl DrainPipe {
+    /// Makes the pipe. With `shown`, its content also goes to standard error.
     pub(crate) fn new(shown: bool) -> io::Result<Self> {
         let (mut reader, writer) = io::pipe()?;
         let end = Arc::new(Mutex::new(VecDeque::new()));
@@ -39,7 +40,7 @@ impl Drained {
                 kept.drain(..over);
                 drop(kept);
                 if shown {
-                    // A reader that has gone away is no reason to stop the command.
+                    // A reader that went away is no reason to stop the command.
                     let _ = io::stderr().lock().write_all(new);
                 }
             }
@@ -47,12 +48,13 @@ impl Drained {
         Ok(Self { writer: Arc::new(File::from(OwnedFd::from(writer))), end, reader })
     }
 
-    /// Where the command writes.
+    /// Returns the end that the command writes to.
     pub(crate) fn writer(&self) -> Arc<File> {
         Arc::clone(&self.writer)
     }
 
-    /// The end of what was written, once the command has ended and nobody else of us holds the pipe.
+    /// Returns the end of the output. The command has ended, and no other part of this process
+    /// holds the pipe.
     pub(crate) fn text(self) -> String {
         drop(self.writer);
         let end = Instant::now() + LAST_WORDS;
@@ -70,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_end_of_what_was_written_is_kept_whoever_holds_the_pipe() {
-        let drained = Drained::new(false).unwrap();
+        let drained = DrainPipe::new(false).unwrap();
         let held = drained.writer();
         (&*held).write_all(&vec![b'x'; KEPT]).unwrap();
         (&*held).write_all(b"rows: 7\n").unwrap();

@@ -1,6 +1,6 @@
-//! What is said of one finding.
+//! The sentences about a finding.
 
-use super::{LONG_RUN_NS, Told};
+use super::{LONG_RUN_NS, Sentences};
 use crate::access::row;
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, sentence};
@@ -8,32 +8,32 @@ use crate::units::{calls, counted, grouped, percent, rate, time, time_span};
 use systoll_judge::{Basis, Confidence, Doubt, Finding};
 use systoll_model::Phase;
 
-/// Columns a finding's object may take in its first line.
+/// Columns of a finding's object in its first line at most.
 pub(crate) const OBJECT: usize = 48;
 
-/// What a finding costs.
+/// The cost of a finding.
 pub(crate) struct Cost {
     /// `about 1.9 ms`, `waited 12 ms`, `at a price unknown`.
     pub(crate) time: String,
     /// `32 % of CPU, before main`; empty where nothing is known.
     pub(crate) share: String,
-    /// Whether `time` is one.
+    /// True if `time` has a figure.
     pub(crate) is_known: bool,
-    /// Whether `share` has a figure.
+    /// True if `share` has a figure.
     pub(crate) has_share: bool,
 }
 
 impl Cost {
-    /// All of it, in one piece.
+    /// Returns time and share in one text.
     pub(crate) fn text(&self) -> String {
         if self.share.is_empty() { self.time.clone() } else { format!("{}, {}", self.time, self.share) }
     }
 }
 
-impl Told<'_> {
-    /// How many calls a finding is about, or how many starts: `about 5,003 calls`.
+impl Sentences<'_> {
+    /// Writes the number of calls that a finding is about, or of starts: `about 5,003 calls`.
     pub(crate) fn count(&self, f: &Finding) -> String {
-        // Of programs that are started it is the starts that count.
+        // A finding about started programs counts starts.
         if f.starts {
             return counted(f.needless.estimate, "start", "starts");
         }
@@ -44,16 +44,16 @@ impl Told<'_> {
         }
     }
 
-    /// The same with a rate, of a run that is long enough.
+    /// Writes the number of calls, with a rate if the run is long enough.
     pub(crate) fn count_and_rate(&self, f: &Finding) -> String {
         let n = if f.starts { f.needless.estimate } else { f.calls_about.map_or(f.calls, |about| about.estimate) };
         let wall = self.rec.header.wall_ns;
-        // A rate of the watched program isn't the program's.
+        // A rate of the watched run isn't the program's own.
         let rate = if wall >= LONG_RUN_NS && !self.slowed() { rate(n, wall) } else { None };
         format!("{}{}", self.count(f), rate.map_or_else(String::new, |rate| format!(", {rate}")))
     }
 
-    /// What a finding costs: time paid, or time waited where that is the point.
+    /// Returns the cost of a finding: time paid, or time waited if waiting is the point.
     pub(crate) fn cost(&self, f: &Finding) -> Cost {
         let phase = match f.phase {
             Phase::StartUp if self.all_before_main(f) => ", before main",
@@ -79,13 +79,14 @@ impl Told<'_> {
         cost(format!("{}{}", self.about(), time(f.needless_toll_ns)), true, f.share_of_cpu, "CPU")
     }
 
-    /// Whether all calls of a finding's rows were made before `main`.
+    /// Returns true if all calls of a finding's rows were made before `main`.
     pub(crate) fn all_before_main(&self, f: &Finding) -> bool {
         let mut rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
         f.phase == Phase::StartUp && rows.all(|r| r.counts.startup_calls >= r.counts.calls)
     }
 
-    /// How long a finding's calls kept their threads: waited where that is known, else elapsed.
+    /// Returns how long a finding's calls kept their threads, in ns: waited if that is known, else
+    /// elapsed.
     pub(crate) fn waited(&self, f: &Finding) -> (&'static str, u64) {
         if let Some(ns) = f.waited_ns {
             return ("waited", ns);
@@ -94,7 +95,7 @@ impl Told<'_> {
         ("inside for", rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns)))
     }
 
-    /// How many of the calls are needless; of starts, by which calls programs are started.
+    /// Writes how many of the calls are needless; for starts, the calls that start the programs.
     pub(crate) fn needless(&self, f: &Finding) -> String {
         if f.starts {
             return format!("starting them takes {}: {}", calls(f.calls), syscall_names(f));
@@ -109,13 +110,14 @@ impl Told<'_> {
         format!("about {} of the {} ({bounds}) {is} needless", grouped(n.estimate), calls(of))
     }
 
-    /// Whether that goes without saying: nine in ten are, and first calls and rounding take up to a tenth.
+    /// Returns true if nearly all are needless and it need not be said: first calls and rounding
+    /// take up to a tenth.
     pub(crate) fn all_needless(&self, f: &Finding) -> bool {
         let of = f.calls_about.map_or(f.calls, |about| about.estimate);
         !f.starts && f.needless.estimate >= of - of / 10
     }
 
-    /// How many of them fall on each request, connection, …
+    /// Writes how many needless calls there are for each request, connection, ….
     pub(crate) fn per_unit(&self, f: &Finding) -> Option<String> {
         let r = f.per_unit?;
         let name = r.per.name();
@@ -128,7 +130,7 @@ impl Told<'_> {
         })
     }
 
-    /// What the needless calls cost after they have returned.
+    /// Writes the costs of the needless calls after they have returned.
     pub(crate) fn later(&self, f: &Finding) -> Option<String> {
         let later = f.later?;
         let share = later
@@ -144,15 +146,15 @@ impl Told<'_> {
         Some(format!("about {time}{share} ({bounds}) beside the calls themselves: {counts}"))
     }
 
-    /// What being rid of the calls is expected to win: `12 ms to 14 ms`; `at least 12 ms` where work lies around them of
-    /// which more may go than the bounds are apart.
+    /// Writes the expected gain of avoiding the calls: `12 ms to 14 ms`, or `at least 12 ms` if the
+    /// work around them that may go too is more than the width of the interval.
     pub(crate) fn gain(&self, f: &Finding) -> Option<String> {
         let gain = f.expected_gain.filter(|gain| gain.low > 0)?;
         let open = f.starts || gain.around_ns > gain.high - gain.low.min(gain.high);
         Some(if open { format!("at least {}", time(gain.low)) } else { time_span(gain.low, gain.high) })
     }
 
-    /// What a finding rests on.
+    /// Writes the evidence of a finding.
     pub(crate) fn evidence(&self, f: &Finding) -> String {
         let e = f.evidence;
         let sure = match f.confidence {
@@ -173,7 +175,7 @@ impl Told<'_> {
         }
     }
 
-    /// Why it is a remark and not a finding.
+    /// Writes why it is a remark and not a finding.
     pub(crate) fn doubt(&self, f: &Finding) -> Option<String> {
         let looked_at = || format!("{} of {}", grouped(f.evidence.calls), calls(f.calls));
         Some(match f.doubt? {
@@ -190,7 +192,7 @@ fn are(n: u64) -> &'static str {
     if n == 1 { "is" } else { "are" }
 }
 
-/// What a finding is about: its system calls, and their object where there is one.
+/// Returns the subject of a finding: its system calls, and their object if there is one.
 pub(crate) fn subject(f: &Finding, style: Style) -> Line {
     let mut line = Line::default();
     line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
@@ -207,7 +209,7 @@ pub(crate) fn subject(f: &Finding, style: Style) -> Line {
         line.push_name(Role::Plain, format!(" {}", style.name(&clean(what), OBJECT)));
     } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {
         line.push_name(Role::Plain, format!(" {}", style.name(&clean(&most.name), OBJECT)));
-        // Of calls that were looked at: there may be more.
+        // Counted among sampled calls: there may be more.
         match f.objects_seen {
             0 | 1 => {}
             2 => line.push(Role::Plain, " and one more"),
@@ -220,7 +222,7 @@ pub(crate) fn subject(f: &Finding, style: Style) -> Line {
     line
 }
 
-/// The finding's system calls: `rt_sigprocmask`, `open, read +2`.
+/// Writes the finding's system calls: `rt_sigprocmask`, `open, read and 2 more`.
 fn syscall_names(f: &Finding) -> String {
     let names: Vec<_> = f.syscalls.iter().take(2).map(ToString::to_string).collect();
     let more = f.syscalls.len().saturating_sub(names.len());

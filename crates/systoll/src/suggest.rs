@@ -1,14 +1,15 @@
-//! What was meant by a command that there is not: other tools' words, a cause, a program, an option without its command;
-//! and by a program that there is not: a whole line, a shell's own word, a variable.
+//! Suggests what the user meant: by an unknown command (another tool's word, a cause, a program, an
+//! option without its command) or by an unknown program (a whole line, a shell's word, a variable).
 
+use crate::environment;
 use crate::strace_options;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use systoll_judge::Catalogue;
 
-/// Words that other tools have for what a command of ours does.
+/// Other tools' words for one of our commands.
 struct Words {
     typed: &'static [&'static str],
-    /// What the command is for, as a hint says it.
+    /// The purpose of the command, as a hint says it.
     purpose: &'static str,
     command: &'static str,
 }
@@ -43,15 +44,15 @@ const WORDS: &[Words] = &[
     words(&["status", "info"], "to see what can be watched here", "systoll doctor"),
 ];
 
-/// What is said of arguments that could not be read.
+/// The output in place of an error about arguments.
 pub(crate) enum Instead {
-    /// What was asked for.
+    /// The answer to what the user asked.
     Answer(String),
-    /// What can be typed in their place.
+    /// A hint on what to type in its place.
     Hint(String),
 }
 
-/// The same, where something is known to have been meant.
+/// Returns the output for an error whose intention is known.
 pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
@@ -89,7 +90,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
     }
 }
 
-/// What can be typed, and what for.
+/// A command to type, and its purpose.
 struct Hint {
     purpose: String,
     command: String,
@@ -118,7 +119,7 @@ fn told(word: &str, hints: &[Hint]) -> Option<String> {
     (!hints.is_empty()).then(|| format!("systoll: there is no command {typed}\n{lines}"))
 }
 
-/// What helps where `program` was to be run and there is none of that name.
+/// Returns a hint if `program` was to be run and does not exist.
 pub(crate) fn program(program: &str) -> Option<String> {
     let typed = systoll_present::shell_words(&[program]);
     let first = program.split_whitespace().next()?;
@@ -138,13 +139,14 @@ pub(crate) fn program(program: &str) -> Option<String> {
     own.then(|| format!("{program} is a shell's own word, no program: systoll run -- sh -c '{program} …'"))
 }
 
-/// Whether a variable of a shell can be called so.
+/// Returns true for a valid name of a shell's variable.
 fn is_name(text: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.chars().all(word) && text.chars().next().is_some_and(|c| !c.is_ascii_digit())
 }
 
-/// What shells do themselves: POSIX's special and intrinsic utilities, its reserved words, and what bash adds.
+/// Words that shells handle themselves: POSIX's special and intrinsic utilities, its reserved
+/// words, and bash's additions.
 const SHELL_WORDS: &[&str] = &[
     ".", ":", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "do", "eval", "exec",
     "exit", "export", "fg", "for", "function", "hash", "if", "jobs", "let", "local", "pushd", "popd", "read",
@@ -152,14 +154,12 @@ const SHELL_WORDS: &[&str] = &[
     "unset", "until", "wait", "while",
 ];
 
-/// Whether a word is a program: `systoll ./app`, `systoll python3`.
+/// Returns true if the word names a program: `systoll ./app`, `systoll python3`.
 fn is_program(word: &str) -> bool {
-    let on_path =
-        || std::env::var_os("PATH").is_some_and(|p| std::env::split_paths(&p).any(|d| d.join(word).is_file()));
-    word.contains('/') || on_path()
+    word.contains('/') || environment::is_on_path(word)
 }
 
-/// Whether `systoll run` has an option of that name.
+/// Returns true if `systoll run` has an option of that name.
 fn is_of_run(name: &str) -> bool {
     let mut all = crate::cli::command();
     let Some(run) = all.find_subcommand_mut("run") else { return false };

@@ -1,4 +1,4 @@
-//! What findings of the side as it is told beforehand of the calls that the other side leaves out.
+//! Predicts the gain of a change from the findings of the unchanged side.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,10 +6,12 @@ use systoll_judge::{Catalogue, Estimate, Finding, Options, judge};
 use systoll_model::{Recording, Sysno};
 use systoll_prove::{CallCounts, ExpectedWin};
 
-/// Of what a finding claims at least, the part that must be gone for the finding to be.
+/// Fraction of a finding's lower bound of needless calls that must be gone for the finding to count
+/// as gone.
 const GONE: f64 = 0.9;
 
-/// What the findings whose calls are gone told, in the least disturbed run of the side as it is.
+/// Returns the gain that the findings predict whose calls are gone, from the run that was disturbed
+/// least.
 pub(super) fn expected(
     recordings: &[Recording],
     a: &CallCounts,
@@ -19,7 +21,8 @@ pub(super) fn expected(
     ExpectedWin::least_disturbed(recordings.iter().filter_map(|recording| of_run(recording, a, b, catalogue)).collect())
 }
 
-/// What one run tells; `None` where no finding is gone, or one that is tells no gain: it was about waiting.
+/// Returns one run's prediction. Returns `None` if no finding is gone, or if one that is gone
+/// predicts no gain (it is about waiting).
 fn of_run(recording: &Recording, a: &CallCounts, b: &CallCounts, catalogue: &Catalogue) -> Option<ExpectedWin> {
     let judgement = judge(recording, catalogue, &Options::default());
     let mut told: Vec<&Finding> = judgement.findings.iter().chain(&judgement.also).collect();
@@ -35,8 +38,8 @@ fn of_run(recording: &Recording, a: &CallCounts, b: &CallCounts, catalogue: &Cat
     Some(ExpectedWin { low_ns: sum(|g| g.low).min(most), high_ns: sum(|g| g.high).min(most), own_cpu_ns })
 }
 
-/// Whether a finding's needless calls are among those that are gone; takes them off, for no two findings are about one
-/// call.
+/// Returns true if a finding's needless calls are among those that are gone, and subtracts them: no
+/// two findings are about one call.
 fn takes(left: &mut BTreeMap<Sysno, u64>, syscalls: &[Sysno], needless: Estimate) -> bool {
     let there = |s: &Sysno| left.get(s).copied().unwrap_or(0);
     let all = syscalls.iter().map(there).fold(0u64, u64::saturating_add);

@@ -1,6 +1,6 @@
 //! What a recording can't vouch for, said once.
 
-use super::Told;
+use super::Sentences;
 use crate::units::{counted, grouped};
 use systoll_model::Problem;
 
@@ -10,7 +10,7 @@ const FILES: usize = 3;
 /// How the text of a file without names ends.
 const STRIPPED: &str = ": stripped: its functions are shown by address; its debug symbols would name them";
 
-impl Told<'_> {
+impl Sentences<'_> {
     /// Returns those problems that `matters`, first what leaves the counts in doubt. Files whose names are missing are one problem where they are to be `joined`.
     pub(crate) fn problems(&self, matters: impl Fn(&Problem) -> bool, joined: bool) -> Vec<String> {
         let mut problems: Vec<&Problem> = self.rec.problems.iter().filter(|problem| matters(problem)).collect();

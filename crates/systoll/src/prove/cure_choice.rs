@@ -1,6 +1,7 @@
-//! The cure of a cause that systoll can apply itself.
+//! A cure that the user chose and that systoll can apply itself.
 
 use crate::cli::KeepFor;
+use crate::environment;
 use crate::failure::Failure;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,31 +11,31 @@ use systoll_judge::{Catalogue, Cause, CodeLanguage, Cure};
 use systoll_model::{Elision, EnvChange, Recording};
 use systoll_present::shell_words;
 
-/// Where a library that is kept would lie, unless told otherwise.
+/// Default folder for a library that is kept.
 const LIBRARIES: &str = "/usr/local/lib";
 
-/// A cause's cure by its environment or by a library.
-pub(super) struct Chosen {
-    /// As it was asked for.
+/// A cure by environment variables or by a library.
+pub(super) struct ChosenCure {
+    /// The cure as the user named it.
     asked: String,
     env: BTreeMap<String, String>,
     shim: Option<&'static Shim>,
     cause: Cause,
-    /// Its cause's calls that can be answered in place, between commas.
+    /// Calls of its cause that can be answered in place, separated by commas.
     elided: Option<String>,
-    /// Languages and files it is for; none where it is for all.
+    /// Languages and files it is for; empty if it is for all.
     languages: Vec<CodeLanguage>,
     modules: Vec<String>,
     pub(super) gives_up: String,
 }
 
-/// The cure that `asked` names: a cause's id, for the first of its cures that systoll can apply,
-/// or `ID:N` for the Nth that `systoll explain` lists.
-pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failure> {
+/// Returns the cure that `asked` names: a cause's id means the first of its cures that systoll can
+/// apply, `ID:N` the Nth that `systoll explain` lists.
+pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<ChosenCure, Failure> {
     let numbered = asked.rsplit_once(':').and_then(|(id, n)| Some((id, n.parse::<usize>().ok()?)));
     let (id, number) = numbered.map_or((asked, None), |(id, n)| (id, Some(n)));
     let cause = crate::explain::known(catalogue, id)?;
-    // Another number than those that are there.
+    // There is no cure with this number.
     let numbers: Vec<String> =
         (1..).zip(&cause.stop).filter(|(_, c)| c.is_applied()).map(|(n, _)| format!("{id}:{n}")).collect();
     if number.is_some() && cure_of(cause, number).is_none() && !numbers.is_empty() {
@@ -54,10 +55,10 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<Chosen, Failu
     let (env, gives_up) = (cure.env.clone(), cure.gives_up.clone());
     let (languages, modules) = (cure.languages.clone(), cure.modules.clone());
     let (asked, cause, elided) = (asked.to_owned(), cause.clone(), elided(cause));
-    Ok(Chosen { asked, env, shim, cause, elided, languages, modules, gives_up })
+    Ok(ChosenCure { asked, env, shim, cause, elided, languages, modules, gives_up })
 }
 
-/// What `prove --elide` can try where no cure reaches a program.
+/// Returns the calls for `prove --elide`, in case no cure reaches the program.
 fn elided(cause: &Cause) -> Option<String> {
     let calls = cause.matches.iter().flat_map(|m| m.syscalls.iter()).filter_map(|s| Elision::from_name(s.name()?));
     let mut names: Vec<&str> = calls.map(Elision::name).collect();
@@ -80,10 +81,10 @@ fn unknown_shim(name: &str) -> Failure {
     }
 }
 
-/// What the cures, and another library of the user's own, change in the environment of a run.
-/// Libraries that are preloaded anyway come after these.
-pub(super) fn changes(cures: &[Chosen], library: Option<&Path>) -> Result<Vec<EnvChange>, Failure> {
-    let mut all: Vec<EnvChange> = cures.iter().flat_map(Chosen::environment).collect();
+/// Returns the changes to a run's environment by the cures and by a library of the user's.
+/// Libraries that are preloaded already come after these.
+pub(super) fn changes(cures: &[ChosenCure], library: Option<&Path>) -> Result<Vec<EnvChange>, Failure> {
+    let mut all: Vec<EnvChange> = cures.iter().flat_map(ChosenCure::environment).collect();
     let mut libraries = Vec::new();
     for cure in cures {
         let path: Option<PathBuf> = cure.shim.map(Shim::at_hand).transpose()?;
@@ -95,21 +96,22 @@ pub(super) fn changes(cures: &[Chosen], library: Option<&Path>) -> Result<Vec<En
             EnvChange::Set(name, value) if name == "LD_PRELOAD" => Some(value.clone()),
             _ => None,
         });
-        let others = set.or_else(|| std::env::var_os("LD_PRELOAD"));
+        let others = set.or_else(|| environment::preload());
         let value = preload(libraries.iter().map(|l| l.as_os_str()), others.as_deref());
         all.push(EnvChange::Set("LD_PRELOAD".into(), value));
     }
     Ok(all)
 }
 
-/// Refuses to compare a run with itself: where it has what a cure would give it.
-pub(super) fn check_change(cures: &[Chosen]) -> Result<(), Failure> {
-    let so = |cure: &&Chosen| cure.is_so();
+/// Fails if a run already has what a cure would give it: the comparison would be of a run with
+/// itself.
+pub(super) fn check_change(cures: &[ChosenCure]) -> Result<(), Failure> {
+    let so = |cure: &&ChosenCure| cure.is_so();
     cures.iter().find(so).map_or(Ok(()), |cure| Err(Failure::AlreadySo(cure.asked.clone(), cure.label())))
 }
 
-/// Refuses to run `program` with cures that would not reach it.
-pub(super) fn check_reach(cures: &[Chosen], program: &OsStr) -> Result<(), Failure> {
+/// Fails if the cures would not reach `program`.
+pub(super) fn check_reach(cures: &[ChosenCure], program: &OsStr) -> Result<(), Failure> {
     let Some(cure) = cures.iter().find(|c| c.shim.is_some()) else { return Ok(()) };
     reached(program).map_err(|why| Failure::Unreached {
         program: program.to_owned(),
@@ -119,47 +121,48 @@ pub(super) fn check_reach(cures: &[Chosen], program: &OsStr) -> Result<(), Failu
     })
 }
 
-impl Chosen {
+impl ChosenCure {
     fn environment(&self) -> impl Iterator<Item = EnvChange> {
         self.env.iter().map(|(name, value)| EnvChange::Set(name.into(), value.into()))
     }
 
-    /// What it is called beside the run as it is.
+    /// Returns its name as the heading of the changed run.
     pub(super) fn label(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         env.chain(self.shim.map(|shim| format!("shim {}", shim.name()))).collect::<Vec<_>>().join(" ")
     }
 
-    /// What it is a cure of.
+    /// Returns the id of its cause.
     pub(super) fn id(&self) -> &str {
         &self.cause.id
     }
 
-    /// How many calls of the run its cause could be the reason of.
+    /// Returns the number of calls in the run that its cause could explain.
     pub(super) fn could_explain(&self, recording: &Recording) -> Option<u64> {
         self.cause.could_explain(recording)
     }
 
-    /// The lines that keep it, for a shell.
+    /// Returns the lines that keep it, for a shell.
     pub(super) fn shell(&self) -> Vec<String> {
         let export = self.shim.map(|_| format!("systoll cure --export {LIBRARIES} {}", self.asked));
         export.into_iter().chain(variables(std::slice::from_ref(self), KeepFor::Shell, Path::new(LIBRARIES))).collect()
     }
 
-    /// Writes its library, if it has one, to be kept.
+    /// Writes its library into `dir`, if it has one.
     pub(super) fn export(&self, dir: &Path) -> Result<(), Failure> {
         self.shim.map(|shim| shim.export(dir)).transpose()?;
         Ok(())
     }
 
-    /// The line that says how its library comes to be in its place.
+    /// Returns the line that explains how to install its library.
     pub(super) fn library_line(&self) -> Option<String> {
         self.shim.map(|shim| {
             format!("# {}: systoll cure --export {LIBRARIES} {}", shim.file_name(), shell_words(&[&self.asked]))
         })
     }
 
-    /// The line that says which programs alone it is for, and how code of others is changed.
+    /// Returns the line that says which programs it is for, if not for all, and how to change
+    /// others' code.
     fn scope(&self) -> Option<String> {
         let languages: Vec<&str> = self.languages.iter().map(|language| language.shown()).collect();
         let only = [languages.join(", "), self.modules.join(", ")];
@@ -169,28 +172,29 @@ impl Chosen {
             .then(|| format!("# {id}, for {} alone; others: systoll cure --print --for code {id}", only.join(", ")))
     }
 
-    /// Whether a run would have all its variables anyway, and it loads nothing.
+    /// Returns true if a run has all its variables already and it needs no library.
     fn is_so(&self) -> bool {
-        let is = |(name, value): (&String, &String)| std::env::var_os(name).unwrap_or_default() == **value;
+        let is = |(name, value): (&String, &String)| environment::has(name, value);
         self.shim.is_none() && self.env.iter().all(is)
     }
 }
 
-/// The lines that keep all of them; libraries lie in `exported`, or are to be put into place.
-pub(super) fn keep(cures: &[Chosen], keep_for: KeepFor, exported: Option<&Path>) -> String {
-    let scopes = cures.iter().filter_map(Chosen::scope);
+/// Returns the lines that keep all cures. Libraries are in `exported`; without it, the lines
+/// explain how to install them.
+pub(super) fn keep(cures: &[ChosenCure], keep_for: KeepFor, exported: Option<&Path>) -> String {
+    let scopes = cures.iter().filter_map(ChosenCure::scope);
     let head = match keep_for {
         KeepFor::Shell | KeepFor::Docker | KeepFor::Code => None,
         KeepFor::Systemd => Some("[Service]".to_owned()),
         KeepFor::Kubernetes => Some("env:".to_owned()),
     };
-    let libraries = cures.iter().filter(|_| exported.is_none()).filter_map(Chosen::library_line);
+    let libraries = cures.iter().filter(|_| exported.is_none()).filter_map(ChosenCure::library_line);
     let lines = variables(cures, keep_for, exported.unwrap_or(Path::new(LIBRARIES)));
     scopes.chain(libraries).chain(head).chain(lines).map(|line| line + "\n").collect()
 }
 
-/// A line for each variable, where libraries lie in `dir`.
-fn variables(cures: &[Chosen], keep_for: KeepFor, dir: &Path) -> Vec<String> {
+/// Returns a line for each variable. Libraries are in `dir`.
+fn variables(cures: &[ChosenCure], keep_for: KeepFor, dir: &Path) -> Vec<String> {
     let variable = |name: &str, value: &str| match keep_for {
         // Only the value is quoted: a quoted name would be no assignment.
         KeepFor::Shell | KeepFor::Code => format!("export {name}={}", shell_words(&[value])),
@@ -215,12 +219,12 @@ fn variables(cures: &[Chosen], keep_for: KeepFor, dir: &Path) -> Vec<String> {
     env.chain(library).collect()
 }
 
-/// In double quotes, as systemd, Docker and YAML read them alike.
+/// Quotes a value with double quotes, as systemd, Docker and YAML all read it.
 fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Changes of an environment as JSON shows them.
+/// Returns changes of an environment in JSON's form.
 pub(super) fn environment(changes: &[EnvChange]) -> BTreeMap<String, Option<String>> {
     let change = |change: &EnvChange| match change {
         EnvChange::Set(name, value) => {

@@ -1,25 +1,26 @@
-//! Which frames of a row are told to people: not those inside the API that was called.
+//! Selects the frames of a row that people see: those inside the called API are left out.
 
 use crate::names::{Frame, FrameClass, FrameId, Location};
 use crate::recording::Recording;
 use crate::row::{Row, RowId, RowTrunk};
 
-/// A whole stack of a row, as it is told.
+/// One whole stack of a row, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToldStack {
-    /// As [`Recording::told_frames`] has them.
+pub struct ShownStack {
+    /// The frames that [`Recording::shown_frames`] selects.
     pub frames: Vec<FrameId>,
-    /// The row's share, beside those of its other stacks.
+    /// The stack's weight among all stacks of the row.
     pub weight: u64,
 }
 
-/// Shares of `value`, in proportion to `weights`, that add up to it. All of it is the first one's where no weight says more.
+/// Splits `value` in proportion to `weights`, into parts that add up to it. If all weights are 0,
+/// the first part is all of it.
 pub fn shares(value: u64, weights: &[u64]) -> Vec<u64> {
     let all: u128 = weights.iter().map(|w| u128::from(*w)).sum();
     if all == 0 {
         return weights.iter().enumerate().map(|(at, _)| if at == 0 { value } else { 0 }).collect();
     }
-    // So that a product with a u64 has 128 bits.
+    // Shifted so that the product with a u64 fits into 128 bits.
     let shift = (u128::BITS - all.leading_zeros()).saturating_sub(u64::BITS);
     let (mut sum, mut given) = (0u128, 0u64);
     let share = |weight: &u64| {
@@ -34,38 +35,39 @@ pub fn shares(value: u64, weights: &[u64]) -> Vec<u64> {
 }
 
 impl Recording {
-    /// The whole stacks seen of a row, where there are several.
+    /// Returns the whole stacks seen of a row, or none if no two differ.
     pub fn trunks_of(&self, row: RowId) -> &[RowTrunk] {
         let start = self.trunks.partition_point(|t| t.row < row);
         let end = self.trunks.partition_point(|t| t.row <= row);
         self.trunks.get(start..end).unwrap_or_default()
     }
 
-    /// The stacks by which a row's calls came, each with its share. They are exact up to the user's frame, and drawn from looks
-    /// above it. One stands for all where no two differ. Panics as [`Recording::row`] does.
-    pub fn told_stacks(&self, id: RowId) -> Vec<ToldStack> {
+    /// Returns the stacks that a row's calls came from, each with its weight: exact up to the
+    /// user's frame, sampled above it. Returns a single stack if no two differ. Panics as
+    /// [`Recording::row`] does.
+    pub fn shown_stacks(&self, id: RowId) -> Vec<ShownStack> {
         let row = self.row(id);
         let trunks = self.trunks_of(id);
         if trunks.is_empty() {
-            return vec![ToldStack { frames: self.told_frames(row), weight: 1 }];
+            return vec![ShownStack { frames: self.shown_frames(row), weight: 1 }];
         }
         let told =
-            |t: &RowTrunk| ToldStack { frames: self.told_above(row, &self.stack(t.stack).frames), weight: t.weight };
+            |t: &RowTrunk| ShownStack { frames: self.shown_above(row, &self.stack(t.stack).frames), weight: t.weight };
         trunks.iter().map(told).collect()
     }
 
-    /// The frames from the one that called the row's API outwards; without an API, all frames there are. Where
-    /// scripts' lines are among them, the interpreter's own functions between them are left out.
-    /// Panics as [`Recording::row`] does.
-    pub fn told_frames(&self, row: &Row) -> Vec<FrameId> {
-        self.told_above(row, &self.stack(row.outer).frames)
+    /// Returns the frames from the caller of the row's API outwards, or all frames if there is no
+    /// API. Between a script's lines, the interpreter's own functions are left out. Panics as
+    /// [`Recording::row`] does.
+    pub fn shown_frames(&self, row: &Row) -> Vec<FrameId> {
+        self.shown_above(row, &self.stack(row.outer).frames)
     }
 
-    fn told_above(&self, row: &Row, outer: &[FrameId]) -> Vec<FrameId> {
+    fn shown_above(&self, row: &Row, outer: &[FrameId]) -> Vec<FrameId> {
         let context = &self.stack(row.context).frames;
         let inside = if row.api.is_some() { self.inside_api(context, row.user) } else { 0 };
         let frames: Vec<FrameId> = context.iter().skip(inside).chain(outer).copied().collect();
-        // A script's lines say what the interpreter's own functions between them do.
+        // A script's lines tell what the interpreter's functions between them do.
         let script = frames.iter().any(|f| self.frame(*f).language.is_some());
         let shown = |f: &FrameId| {
             let frame = self.frame(*f);
@@ -78,8 +80,8 @@ impl Recording {
         frames
     }
 
-    /// How many of the context's frames lie inside the API: those below the user's, or, where
-    /// that is not known, the C library's own at the leaf.
+    /// Returns the number of frames of `context` inside the API: those below the user's frame, or,
+    /// if that is not known, the C library's at the leaf.
     fn inside_api(&self, context: &[FrameId], user: Option<FrameId>) -> usize {
         let at_user = user.and_then(|user| context.iter().position(|f| *f == user));
         let of_libc = |f: &&FrameId| matches!(self.frame(**f).class, FrameClass::Libc | FrameClass::Vdso);
@@ -87,8 +89,8 @@ impl Recording {
     }
 }
 
-/// How the names begin of the functions in which a language's library begins a thread, or the program: Rust's own
-/// backtraces end there, and libstdc++'s and libc++'s threads run what they were given from there.
+/// Prefixes of the names of functions in which a language's library starts a thread or the program:
+/// Rust's own backtraces end there, and libstdc++ and libc++ call a thread's function from there.
 const BEGINS: [&str; 7] = [
     "std::sys::backtrace::__rust_begin_short_backtrace",
     "std::sys_common::backtrace::__rust_begin_short_backtrace",
@@ -99,7 +101,7 @@ const BEGINS: [&str; 7] = [
     "std::__future_base::",
 ];
 
-/// How the names begin of what only hands over to the function that was given.
+/// Prefixes of the names of functions that only pass control to the function they were given.
 const HANDS_OVER: [&str; 8] = [
     "std::__invoke",
     "void std::__invoke",
@@ -112,23 +114,25 @@ const HANDS_OVER: [&str; 8] = [
 ];
 
 impl Frame {
-    /// Its functions, inlined ones first, up to where a language's library begins a thread.
-    pub fn told_locations(&self) -> &[Location] {
+    /// Returns the frame's functions, inlined ones first, up to where a language's library starts a
+    /// thread.
+    pub fn shown_locations(&self) -> &[Location] {
         let begins = |l: &Location| BEGINS.iter().any(|name| l.function.starts_with(name));
         let end = self.locations.iter().position(begins).unwrap_or(self.locations.len());
         self.locations.get(..end).unwrap_or_default()
     }
 }
 
-/// How many of these frames, innermost first, lie before a language's library begins a thread: what that calls on the
-/// way is the same in every program. All, where it is seen nowhere; never none.
+/// Returns how many of these frames, innermost first, lie before a language's library starts a
+/// thread: the frames behind it are the same in every program. Returns all if no such frame is
+/// seen, and at least one.
 pub fn before_thread(frames: &[&Frame]) -> usize {
-    let cut = frames.iter().position(|frame| frame.told_locations().len() < frame.locations.len());
+    let cut = frames.iter().position(|frame| frame.shown_locations().len() < frame.locations.len());
     let Some(at) = cut else { return frames.len() };
-    let own = |frame: &Frame| !frame.told_locations().is_empty();
+    let own = |frame: &Frame| !frame.shown_locations().is_empty();
     let mut kept = at + usize::from(frames.get(at).is_some_and(|frame| own(frame)));
     let hands_over = |frame: &&Frame| {
-        frame.told_locations().iter().all(|l| HANDS_OVER.iter().any(|name| l.function.starts_with(name)))
+        frame.shown_locations().iter().all(|l| HANDS_OVER.iter().any(|name| l.function.starts_with(name)))
     };
     while kept > 1 && frames.get(kept - 1).is_some_and(hands_over) {
         kept -= 1;
@@ -149,7 +153,7 @@ mod tests {
         let frames: Vec<Frame> = stack.iter().map(|functions| frame(functions)).collect();
         let frames: Vec<&Frame> = frames.iter().collect();
         let kept = frames.get(..before_thread(&frames)).unwrap_or_default();
-        kept.iter().flat_map(|frame| frame.told_locations()).map(|l| l.function.to_string()).collect()
+        kept.iter().flat_map(|frame| frame.shown_locations()).map(|l| l.function.to_string()).collect()
     }
 
     #[test]

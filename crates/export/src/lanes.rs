@@ -1,4 +1,5 @@
-//! What windows saw, in the order of time: the calls of each thread, none twice and none beside another.
+//! The calls that windows saw, by thread and in the order of time; no two overlap or are the same
+//! call.
 
 use std::collections::BTreeMap;
 use systoll_model::{ProcessId, Recording, Sysno, WindowCall};
@@ -9,11 +10,11 @@ pub(crate) struct Lane<'a> {
     /// The thread's ordinal within the recording.
     pub(crate) thread: u32,
     program: &'a str,
-    /// In the order of time; never empty.
+    /// The calls in the order of time; never empty.
     pub(crate) calls: Vec<SeenCall<'a>>,
 }
 
-/// One of them.
+/// A call that a window saw.
 pub(crate) struct SeenCall<'a> {
     pub(crate) call: &'a WindowCall,
     pub(crate) syscall: Sysno,
@@ -24,13 +25,13 @@ pub(crate) struct SeenCall<'a> {
 }
 
 impl Lane<'_> {
-    /// What the lane is called.
+    /// Returns the lane's name.
     pub(crate) fn name(&self) -> String {
         format!("{}, thread {}", self.program, self.thread)
     }
 }
 
-/// A lane for each thread of which a window saw something.
+/// Returns a lane for each thread with a call in a window.
 pub(crate) fn lanes(rec: &Recording) -> Vec<Lane<'_>> {
     let mut threads: BTreeMap<(ProcessId, u32), Vec<SeenCall<'_>>> = BTreeMap::new();
     for window in &rec.windows {
@@ -43,7 +44,7 @@ pub(crate) fn lanes(rec: &Recording) -> Vec<Lane<'_>> {
         }));
     }
     let lanes = threads.into_iter().map(|((process, thread), calls)| {
-        let program = crate::judged::short(rec.process(process).name());
+        let program = crate::judged_recording::short(rec.process(process).name());
         Lane { process, thread, program, calls: in_order(calls) }
     });
     lanes.filter(|lane| !lane.calls.is_empty()).collect()
