@@ -7,6 +7,7 @@ mod edges;
 mod generate;
 mod home;
 mod licences;
+mod links;
 mod man;
 mod modules;
 mod picture;
@@ -43,6 +44,7 @@ fn tidy() -> Result<()> {
     let metadata = repository::metadata(&root)?;
     let mut broken = edges::broken(&metadata)?;
     broken.extend(tidy::broken(&root, &files)?);
+    broken.extend(links::broken(&root, &files)?);
     broken.extend(rooms::broken(&root)?);
     broken.extend(licences::broken(&root)?);
     broken.extend(home::broken(&root)?);

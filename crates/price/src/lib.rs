@@ -2,7 +2,7 @@
 //!
 //! Invariant: all but [`crossing`] and the reading of a few files under /proc and /sys happens
 //! in a short-lived child, so the caller's descriptors, masks, affinity, memory and seccomp state
-//! are never touched. How the figures come about: docs/prices.md.
+//! are never touched. How the figures come about: docs/reference/prices.md.
 
 mod beside;
 mod child;
