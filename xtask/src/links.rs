@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 /// Endings of files in which references are looked for.
-const READ: &[&str] = &["rs", "py", "md", "toml", "json", "c", "h", "yml", "sh"];
+const READ: &[&str] = &["rs", "py", "md", "json", "c", "h", "yml", "sh"];
 /// Endings of documentation files that other files refer to by their path from the repository's root.
 const PAGES: &[&str] = &[".md", ".schema.json", ".svg", ".png"];
 
@@ -64,7 +64,7 @@ fn names_sources(file: &Path) -> bool {
 
 /// The Rust sources that a text names between backquotes.
 fn sources(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2).filter(|code| code.ends_with(".rs") && !code.contains([' ', '{', '*']))
+    text.split('`').skip(1).step_by(2).filter(|code| code.ends_with(".rs") && !code.contains([' ', '{', '*', 'N']))
 }
 
 /// `folder/link` with its `..` resolved.
