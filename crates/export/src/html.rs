@@ -48,9 +48,10 @@ pub fn page(judged: &Judged<'_>, source: &mut dyn FnMut(&str, u32) -> Option<Exc
 
 /// Pieces are put in from left to right, so that no piece is looked through for the place of another.
 fn assemble(data: &str) -> String {
+    let (style_hash, script_hash) = (source_hash(STYLE), source_hash(SCRIPT));
     let pieces = [
-        ("{style-hash}", &source_hash(STYLE)),
-        ("{script-hash}", &source_hash(SCRIPT)),
+        ("{style-hash}", style_hash.as_str()),
+        ("{script-hash}", &script_hash),
         ("{style}", STYLE),
         ("{data}", &inert(data)),
         ("{script}", SCRIPT),
