@@ -64,7 +64,10 @@ fn names_sources(file: &Path) -> bool {
 
 /// The Rust sources that a text names between backquotes.
 fn sources(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2).filter(|code| code.ends_with(".rs") && !code.contains([' ', '{', '*', 'N']))
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|code| code.ends_with(".rs") && !code.contains([' ', '{', '*']) && !code.contains("NAME"))
 }
 
 /// `folder/link` with its `..` resolved.

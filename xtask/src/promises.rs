@@ -68,6 +68,9 @@ mod tests {
         assert_eq!(broken_by(&[contributing(""), source("//! a\n//! ```text\n//! ```\n"), readme]), 1);
         assert_eq!(broken_by(&[contributing(""), source("//! a\nfn a() {}\n/// ```\n"), readme]), 1);
         let target = ("fuzz/targets/trace.rs", "");
-        assert_eq!((broken_by(&[contributing("`trace`"), target]), broken_by(&[contributing("traces"), target])), (0, 1));
+        assert_eq!(
+            (broken_by(&[contributing("`trace`"), target]), broken_by(&[contributing("traces"), target])),
+            (0, 1)
+        );
     }
 }

@@ -21,7 +21,14 @@ pub(crate) fn new_detector(root: &Path, name: &str) -> Result<Vec<String>> {
     // In the order of the alphabet; the last detector is behind all that claim by themselves.
     let next = list.lines().find(|line| line.starts_with("mod ") && *line > format!("mod {name};").as_str());
     insert(root, LIST, next.unwrap_or("\npub(crate) use "), &format!("mod {name};\n"))?;
-    insert(root, LIST, "        Box::new(edge::Edge)", &format!("        // {MARK}: its place; the first that can tell why has the claim.\n        Box::new({name}::{class}),\n"))?;
+    insert(
+        root,
+        LIST,
+        "        Box::new(edge::Edge)",
+        &format!(
+            "        // {MARK}: its place; the first that can tell why has the claim.\n        Box::new({name}::{class}),\n"
+        ),
+    )?;
     Ok(vec![code, tests, LIST.to_owned()])
 }
 

@@ -83,8 +83,18 @@ pub(super) const LANGUAGES: &[Language] = &[
         )
     },
     interpreted("ruby", "rb", "Ruby", "n = ARGV[0].to_i\nn.times do\n  # {}\nend\nputs n\n"),
-    interpreted("perl", "pl", "Perl", "use strict;\nmy $n = shift;\nfor my $i (1 .. $n) {\n    # {}\n}\nprint \"$n\\n\";\n"),
-    interpreted("php", "php", "PHP", "<?php\n$n = (int)$argv[1];\nfor ($i = 0; $i < $n; $i++) {\n    // {}\n}\necho \"$n\\n\";\n"),
+    interpreted(
+        "perl",
+        "pl",
+        "Perl",
+        "use strict;\nmy $n = shift;\nfor my $i (1 .. $n) {\n    # {}\n}\nprint \"$n\\n\";\n",
+    ),
+    interpreted(
+        "php",
+        "php",
+        "PHP",
+        "<?php\n$n = (int)$argv[1];\nfor ($i = 0; $i < $n; $i++) {\n    // {}\n}\necho \"$n\\n\";\n",
+    ),
     Language {
         needs: "node",
         prefix: "node",
