@@ -34,7 +34,7 @@ impl Run<'_> {
     }
 }
 
-/// Where the pictures lie.
-pub(crate) fn docs() -> PathBuf {
-    crate::repository::root().join("docs")
+/// The folder of the pictures, beside the pages that show them.
+pub(crate) fn pictures() -> PathBuf {
+    crate::repository::root().join("docs/use")
 }

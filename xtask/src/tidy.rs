@@ -1,6 +1,7 @@
 //! Rules a compiler does not know: length of files, whose business `unsafe` is, what must not
 //! be written down.
 
+use crate::scaffold::unfilled;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(unsafe_at_large(file, &text));
         broken.extend(opens_by_path(file, &text));
         broken.extend(no_text(file, &bytes));
+        broken.extend(unfilled(file, &text));
     }
     Ok(broken)
 }
@@ -116,6 +118,7 @@ mod tests {
         assert_eq!(check("crates/judge/src/lib.rs", "#![forbid(unsafe_code)]"), 0);
         assert_eq!(check("crates/judge/src/other.rs", "//! x"), 0);
         assert_eq!(check("crates/record/src/lib.rs", "//! x"), 0);
+        assert_eq!(check("cases/cases/a/case.toml", &format!("# {} IN", "FILL")), 1);
         for open in ["let f = File::open(path)?;", "std::fs::read(path)", "OpenOptions::new().read(true)"] {
             assert_eq!(check("crates/symbols/src/maps.rs", open), 1, "{open}");
             assert_eq!(check("crates/symbols/src/maps.rs", &format!("#[cfg(test)]\nmod tests {{ {open} }}")), 0);

@@ -5,6 +5,22 @@
 //! no regular file is not opened at all, and if it becomes one in between, opening it returns at once. What the user names
 //! on the command line ([`input`]) may be a pipe; one that nobody writes to is given up on.
 //! Outside of this crate, `record`, `symbols` and `cure` open no file by path (a tidy rule).
+//!
+//! # Example
+//!
+//! ```
+//! use std::io::Read;
+//! use systoll_files::{Links, open};
+//!
+//! let (mut file, metadata) = open("/etc/passwd", Links::Follow)?;
+//! let mut text = String::new();
+//! file.read_to_string(&mut text)?;
+//! assert_eq!(text.len() as u64, metadata.len());
+//!
+//! // A device is no regular file: it is refused, and not opened.
+//! assert!(open("/dev/tty", Links::Follow).is_err());
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;

@@ -2,7 +2,7 @@
 //!
 //! The questions are files of SQL (`questions/`), the same for all engines; the engine is a Python package of the
 //! user's, started as a process of its own, so that this crate costs a build nothing. Its tables are `fleet` (a line a
-//! row of a recording, docs/fleet.md), `runs` (a line a run) and `asked` (one line: what was asked for).
+//! row of a recording, docs/use/fleet.md), `runs` (a line a run) and `asked` (one line: what was asked for).
 //!
 //! Invariants: what is asked for reaches SQL as values of `asked` and never as text of a question; what an engine says is
 //! bounded and nothing of it is believed but words and figures.

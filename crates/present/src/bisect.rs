@@ -150,7 +150,7 @@ fn in_pieces(line: &str, max: usize) -> Vec<String> {
     pieces
 }
 
-/// The same as one JSON object (docs/bisect.schema.json); `version` is that of systoll.
+/// The same as one JSON object (docs/reference/bisect.schema.json); `version` is that of systoll.
 pub fn bisect_json(report: &BisectReport, version: &str) -> Value {
     let tried =
         |t: &Tried| json!({"id": t.id, "subject": t.subject, "author": t.author, "date": t.date, "calls": t.calls});

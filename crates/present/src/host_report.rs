@@ -264,7 +264,7 @@ fn number(factor: f64) -> String {
     }
 }
 
-/// The report as one JSON object (docs/box.schema.json): times in ns, fields are added, never
+/// The report as one JSON object (docs/reference/box.schema.json): times in ns, fields are added, never
 /// renamed.
 pub fn box_json(report: &BoxReport) -> Value {
     let h = &report.host;

@@ -2,7 +2,22 @@
 //!
 //! Invariant: all but [`crossing`] and the reading of a few files under /proc and /sys happens
 //! in a short-lived child, so the caller's descriptors, masks, affinity, memory and seccomp state
-//! are never touched. How the figures come about: docs/prices.md.
+//! are never touched. How the figures come about: docs/reference/prices.md.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_model::Sysno;
+//! use systoll_price::{CROSSING_BUDGET, crossing, price_of};
+//!
+//! println!("into the kernel and back: {:.0} ns", crossing(CROSSING_BUDGET).min);
+//! let fstat = Sysno::from_name("fstat").expect("the table has it");
+//! // None if the call can't be tried here, e.g. because a seccomp filter forbids it.
+//! if let Some(price) = price_of(fstat) {
+//!     println!("fstat: {:.0} ns ({:.0} to {:.0})", price.ns, price.low, price.high);
+//!     assert!(price.low <= price.ns && price.ns <= price.high);
+//! }
+//! ```
 
 mod beside;
 mod child;

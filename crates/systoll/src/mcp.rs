@@ -1,4 +1,4 @@
-//! `systoll mcp`: what systoll can do, as tools for agents (docs/agents.md).
+//! `systoll mcp`: what systoll can do, as tools for agents (docs/use/agents.md).
 //!
 //! Each call runs this very command with the words a person would type, in a process of its own: what a program
 //! writes never gets into the protocol, a call can be ended with all that it started, and there is one contract.

@@ -1,7 +1,7 @@
 //! Our own message: everything of a recording, in the shape it has in the file.
 //!
 //! Invariant: fields are added, never renumbered nor given another meaning; what an older reader
-//! would misread raises [`VERSION`]. docs/recording.md describes it for others.
+//! would misread raises [`VERSION`]. docs/reference/recording.md describes it for others.
 
 use prost::Message;
 

@@ -1,4 +1,4 @@
-//! `--json`: the contract that scripts rely on (docs/json.md, docs/report.schema.json).
+//! `--json`: the contract that scripts rely on (docs/reference/json.md, docs/reference/report.schema.json).
 //!
 //! Invariants: fields are added, never renamed or removed; times are in ns; no NaN; the types
 //! here are the wire's own, so that no change of a domain type changes a script's input.
