@@ -1,7 +1,7 @@
 //! `cargo run --release -p systoll-bench [ROUNDS]`: what systoll costs, here and now.
 //!
 //! Figures are ratios to the unwatched program in the same round, from many short batches that
-//! the program times itself; no figure is ever tested against a bound. docs/performance.md reads
+//! the program times itself; no figure is ever tested against a bound. docs/evidence/performance.md reads
 //! them, bench/results keeps them by date and host.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]

@@ -43,7 +43,7 @@ def straces_options_lead_to_ours(box):
     said(box, "run", "--no-such-option", "--", "true", code=FAILED)
     assert "10s" in said(box, "run", "--every", "0", "--", "true", code=FAILED)
     assert "tz-unset" in said(box, "explain", "TZ", code=FAILED)
-    assert "docs/install.md" in said(box, "update", code=FAILED)
+    assert "docs/use/install.md" in said(box, "update", code=FAILED)
 
 
 @test()

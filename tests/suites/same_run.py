@@ -40,7 +40,7 @@ tracepoint:raw_syscalls:sys_enter /@in_tree[tid]/ {
   if (args->id == 16 && args->args[2] >= $image && args->args[2] < $behind) { $ours = INPROC; }
   if ((args->id == 5 || args->id == 98 || args->id == 310) && args->args[1] >= $image && args->args[1] < $behind) { $ours = INPROC; }
   // Interrupted, and no handler ran since: the kernel makes the call again, or goes on with restart_syscall (219).
-  // Tracers see two calls (docs/recording.md, "What counts as a call"), the program made one.
+  // Tracers see two calls (docs/reference/recording.md, "What counts as a call"), the program made one.
   if (INPROC && @again[tid] && (@again[tid] == args->id + 1 || args->id == 219)) { $ours = 1; }
   delete(@again[tid]);
   // Before an execve a thread looks by itself whether the file is there: access of the same name, for nothing but that.

@@ -1,8 +1,8 @@
 //! Draws terminal screens as SVG files. `cargo run -p xtask -- pictures SYSTOLL` draws all pictures
-//! of the README and docs, each from a real run, and those of [`crate::screenshot`]; `…
-//! cargo run -p xtask -- picture FILE COMMAND` draws standard input.
+//! of the README and docs, each from a real run, and those of [`crate::screenshot`]; `COMMAND |
+//! cargo run -p xtask -- picture FILE COMMAND` draws what COMMAND prints.
 
-use crate::shell::{Run, docs};
+use crate::shell::{Run, pictures};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const PICTURES: &[Picture] = &[
 ];
 
 /// Source of `./app` in the pictures.
-const APP: &str = include_str!("../../docs/pictures/app.c");
+const APP: &str = include_str!("../pictures/app.c");
 
 /// Draws all pictures of the docs, with the program `systoll`.
 pub(crate) fn write_all(systoll: &Path) -> Result<()> {
@@ -54,7 +54,7 @@ fn draw_all(systoll: &Path, folder: &Path) -> Result<()> {
         let streams = if own.starts_with("run") { "2>&1 > /dev/null" } else { "2>&1" };
         let dashes = if command.is_empty() { "" } else { " --color always -- " };
         let said = run.shell(&format!("exec \"$0\" {own}{dashes}{command} {streams}"))?;
-        write(&docs().join(picture.file), &format!("systoll {}", picture.typed), &said)?;
+        write(&pictures().join(picture.file), &format!("systoll {}", picture.typed), &said)?;
     }
     crate::screenshot::write_all(systoll, folder)
 }
@@ -200,18 +200,18 @@ mod tests {
     fn the_pictures_of_the_docs_are_those_that_are_drawn() {
         let root = crate::repository::root();
         let mut pages = std::fs::read_to_string(root.join("README.md")).unwrap();
-        for entry in std::fs::read_dir(root.join("docs")).unwrap().map(Result::unwrap) {
-            if entry.path().extension().is_some_and(|e| e == "md") {
-                pages.push_str(&std::fs::read_to_string(entry.path()).unwrap());
+        for page in crate::repository::files(&root).unwrap() {
+            if page.starts_with("docs") && page.extension().is_some_and(|e| e == "md") {
+                pages.push_str(&std::fs::read_to_string(root.join(page)).unwrap());
             }
         }
         for picture in PICTURES {
-            let drawn = std::fs::read_to_string(root.join("docs").join(picture.file)).unwrap();
+            let drawn = std::fs::read_to_string(crate::shell::pictures().join(picture.file)).unwrap();
             assert!(pieces_of(&drawn).contains(&format!("systoll {}", picture.typed)), "{}", picture.file);
             assert!(pages.contains(picture.file), "no page shows {}", picture.file);
         }
         for shot in &SCREENSHOTS {
-            let drawn = std::fs::read(root.join("docs").join(shot.file)).unwrap();
+            let drawn = std::fs::read(crate::shell::pictures().join(shot.file)).unwrap();
             assert!(drawn.starts_with(b"\x89PNG") && drawn.len() as u64 <= MOST, "{}", shot.file);
             assert!(pages.contains(shot.file), "no page shows {}", shot.file);
         }
@@ -221,9 +221,9 @@ mod tests {
             let mut drawn = PICTURES.iter().map(|p| p.file).chain(SCREENSHOTS.iter().map(|s| s.file));
             assert!(drawn.any(|file| file == name), "{shown} is drawn by nothing");
         }
-        let report = pieces_of(&std::fs::read_to_string(root.join("docs/report.svg")).unwrap());
+        let report = pieces_of(&std::fs::read_to_string(crate::shell::pictures().join("report.svg")).unwrap());
         for word in ["tz-unset", "needless system calls", "TZ=:/etc/localtime"] {
-            assert!(report.contains(word), "docs/report.svg lacks {word:?}: {report}");
+            assert!(report.contains(word), "report.svg lacks {word:?}: {report}");
         }
     }
 

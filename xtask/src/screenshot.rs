@@ -1,7 +1,7 @@
 //! Pictures of a browser's window as PNG files: pages and flame graphs of real runs, drawn by
 //! headless Chromium.
 
-use crate::shell::{Run, docs};
+use crate::shell::{Run, pictures};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
@@ -59,7 +59,7 @@ pub(crate) fn write_all(systoll: &Path, folder: &Path) -> Result<()> {
 }
 
 fn draw(shot: &Screenshot, folder: &Path) -> Result<()> {
-    let file = docs().join(shot.file);
+    let file = pictures().join(shot.file);
     let mut chromium = Command::new("chromium");
     chromium.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
     if shot.is_dark {

@@ -34,7 +34,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the folder of the pictures.
-pub(crate) fn docs() -> PathBuf {
-    crate::repository::root().join("docs")
+/// Returns the folder of the pictures, beside the pages that show them.
+pub(crate) fn pictures() -> PathBuf {
+    crate::repository::root().join("docs/use")
 }

@@ -1,6 +1,7 @@
 //! Rules that a compiler does not check: length of files, unsafe code, paths of one machine,
 //! opening files, environment variables.
 
+use crate::scaffold::unfilled;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(opens_by_path(file, &text));
         broken.extend(reads_environment(file, &text));
         broken.extend(no_text(file, &bytes));
+        broken.extend(unfilled(file, &text));
     }
     Ok(broken)
 }
@@ -162,6 +164,7 @@ mod tests {
         assert_eq!(check("crates/trust/src/places.rs", read) + check("xtask/src/x.rs", read), 0);
         assert_eq!(check("crates/trust/src/places.rs", &read.replace("HOME", "AWAY")), 1);
         assert_eq!(check("crates/systoll/src/cli/x.rs", "#[arg(long, env = \"SYSTOLL_AWAY\")]"), 1);
+        assert_eq!(check("cases/cases/a/case.toml", &format!("# {} IN", "FILL")), 1);
         for open in ["let f = File::open(path)?;", "std::fs::read(path)", "OpenOptions::new().read(true)"] {
             assert_eq!(check("crates/symbols/src/maps.rs", open), 1, "{open}");
             assert_eq!(check("crates/symbols/src/maps.rs", &format!("#[cfg(test)]\nmod tests {{ {open} }}")), 0);

@@ -4,6 +4,21 @@
 //! also after a fatal signal; a program that was started has ended when the call returns. A shim is
 //! loaded only from a file that no other user can have written, at a path that no other user can
 //! redirect; the demo's programs run from such paths too.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_cure::{Spec, Streams, run_unwatched};
+//! use systoll_model::{EnvChange, Exit};
+//!
+//! // What `systoll cure tz-unset -- CMD` does: CMD with a variable set, and nothing watched.
+//! let spec = Spec::new("sh").arg("-c").arg("test -n \"$TZ\"");
+//! let cured = spec.clone().env(EnvChange::Set("TZ".into(), ":/etc/localtime".into()));
+//! let usage = run_unwatched(&cured, Streams::null(), None)?;
+//! assert_eq!(usage.exit, Exit::Code(0));
+//! println!("{} ns of wall time, {} ns of processor time", usage.wall_ns, usage.user_ns + usage.sys_ns);
+//! # Ok::<(), systoll_cure::RunError>(())
+//! ```
 
 mod cc;
 mod interrupt;

@@ -48,9 +48,10 @@ pub fn page(judged: &JudgedRecording<'_>, source: &mut dyn FnMut(&str, u32) -> O
 
 /// Fills the page's template from left to right: no piece is searched for the next piece's place.
 fn assemble(data: &str) -> String {
+    let (style_hash, script_hash) = (source_hash(STYLE), source_hash(SCRIPT));
     let pieces = [
-        ("{style-hash}", &source_hash(STYLE)),
-        ("{script-hash}", &source_hash(SCRIPT)),
+        ("{style-hash}", style_hash.as_str()),
+        ("{script-hash}", &script_hash),
         ("{style}", STYLE),
         ("{data}", &inert(data)),
         ("{script}", SCRIPT),

@@ -6,6 +6,22 @@
 //! in between, opening it returns at once. A file that the user names on the command line
 //! ([`input`]) may be a pipe; opening one without a writer times out. Outside of this crate,
 //! `record`, `symbols` and `cure` open no file by path (a tidy rule).
+//!
+//! # Example
+//!
+//! ```
+//! use std::io::Read;
+//! use systoll_files::{Links, open};
+//!
+//! let (mut file, metadata) = open("/etc/passwd", Links::Follow)?;
+//! let mut text = String::new();
+//! file.read_to_string(&mut text)?;
+//! assert_eq!(text.len() as u64, metadata.len());
+//!
+//! // A device is no regular file: it is refused, and not opened.
+//! assert!(open("/dev/tty", Links::Follow).is_err());
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;

@@ -34,7 +34,7 @@ impl Engine {
 
 /// The filters and parameters of a question: the table `asked`. `None` is SQL's null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "named as the columns of docs/fleet.md, which are the flags")]
+#[expect(missing_docs, reason = "named as the columns of docs/use/fleet.md, which are the flags")]
 pub struct Asked {
     pub service: Option<String>,
     pub host: Option<String>,

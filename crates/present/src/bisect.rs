@@ -151,7 +151,7 @@ fn in_pieces(line: &str, max: usize) -> Vec<String> {
     pieces
 }
 
-/// Converts the result to one JSON object (docs/bisect.schema.json). `version` is that of systoll.
+/// Converts the result to one JSON object (docs/reference/bisect.schema.json). `version` is that of systoll.
 pub fn bisect_json(report: &BisectReport, version: &str) -> Value {
     let tried = |t: &TriedCommit| json!({"id": t.id, "subject": t.subject, "author": t.author, "date": t.date, "calls": t.calls});
     let place = report.place.as_ref();

@@ -264,7 +264,7 @@ fn number(factor: f64) -> String {
     }
 }
 
-/// Converts the report to one JSON object (docs/box.schema.json): times in ns; fields are added,
+/// Converts the report to one JSON object (docs/reference/box.schema.json): times in ns; fields are added,
 /// never renamed.
 pub fn box_json(report: &BoxReport) -> Value {
     let h = &report.host;

@@ -1,4 +1,4 @@
-//! The `prove --serve` screen and its JSON (docs/json.md, docs/serve.schema.json).
+//! The `prove --serve` screen and its JSON (docs/reference/json.md, docs/reference/serve.schema.json).
 
 use crate::answered;
 use crate::json::{SCHEMA_VERSION, SideCommand};

@@ -111,13 +111,13 @@ fn markdown_is_of_the_table_and_of_nothing_a_program_chose() {
 
 #[test]
 fn json_conforms_to_its_schema() {
-    let of_diff = schema(include_str!("../../../docs/diff.schema.json"));
+    let of_diff = schema(include_str!("../../../docs/reference/diff.schema.json"));
     for by in By::ALL {
         assert_eq!(violations(&of_diff, &diff_json(&changes(by), "0.1.0")), Vec::<String>::new());
     }
     let whole = diff_json(&changes(By::Syscall), "0.1.0");
     assert_eq!((&whole["changed"][0]["beneath"][0]["function"], &whole["hidden"]), (&json!("read_config"), &json!(2)));
-    let of_bisect = schema(include_str!("../../../docs/bisect.schema.json"));
+    let of_bisect = schema(include_str!("../../../docs/reference/bisect.schema.json"));
     let report = bisected();
     assert_eq!(violations(&of_bisect, &bisect_json(&report, "0.1.0")), Vec::<String>::new());
     assert_eq!(violations(&of_bisect, &bisect_json(&BisectReport::default(), "0.1.0")), Vec::<String>::new());

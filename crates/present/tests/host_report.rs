@@ -1,4 +1,4 @@
-//! `systoll box`: the screen line by line, and its JSON against docs/box.schema.json.
+//! `systoll box`: the screen line by line, and its JSON against docs/reference/box.schema.json.
 
 mod common;
 
@@ -188,7 +188,7 @@ fn it_fits_and_without_colour_has_no_escapes() {
 }
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/box.schema.json")).unwrap()
+    serde_json::from_str(include_str!("../../../docs/reference/box.schema.json")).unwrap()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The JSON contract: what is written conforms to docs/report.schema.json, and the other way round.
+//! The JSON contract: what is written conforms to docs/reference/report.schema.json, and the other way round.
 
 mod common;
 

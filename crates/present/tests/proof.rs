@@ -1,4 +1,4 @@
-//! `systoll prove`: its JSON against docs/prove.schema.json, and hyperfine's forms.
+//! `systoll prove`: its JSON against docs/reference/prove.schema.json, and hyperfine's forms.
 
 mod common;
 
@@ -86,7 +86,7 @@ fn written(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) 
 }
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/prove.schema.json")).unwrap()
+    serde_json::from_str(include_str!("../../../docs/reference/prove.schema.json")).unwrap()
 }
 
 #[test]

@@ -2,7 +2,22 @@
 //!
 //! Invariant: everything except [`crossing`] and reading a few files under /proc and /sys happens
 //! in a short-lived child: the caller's descriptors, masks, affinity, memory and seccomp state are
-//! never touched. docs/prices.md explains the method.
+//! never touched. docs/reference/prices.md explains the method.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_model::Sysno;
+//! use systoll_price::{CROSSING_BUDGET, crossing, price_of};
+//!
+//! println!("into the kernel and back: {:.0} ns", crossing(CROSSING_BUDGET).min);
+//! let fstat = Sysno::from_name("fstat").expect("the table has it");
+//! // None if the call can't be tried here, e.g. because a seccomp filter forbids it.
+//! if let Some(price) = price_of(fstat) {
+//!     println!("fstat: {:.0} ns ({:.0} to {:.0})", price.ns, price.low, price.high);
+//!     assert!(price.low <= price.ns && price.ns <= price.high);
+//! }
+//! ```
 
 mod beside;
 mod child;

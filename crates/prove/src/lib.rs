@@ -2,6 +2,26 @@
 //!
 //! Invariants: nothing is claimed if output or exit differ, or if the interval of a change includes
 //! no change; programs are run only through [`Executor`]; no unsafe code.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_cure::Spec;
+//! use systoll_prove::{Options, Outcome, Pairs, Processes, compare};
+//!
+//! let options = Options { pairs: Pairs::Fixed(8), ..Options::default() };
+//! let said = |text: &str| Spec::new("echo").arg(text);
+//! let mut exec = Processes::default();
+//!
+//! // The same output: eight pairs are run and measured.
+//! let same = compare(&mut exec, &said("a"), &said("a"), &options, &mut |_| ())?;
+//! assert_eq!(same.measured.expect("both do the same").pairs, 8);
+//!
+//! // Another output: nothing is claimed, however fast it is.
+//! let other = compare(&mut exec, &said("a"), &said("b"), &options, &mut |_| ())?;
+//! assert!(matches!(other.outcome, Outcome::Differs(_)) && other.measured.is_none());
+//! # Ok::<(), systoll_prove::ProveError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod answered;

@@ -50,7 +50,7 @@ const RUN_EXAMPLES: &str = "Examples:
   systoll run --by line -- python3 app.py  which lines call most; or caller, api, library, ...
   systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
   systoll run -k -y -- ./app               findings with whole stacks and descriptors
-  systoll run --json -o r.json -- ./app    for scripts; docs/json.md tells the contract
+  systoll run --json -o r.json -- ./app    for scripts; docs/reference/json.md tells the contract
   systoll run --open -- ./app              the report as a page in the browser
   systoll run --save a.systoll -- ./app    keep the recording: systoll report a.systoll,
                                            go tool pprof -top a.systoll
@@ -71,8 +71,8 @@ const DEMO_EXAMPLES: &str = "Examples:
   systoll demo --prove                     what each cure wins here, in a minute";
 
 const BOX_EXAMPLES: &str = "Examples:
-  systoll box                              about a second; docs/prices.md tells how it is measured
-  systoll box --json | jq .                for scripts; docs/box.schema.json";
+  systoll box                              about a second; docs/reference/prices.md tells how it is measured
+  systoll box --json | jq .                for scripts; docs/reference/box.schema.json";
 
 const DOCTOR_EXAMPLES: &str = "Examples:
   systoll doctor                           what works here for you
@@ -87,14 +87,14 @@ const EXPLAIN_EXAMPLES: &str = "Examples:
 
 const CAUSES_EXAMPLES: &str = "Examples:
   systoll causes                           what systoll knows by name
-  systoll causes --causes ./mine           with your own; docs/causes.md tells how one is written";
+  systoll causes --causes ./mine           with your own; docs/reference/causes.md tells how one is written";
 
 const MCP_EXAMPLES: &str = "Examples:
   claude mcp add systoll -- systoll mcp    in an agent that has a command for it
   {\"mcpServers\": {\"systoll\": {\"command\": \"systoll\", \"args\": [\"mcp\"]}}}    in another's settings
 
 Tools: run, explain, prove, diff, report. Those that run a command run what the agent names, as you:
-let the agent ask you first. docs/agents.md; from a finding to a patch: skills/systoll/SKILL.md";
+let the agent ask you first. docs/use/agents.md; from a finding to a patch: skills/systoll/SKILL.md";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   systoll completions bash > ~/.local/share/bash-completion/completions/systoll
@@ -241,10 +241,10 @@ pub struct ShowArgs {
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write JSON (docs/json.md, docs/report.schema.json)
+    /// Write JSON (docs/reference/json.md, docs/reference/report.schema.json)
     #[arg(long, conflicts_with = "counts")]
     pub json: bool,
-    /// Write one page for a browser, everything in it, nothing fetched (docs/page.md)
+    /// Write one page for a browser, everything in it, nothing fetched (docs/use/page.md)
     #[arg(long, conflicts_with_all = ["counts", "json", "by", "trace"])]
     pub html: bool,
     /// Write that page, to -o or a new file, and open it in the browser
@@ -314,7 +314,7 @@ pub struct RunArgs {
     /// Have --save replace a file that is no recording
     #[arg(long, requires = "save")]
     pub force: bool,
-    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/fleet.md)
+    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,
     #[command(flatten)]
@@ -366,7 +366,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub show: ShowArgs,
-    /// Add the run to FOLDER instead, where `systoll fleet` finds it (docs/fleet.md)
+    /// Add the run to FOLDER instead, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["json", "counts", "html", "open", "output"])]
     pub parquet: Option<PathBuf>,
     #[command(flatten)]

@@ -172,7 +172,7 @@ impl Failure {
                 Some(format!("if systoll kept it, it is a recording: systoll report {}", typed(path)))
             }
             Self::Trace(..) => {
-                Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into())
+                Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/use/importing.md has the others".into())
             }
             Self::Recording(path, systoll_model::FileError::NotGzip) => Some(format!(
                 "make one with: systoll run --save FILE -- CMD\nif another tool traced it: systoll import {}",
@@ -183,7 +183,7 @@ impl Failure {
             Self::Fleet(systoll_fleet::FleetError::Package(package)) => Some(crate::python::install(package)),
             Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
-            Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),
+            Self::Budget(..) => Some("docs/use/check.md tells what a budget can hold".into()),
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),
@@ -202,7 +202,7 @@ impl Failure {
                 let others = format!("what can be done: systoll explain {cause}; two builds: prove --vs");
                 Some(others + &ceiling(elided.as_deref()))
             }
-            Self::Cause(..) => Some("docs/causes.md tells how one is written".into()),
+            Self::Cause(..) => Some("docs/reference/causes.md tells how one is written".into()),
             _ => None,
         }
     }

@@ -102,7 +102,7 @@ impl Wanted {
                 what: "question or folder",
                 name: last.display().to_string(),
                 known: QUESTIONS.iter().map(|q| q.name.to_owned()).collect(),
-                help: "questions, with their SQL: docs/fleet.md; your own: --sql".into(),
+                help: "questions, with their SQL: docs/use/fleet.md; your own: --sql".into(),
             });
         }
         let [first, ..] = QUESTIONS;

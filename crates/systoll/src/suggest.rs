@@ -38,7 +38,7 @@ const WORDS: &[Words] = &[
     words(&["test"], "to hold a program to its calls", "systoll check -- CMD"),
     words(
         &["update", "upgrade", "self-update", "install"],
-        "systoll does not update itself (docs/install.md); the version that this is",
+        "systoll does not update itself (docs/use/install.md); the version that this is",
         "systoll --version",
     ),
     words(&["status", "info"], "to see what can be watched here", "systoll doctor"),

@@ -1,6 +1,6 @@
 //! Blocks of system calls counted, for languages that call C: `libsystoll_block.so`.
 //!
-//! C and C++ include `systoll_block.h` (`include/`); docs/in-tests.md has a test.
+//! C and C++ include `systoll_block.h` (`include/`); docs/use/in-tests.md has a test.
 //!
 //! ```
 //! // What a plugin does, in C's words.

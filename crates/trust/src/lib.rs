@@ -13,6 +13,18 @@
 //!
 //! This protects against other users only. Root, and this user's own programs, can do as they like
 //! anyway.
+//!
+//! # Example
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! // Root owns each folder on the way, and no other user may write to one.
+//! assert!(systoll_trust::check(Path::new("/bin/sh")).is_ok());
+//!
+//! // Every user can put a file into /tmp: what lies there is trusted only if it is root's or ours.
+//! assert!(systoll_trust::check(Path::new("/tmp/no-such-library.so")).is_err());
+//! ```
 #![forbid(unsafe_code)]
 
 mod folder;

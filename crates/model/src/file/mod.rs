@@ -43,7 +43,7 @@ const MAX_ENTRIES: usize = 1 << 19;
 const LEVEL: Compression = Compression::new(4);
 
 impl Recording {
-    /// Writes the recording as a gzipped pprof profile (docs/recording.md). If our part of it would
+    /// Writes the recording as a gzipped pprof profile (docs/reference/recording.md). If our part of it would
     /// exceed 1 MiB before compression, windows are thinned; the file says so.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Our message: a whole recording in the shape it has in the file.
 //!
 //! Invariant: fields are added, but never get another number or meaning. A change that an older
-//! reader would misread raises [`VERSION`]. docs/recording.md describes the message for others.
+//! reader would misread raises [`VERSION`]. docs/reference/recording.md describes the message for others.
 
 use prost::Message;
 

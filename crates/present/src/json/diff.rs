@@ -1,4 +1,4 @@
-//! `systoll diff --json` (docs/json.md, docs/diff.schema.json).
+//! `systoll diff --json` (docs/reference/json.md, docs/reference/diff.schema.json).
 
 use super::common::SCHEMA_VERSION;
 use crate::diff::note_text;

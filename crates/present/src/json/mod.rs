@@ -1,4 +1,4 @@
-//! `--json`: the contract that scripts rely on (docs/json.md, docs/report.schema.json).
+//! `--json`: the contract that scripts rely on (docs/reference/json.md, docs/reference/report.schema.json).
 //!
 //! Invariants: fields are added, never renamed or removed; times are in ns; no NaN. The types are
 //! the contract's own: a change of a domain type does not change the JSON.

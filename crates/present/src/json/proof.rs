@@ -1,4 +1,4 @@
-//! `systoll prove --json` (docs/json.md, docs/prove.schema.json).
+//! `systoll prove --json` (docs/reference/json.md, docs/reference/prove.schema.json).
 
 use super::common::{SCHEMA_VERSION, exit};
 use crate::answered::{self, AnsweredJson};

@@ -1,4 +1,4 @@
-//! A checker for the part of JSON Schema (draft 2020-12) that docs/report.schema.json uses.
+//! A checker for the part of JSON Schema (draft 2020-12) that docs/reference/report.schema.json uses.
 //! What it doesn't know it refuses, so that no keyword is silently ignored.
 
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 /// The contract's schema.
 pub fn report_schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let text = include_str!("../../../../docs/report.schema.json");
+        let text = include_str!("../../../../docs/reference/report.schema.json");
         serde_json::from_str(text).expect("the schema is JSON")
     });
     &SCHEMA

@@ -36,7 +36,7 @@ pub struct BisectArgs {
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write JSON (docs/json.md, docs/bisect.schema.json)
+    /// Write JSON (docs/reference/json.md, docs/reference/bisect.schema.json)
     #[arg(long)]
     pub json: bool,
     /// No progress

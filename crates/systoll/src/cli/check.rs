@@ -16,7 +16,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   systoll check --per 'served {} requests' -- ./app    of as many as it prints there
   systoll check --format junit -o check.xml -- ./app   or sarif, github, vim, bencher, benchmark
   systoll check --budget ci.toml a.systoll     a recording that `run --save` kept
-docs/check.md tells what a budget can hold.
+docs/use/check.md tells what a budget can hold.
 
 Exit codes:
   0  the budget holds            1  it does not

@@ -107,7 +107,7 @@ pub struct ProveArgs {
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write JSON (docs/json.md, docs/prove.schema.json)
+    /// Write JSON (docs/reference/json.md, docs/reference/prove.schema.json)
     #[arg(long)]
     pub json: bool,
     /// Write all times as `hyperfine --export-json` does

@@ -77,7 +77,7 @@ fn unknown_shim(name: &str) -> Failure {
         what: "shim",
         name: name.to_owned(),
         known: Shim::all().iter().map(|s| s.name().to_owned()).collect(),
-        help: "docs/causes.md tells what each does".into(),
+        help: "docs/reference/causes.md tells what each does".into(),
     }
 }
 

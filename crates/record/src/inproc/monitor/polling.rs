@@ -34,7 +34,7 @@ const LOOKS: Duration = Duration::from_micros(60);
 /// How long it looks where no other process wants the processor: to wake it takes longer than most answers,
 /// and where there is one question more come soon. Looks of a millisecond save programs that start one by one
 /// beside an idle processor (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third
-/// more of a processor (docs/performance.md).
+/// more of a processor.
 const LOOKS_ON: Duration = Duration::from_micros(100);
 /// How long it looks where what was done last has mostly been followed by nothing soon: between the questions of a
 /// compiler's programs three looks in five were in vain, a quarter of what the launcher did.

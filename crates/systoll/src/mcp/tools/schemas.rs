@@ -4,7 +4,7 @@ use crate::mcp::arguments::{LONGEST, TIMEOUT};
 use serde_json::{Map, Value, json};
 
 pub(super) const RUN: &str = "Runs a command (no shell splits it) and tells which of its system calls are needless. \
-Answers with the report as docs/json.md describes it, shortened: findings (most to win first: cause, kind, \
+Answers with the report as docs/reference/json.md describes it, shortened: findings (most to win first: cause, kind, \
 confidence, what, user = file and line, calls, needless_calls with its interval, needless_toll_ns, stop = cures, \
 prove = the command that proves it), also (seen, but too small or unsure), by_syscall, rows (dearest first), plus \
 recording (for report and diff), output (what the command wrote, its middle left out) and timed_out. Give it real \
