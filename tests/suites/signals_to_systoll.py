@@ -3,9 +3,8 @@ import json
 import os
 import signal
 import subprocess
-import time
 
-from harness import BOTH, test, text
+from harness import BOTH, test, text, wait_for
 
 
 def started(box, script, *flags, before="true"):
@@ -42,22 +41,19 @@ def sigterm_may_be_handled(box):
 @test(backends=BOTH)
 def sigterm_with_a_child_that_stays(box):
     """The report comes even where a background child goes on; the child is left alone."""
-    stays = "(trap '' TERM HUP; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo finished > note) >/dev/null 2>&1 &"
-    p = started(box, "exec sleep 60", before=stays + " sleep 0.3")
+    stays = "(trap '' TERM HUP; : > begun; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo finished > note) >/dev/null 2>&1 &"
+    p = started(box, "exec sleep 60", before=stays + " until [ -e begun ]; do sleep 0.01; done")
     p.terminate()
     _, err = ended(p)
     assert b"system calls" in err, text(err)
-    end = time.monotonic() + 10
-    while not os.path.exists(os.path.join(box.dir, "note")) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert os.path.exists(os.path.join(box.dir, "note")), "the child did not go on"
+    wait_for(lambda: os.path.exists(os.path.join(box.dir, "note")), "the child did not go on")
     box.no_leftovers(5)
 
 
 @test(backends=BOTH)
 def sigusr1_prints_the_report_so_far(box):
-    p = started(box, "i=0; while [ $i -lt 30 ]; do /bin/true; sleep 0.05; i=$((i+1)); done; echo end; exit 4")
-    time.sleep(0.3)
+    p = started(box, "i=0; while [ $i -lt 30 ]; do /bin/true; sleep 0.05; i=$((i+1)); [ $i = 5 ] && : > under_way; done; echo end; exit 4")
+    wait_for(lambda: os.path.exists(os.path.join(box.dir, "under_way")), "the program did not begin")
     p.send_signal(signal.SIGUSR1)
     out, err = ended(p, 60)
     assert (p.returncode, out) == (4, b"end\n"), (p.returncode, out)

@@ -1,5 +1,5 @@
 /* Blocks nothing, N times through the C library and N times by number: only the first are answered in
- * place. Usage: partly N. */
+ * place. Usage: half_elided N. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>

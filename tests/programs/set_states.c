@@ -1,5 +1,5 @@
 /* Sets state that several calls set: of a descriptor, a limit, a range of memory, a terminal. Usage:
- * roads sick|healthy N [descriptor|limit|memory|terminal]. Sick: each, or the one named, to what it is already.
+ * set_states sick|healthy N [descriptor|limit|memory|terminal]. Sick: each, or the one named, to what it is already.
  * Healthy: another call has set it to something else in between, so that each is of use. */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Children that are killed at any moment of their start, and what they did until then.
  *
- *   startled COUNTS SEED CHILDREN MOST_US
+ *   killed_at_start COUNTS SEED CHILDREN MOST_US
  *
  * Starts so many children, one after the other, in three ways (fork and exec, vfork and exec, fork alone), and
  * kills each within so many microseconds. A child calls getppid until it is killed and notes in the file COUNTS,

@@ -2,26 +2,23 @@
 import fcntl
 import os
 import signal
+import struct
 import subprocess
+import termios
 import threading
 import time
 
-from harness import BOTH, Skip, test, text, tool
+from harness import BOTH, Skip, test, text, tool, wait_for
 
 # Two seconds are promised; a box that is busy with seven other things is given more.
 SOON = 15
+# The least capacity of a pipe, bytes.
+FULL = 4096
 
 
 def ended(p, within=SOON):
     out, err = p.communicate(timeout=within)
     return p.returncode, out, err
-
-
-def wait_for(condition, what, limit=60):
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, f"{what}: waited {limit} s in vain"
-        time.sleep(0.01)
 
 
 DEAF = "trap '' TERM; : > begun; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; echo $i > note"
@@ -43,12 +40,12 @@ def a_command_that_does_not_end_runs_on_unwatched(box):
 
 
 def full_pipe(box):
-    """A FIFO that somebody has open and does not read: one that takes hardly anything."""
+    """Makes a FIFO of the least capacity, and opens it for a reader that does not read."""
     path = os.path.join(box.dir, "fifo")
     os.mkfifo(path)
     os.chmod(path, 0o666)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    fcntl.fcntl(reader, 1031, 4096)
+    fcntl.fcntl(reader, 1031, FULL)
     return path, reader
 
 
@@ -59,11 +56,10 @@ def a_report_that_nobody_takes_does_not_hold_it(box):
         path, reader = full_pipe(box)
         argv = box.watch(["/bin/sh", "-c", script], "--json", "-o", path, *flags)
         p = box.start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        # Full, it is in the middle of its writing.
-        wait_for(lambda: len(os.read(reader, 1)) == 1 if readable(reader) else False, "nothing was written")
+        # A full pipe: systoll is in the middle of its writing.
+        wait_for(lambda: unread(reader) == FULL, "the pipe was not filled")
         if flags:
             wait_for(lambda: os.path.exists(os.path.join(box.dir, "begun")), "the command did not begin")
-        time.sleep(0.3)
         p.terminate()
         assert p.wait(timeout=SOON) == 143, p.returncode
         os.close(reader)
@@ -76,10 +72,9 @@ def a_report_that_nobody_takes_does_not_hold_it(box):
         box.no_leftovers(5)
 
 
-def readable(fd):
-    import select
-
-    return bool(select.select([fd], [], [], 0)[0])
+def unread(pipe):
+    """Returns the number of bytes in a pipe."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
 
 
 @test(users=("root",), backends=("ptrace",))

@@ -20,9 +20,8 @@ import resource
 import signal
 import struct
 
-from harness import test, tool
+from harness import test, tool, wait_for
 from suites.counts import RESULTLESS, strace_table
-from suites.identity import wait_for
 
 RUNS = 4
 INTERRUPTED = {"EINTR", "ERESTARTSYS", "ERESTARTNOINTR", "ERESTARTNOHAND", "ERESTART_RESTARTBLOCK"}
@@ -179,13 +178,13 @@ def killed_in_mid_loop(box):
     out = os.path.join(box.dir, "report.json")
     for number, threads in enumerate((1, 4)):
         path = os.path.join(box.dir, f"counts{number}")
-        p = box.start(box.watch([box.build("mortal.c"), path, str(threads), "loop", "0"], "-q", "--json", "-o", out))
+        p = box.start(box.watch([box.build("counts_until_killed.c"), path, str(threads), "loop", "0"], "-q", "--json", "-o", out))
         wait_for(lambda: os.path.exists(path) and os.path.getsize(path) and completed(path) > 100_000)
         with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
             children = f.read().split()
         for child in children:
             with open(f"/proc/{child}/comm") as f:
-                if f.read().startswith("mortal"):
+                if f.read().startswith("counts_until"):
                     os.kill(int(child), signal.SIGKILL)
         assert p.wait(timeout=60) == -signal.SIGKILL, p.returncode
         with open(out) as f:
@@ -199,13 +198,13 @@ def ended_abruptly(box):
     """_exit and a crash lose nothing."""
     for end, code in (("exit", 5), ("crash", -signal.SIGSEGV)):
         path = os.path.join(box.dir, end)
-        doc, r = box.report([box.build("mortal.c"), path, "4", end, "50000"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+        doc, r = box.report([box.build("counts_until_killed.c"), path, "4", end, "50000"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
         assert r.returncode == code, r.returncode
         assert doc["exact"] and mortal_counts(doc) == (200_000, 0) and completed(path) == 200_000, (mortal_counts(doc), doc["problems"])
 
 
 def mixed_calls(box, calls):
-    doc, r = box.report([box.build("mortal.c"), os.path.join(box.dir, "counts"), "8", "exit", str(calls)])
+    doc, r = box.report([box.build("counts_until_killed.c"), os.path.join(box.dir, "counts"), "8", "exit", str(calls)])
     assert r.returncode == 5 and doc["exact"], doc["problems"]
     rows = table(doc)
     assert rows["getppid"] == rows["getuid"] == (4 * calls, {}), (rows["getppid"], rows["getuid"])

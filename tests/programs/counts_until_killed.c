@@ -1,6 +1,6 @@
 /* Threads make calls and keep count in a file others can read: after each call, so that it holds
  * what was completed. Killed at any moment, what was counted must be between that and one more for
- * each thread. mortal FILE THREADS END CALLS: END is loop, exit or crash, after CALLS by each. */
+ * each thread. counts_until_killed FILE THREADS END CALLS: END is loop, exit or crash, after CALLS by each. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

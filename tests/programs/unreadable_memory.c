@@ -1,4 +1,4 @@
-/* What calls are given lies in memory that an observer must not read as it likes: `lent MODE`.
+/* What calls are given lies in memory that an observer must not read as it likes: `unreadable_memory MODE`.
  * served, device: pages that come only when a thread serves them, which none does until a call asks for one; the
  * descriptor is userfaultfd(2)'s or /dev/userfaultfd's. cut: a mapped file that another process cuts short all the time. */
 #define _GNU_SOURCE

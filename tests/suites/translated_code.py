@@ -57,7 +57,7 @@ def a_file_in_two_pieces(box):
 @test(backends=("inproc",))
 def a_call_that_was_changed(box):
     """Of a file in which something has changed one call, the others are counted."""
-    doc, plain = same(box, [box.build("comes.c"), "changed"])
+    doc, plain = same(box, [box.build("late_code.c"), "changed"])
     assert plain.stdout == b"20\n20\n", plain
     assert calls(doc).get("getgid") == 40, (calls(doc), doc["problems"])
     said = [p for p in doc["problems"] if "where something has changed the code" in p]

@@ -172,7 +172,7 @@ def a_filter_of_its_maker_s_is_another_matter(box):
 @test(backends=("inproc",))
 def code_that_comes_later(box):
     """A file's code is hooked when it becomes code; of what is no file it is said what it calls."""
-    program = box.build("comes.c")
+    program = box.build("late_code.c")
     missed = {"made": 3, "again": 1, "two-early": 1, "two-late": 1, "in-place": 3}
     for how in ("file", "harmless", "harmless-in-place", *missed):
         doc, plain = same(box, [program, how])

@@ -1,4 +1,4 @@
-/* Asks who it is, N times by name and N times by number. Usage: asking N. */
+/* Asks who it is, N times by name and N times by number. Usage: asks_id N. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

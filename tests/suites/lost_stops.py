@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import BOTH, test
+from harness import BOTH, test, wait_for
 
 
 def same(box, argv, times):
@@ -19,7 +19,7 @@ def same(box, argv, times):
 
 @test(backends=BOTH)
 def exec_among_threads_that_never_rest(box):
-    same(box, [box.build("churn.c"), "4"], 2)
+    same(box, [box.build("thread_churn.c"), "4"], 2)
 
 
 @test(backends=BOTH)
@@ -33,7 +33,7 @@ def told_to_end_while_a_child_sleeps_on(box):
     script = "trap '' TERM; (exec sleep 25) >/dev/null 2>&1 & trap - TERM; echo ready; exec sleep 60"
     p = box.start(box.watch(["/bin/sh", "-c", script]), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n"
-    time.sleep(0.3)
+    wait_for(lambda: {"sleep 25", "sleep 60"} <= {line.partition(" ")[2].strip() for line in box.leftovers()}, "the programs did not start")
     start = time.monotonic()
     p.terminate()
     err = p.communicate(timeout=30)[1]
@@ -44,7 +44,7 @@ def told_to_end_while_a_child_sleeps_on(box):
 @test(backends=BOTH)
 def killed_at_any_moment(box):
     """systoll killed -9: all that is under way goes on to its end, nothing stays stopped or held."""
-    churn, killed, forks = box.build("churn.c"), box.build("killed.c"), box.build("forks.c")
+    churn, killed, forks = box.build("thread_churn.c"), box.build("killed.c"), box.build("forks.c")
     programs = {f"{churn} 3": "done\ncode 7\n", killed: "60\ncode 0\n", f"{forks} 300 10": "code 0\n"}
     chance = random.Random(7)
     for program, expected in programs.items():

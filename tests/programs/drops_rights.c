@@ -1,4 +1,4 @@
-/* drops THREADS HOW...: a server that forks workers, each of which changes what it may do by HOW and
+/* drops_rights THREADS HOW...: a server that forks workers, each of which changes what it may do by HOW and
  * goes on: known numbers of getppid before and after, in children of its own, and in another program
  * at the end. The maker writes how the first worker's calls are to be told apart from its own: not. */
 #define _GNU_SOURCE
