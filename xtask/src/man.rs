@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_has_what_readers_look_for() {
+    fn every_page_has_the_usual_sections() {
         let mut all = systoll::cli::command().disable_help_subcommand(true);
         all.build();
         for command in all.get_subcommands().map(Command::get_name).chain([""]) {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_what_formatters_want() {
+    fn pages_pass_the_formatters() {
         let mut all = systoll::cli::command().disable_help_subcommand(true);
         all.build();
         let dir = tempfile::tempdir().unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told_apart() {
+    fn help_is_split_into_its_parts() {
         let below = Below::read("Examples:\n  a: b   c\n   d\n\nExit code: 0 well\nExit codes:\n  1  bad\n");
         assert_eq!((below.examples.as_str(), below.exit.as_str()), ("a: b   c\n d\n", "0 well\n1  bad\n"));
     }

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_circle_is_none() {
+    fn paths_without_a_circle_pass() {
         let facade = graph(&[
             ("lib.rs", "mod a; mod b; pub use a::A; pub use b::*;"),
             ("a.rs", "pub struct A;"),

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_has_mapped_is_read_to_the_last_line() {
+    fn every_mapping_of_this_process_is_read() {
         let text = std::fs::read("/proc/self/maps").unwrap();
         let all: Vec<_> = lines(&text).collect();
         assert_eq!(all.len(), text.iter().filter(|b| **b == b'\n').count());

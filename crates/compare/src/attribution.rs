@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_rows_as_somebody_likes_do_not_take_for_ever() {
+    fn many_rows_are_compared_in_bounded_time() {
         // In one run, each function's calls have the public function; in the other, they lack it.
         let of = |n: usize, api: Option<&str>, old, new| {
             let mut change = change(Some(&format!("f{n}")), old, new);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rows_are_told_by_moves_as_they_do() {
+    fn row_keys_move_with_their_rows() {
         let moved = |key: &str, old, new| {
             let mut row = change(None, old, new);
             row.key.api = Some(key.into());

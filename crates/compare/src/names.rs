@@ -158,7 +158,7 @@ mod tests {
     use systoll_model::{Module, Process};
 
     #[test]
-    fn what_compilers_add_is_no_part_of_a_name() {
+    fn compiler_suffixes_are_not_part_of_a_name() {
         for (name, is) in [
             ("read_config.constprop.0", "read_config"),
             ("read_config.isra.0.part.12.cold", "read_config"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_run_is_one_program_whatever_it_is_called() {
+    fn one_program_has_one_name_under_every_path() {
         let (a, b) = (recording("/old/bench-1", "1"), recording("/new/bench-2", "2"));
         let names = Names::of(std::slice::from_ref(&a), std::slice::from_ref(&b));
         assert_eq!(names.program(&b, ProcessId(0)).as_deref(), Some("bench-1"));

@@ -49,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_change_is_more_than_what_varies() {
+    fn a_change_exceeds_the_variation() {
         let of = |counts: &[u64]| Range::of(counts);
         assert!(of(&[5, 5, 5]).differs(of(&[6, 6, 6]), 0));
         assert!(!of(&[5, 6, 7]).differs(of(&[8, 9, 8]), 0));

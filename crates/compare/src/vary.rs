@@ -133,7 +133,7 @@ mod tests {
     use systoll_model::{Counts, Frame, Location, Process, ProcessId, StackId};
 
     #[test]
-    fn what_v8_does_by_where_memory_lies_is_chance() {
+    fn v8_calls_that_depend_on_addresses_are_chance() {
         let of = |function: &str| {
             let mut recording = Recording::default();
             recording.processes.push(Process { instances: 1, threads: 11, ..Process::default() });
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_asks_for_itself_is_no_chance() {
+    fn calls_of_the_program_itself_are_not_chance() {
         let of = |name: &str, class: FrameClass, threads: u64| {
             let mut recording = Recording::default();
             recording.processes.push(Process { instances: 1, threads, ..Process::default() });

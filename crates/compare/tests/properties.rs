@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_learnt_holds(runs in proptest::collection::vec(proptest::collection::vec(row(), 0..8), 1..4)) {
+    fn a_learnt_budget_holds_for_its_runs(runs in proptest::collection::vec(proptest::collection::vec(row(), 0..8), 1..4)) {
         let recordings: Vec<Recording> = runs.iter().map(|rows| recording(rows, 2)).collect();
         let judgement = Judgement::default();
         let runs: Vec<Run<'_>> = recordings.iter().map(|recording| Run { recording, judgement: &judgement, units: None }).collect();

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_compiler_says_reaches_the_user() {
+    fn compiler_errors_reach_the_user() {
         let dir = tempfile::tempdir().unwrap();
         let job = Job { source_name: "bad.c", source: "int main( {", output: "bad", flags: &[] };
         match job.build(dir.path()) {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reached_is_told() {
+    fn unreached_programs_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("program");
         let mut elf = vec![0; 64];

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_to_be_loaded_stays() {
+    fn existing_preloads_are_kept() {
         let value = |others: Option<&str>| preload(["/a.so", "/b.so"].map(OsStr::new), others.map(OsStr::new));
         assert_eq!(value(None), "/a.so:/b.so");
         assert_eq!(value(Some("")), "/a.so:/b.so");

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_on_the_stack_is_known_to_the_byte() {
+    fn the_initial_stack_is_predicted_to_the_byte() {
         let plain = Spec::new("/bin/true").env(EnvChange::Remove("SYSTOLL_NO_SUCH".into()));
         let longer = plain.clone().arg("ab").env(EnvChange::Set("SYSTOLL_NO_SUCH".into(), "xyz".into()));
         assert_eq!(longer.stack_bytes() - plain.stack_bytes(), (2 + 1 + 8) + (15 + 3 + 2 + 8));

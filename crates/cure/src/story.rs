@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn stories_fit_the_screen_and_are_told_apart() {
+    fn stories_fit_the_screen_and_differ() {
         let ids: BTreeSet<_> = stories().iter().map(|s| s.id).collect();
         assert_eq!(ids.len(), 5);
         assert!(story("nonsense").is_none());

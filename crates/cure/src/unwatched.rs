@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn exit_codes_and_signals_differ() {
         assert_eq!(sh("exit 3", None).unwrap().exit, Exit::Code(3));
         assert_eq!(sh("kill -9 $$", None).unwrap().exit, Exit::Signal(9));
         assert_eq!(sh("exit 0", Some(Duration::from_secs(60))).unwrap().exit, Exit::Code(0));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_started_is_killed_with_it() {
+    fn children_are_killed_with_the_program() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let script = format!("sh -c 'sleep 300 & echo $! > {}; wait' & wait", file.path().display());
         // Long enough for the innermost to be started, even on a busy box.

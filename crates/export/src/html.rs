@@ -105,7 +105,7 @@ mod tests {
 
     /// `openssl dgst -sha256 -binary | base64` of "abc".
     #[test]
-    fn a_hash_is_what_browsers_compare() {
+    fn hashes_equal_those_of_browsers() {
         assert_eq!(source_hash("abc"), "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
     }
 

@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_told() {
+    fn omitted_rows_are_counted() {
         let told = "{\"left_out\": [\"a.parquet\"], \"count\": 7}\n{\"columns\": []}\n{\"rows\": 0, \"more\": false}\n";
         let answer = read(told).unwrap();
         assert_eq!((answer.left_out, answer.left_out_count), (vec!["a.parquet".to_owned()], 7));
     }
 
     #[test]
-    fn failures_are_told() {
+    fn failures_are_reported() {
         let told = read("{\"error\": \"no\", \"missing\": \"duckdb\"}\n");
         assert_eq!(told, Err(Bad::Failed { why: "no".into(), missing: Some("duckdb".into()) }));
     }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_parts_are_named() {
         assert!(matches!(asked_of(&["/nowhere/python3"]), FleetError::Package("duckdb")));
         let FleetError::Engine(why) = asked_of(&["/nowhere/python3", "false"]) else { panic!("an answer") };
         assert!(why.contains("without an answer (exit status: 1)"), "{why}");

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_says_what_it_asks() {
+    fn each_question_has_a_description() {
         for question in QUESTIONS {
             assert!(question.about().len() > 20 && question.sql.starts_with("-- "), "{}", question.name);
             assert_eq!(super::question(question.name), Some(question));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn other_json_is_refused() {
         assert_eq!(refused("{"), Some(-32700));
         assert_eq!(refused(r#"{"a": "\ud800"}"#), Some(-32700));
         assert_eq!(refused(&"[".repeat(100_000)), Some(-32700));

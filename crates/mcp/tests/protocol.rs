@@ -119,7 +119,7 @@ fn each_request_may_name_its_revision() {
 }
 
 #[test]
-fn a_tool_that_fails_harms_no_other() {
+fn a_failing_tool_leaves_the_others_working() {
     let call = |id, what: &str| request(id, "tools/call", json!({"name": "echo", "arguments": {"do": what}}));
     let all = said(&[greeting(), call(1, "panic"), call(2, "say")]);
     assert_eq!(
@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_is_said_each_request_has_one_answer(messages in prop::collection::vec(any_request(), 1..8)) {
+    fn every_request_has_one_answer(messages in prop::collection::vec(any_request(), 1..8)) {
         let is_request = |m: &&Value| m.get("id").is_some();
         let asked = messages.iter().filter(is_request).count();
         let heard = said(&messages);

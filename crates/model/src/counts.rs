@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_shortest_calls_the_shortest_is_kept() {
+    fn the_shortest_call_is_kept() {
         let (mut a, mut b) = (Counts::default(), Counts::default());
         [700, 300, 900].into_iter().for_each(|ns| a.time(ns));
         assert_eq!((a.min_ns, a.max_ns, a.elapsed_ns, a.histogram.calls()), (Some(300), 900, 1900, 3));

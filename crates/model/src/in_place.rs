@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_eligible_is_answered_or_missed() {
+    fn eligible_calls_are_answered_or_missed() {
         let of = |answered, missed| InPlace { syscall: Sysno(14), answered, needed: 5, missed };
         let mut sum = of(90, vec![(Missed::Unknown, 4)]);
         sum.add(&of(0, vec![(Missed::Unknown, 1), (Missed::Unseen, 5)]));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_a_thread_is_not_told() {
+    fn thread_starts_are_hidden() {
         let rust: &[&[&str]] = &[
             &["app::work"],
             &["app::main::{{closure}}", "std::sys::backtrace::__rust_begin_short_backtrace"],

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_said_with_its_reasons() {
+    fn a_part_comes_with_its_reasons() {
         assert_eq!(
             written(&answered(1_000, vec![(Missed::Elsewhere, 2_990), (Missed::Unknown, 10)])),
             "  not predicted   too few calls were answered in place to tell what all of them would win
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_all_never_reads_as_all() {
+    fn a_part_never_reads_as_all() {
         let text = written(&answered(1_999_999, vec![(Missed::Unknown, 1)]));
         assert!(text.starts_with("  answered   999,999 of 1,000,000 rt_sigprocmask calls"), "{text}");
         assert!(text.ends_with("(99.9 %)\n"), "{text}");

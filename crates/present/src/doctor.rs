@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_comes_with_what_helps() {
+    fn failures_come_with_remedies() {
         let checked = [
             DoctorCheck {
                 what: "watch with ptrace".into(),

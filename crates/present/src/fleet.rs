@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_for_a_table_is_told_line_by_line() {
+    fn wide_tables_become_lines() {
         let mut wide = answer(1);
         wide.columns = (0..5).map(|n| format!("{n}{}", "x".repeat(30))).collect();
         assert!(shown(&wide, 60).lines().count() > 6);

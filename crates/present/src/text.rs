@@ -193,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_terminal_would_act_on_is_escaped() {
+    fn terminal_controls_are_escaped() {
         assert_eq!(clean("a\x1b[31mb\nc\u{9b}2J\u{202e}d\u{7f}"), "a\\x1b[31mb\\nc\\x9b2J\\u{202e}d\\x7f");
         assert_eq!(clean("/usr/lib/grüße/日本"), "/usr/lib/grüße/日本");
     }
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn a_shell_reads_back_what_was_quoted(words in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
+        fn a_shell_reads_back_the_quoted_words(words in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
             // bash, as the $'…' form is not in every sh.
             let script = format!("printf '%s\\0' {}", shell_words(&words));
             #[allow(clippy::disallowed_types, reason = "a shell is what the words are for")]

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_is_not_measured() {
+    fn only_requested_prices_are_measured() {
         assert_eq!(measured(false, false), BesideCalls::default());
         assert_eq!(measured(true, false).switch, None);
         assert_eq!(measured(false, true).fault, None);

@@ -122,7 +122,7 @@ fn nobody_waits_long_for_prices() {
 }
 
 #[test]
-fn what_cant_be_tried_safely_has_no_price() {
+fn calls_that_are_unsafe_to_try_have_no_price() {
     for name in ["exit_group", "execve", "fork", "pause", "fsync", "reboot", "kexec_load"] {
         assert_eq!(price::price_of(sysno(name)), None, "{name}");
     }
@@ -152,7 +152,7 @@ fn a_path_has_its_own_price() {
 }
 
 #[test]
-fn the_survey_measures_what_this_box_has() {
+fn the_survey_measures_this_box() {
     let _alone = alone();
     let mut took = Duration::MAX;
     assert!(soon(|| {

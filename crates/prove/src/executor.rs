@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_sees_what_the_run_left() {
+    fn a_command_sees_the_files_of_the_run() {
         let by = Output::Digested(Some("cat $SYSTOLL_STDOUT $SYSTOLL_STDERR; exit $SYSTOLL_EXIT".into()));
         let run = Processes::default().run(&sh("echo out; echo err >&2; exit 3"), &by, None).unwrap();
         assert_eq!(run.by, Some((Digest::of(b"out\nerr\n"), Exit::Code(3))));

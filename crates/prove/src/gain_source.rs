@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_calls_cost_needs_no_reason() {
+    fn a_gain_equal_to_the_calls_price_needs_no_reason() {
         check(usage(100, 50, 50, 9), usage(50, 50, 0, 9), (40, 0), None);
         check(usage(100, 50, 50, 9), usage(100, 50, 50, 9), (0, 0), None);
     }
 
     /// A program that computes and waits makes a varying number of calls, at a varying cost.
     #[test]
-    fn where_nothing_is_gone_nothing_of_it_cost_anything() {
+    fn calls_that_may_not_be_gone_need_no_reason() {
         let same = usage(100, 50, 50, 9);
         let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
         let varies = |low, high| {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_seen_is_done_in_their_place() {
+    fn added_calls_are_the_reason() {
         let same = usage(100, 50, 50, 9);
         let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
         let other =
@@ -170,7 +170,7 @@ mod tests {
 
     /// A gain within the interval may be real.
     #[test]
-    fn what_noise_may_hide_needs_no_reason() {
+    fn a_difference_within_noise_needs_no_reason() {
         let of = |nth: u64, step: u64| usage(87 + nth * step % 23, 87 + nth * step % 23, 0, 9);
         let (a, b): (Vec<_>, Vec<_>) = (0..20).map(|nth| (of(nth, 7), of(nth, 5))).unzip();
         let m = measure(&a, &b, Stopped::Asked, &Options::default()).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_it_has_one() {
+    fn a_far_gain_has_a_reason() {
         check(usage(100, 10, 90, 50_000), usage(5, 3, 2, 500), (20, 0), Some(GainReason::Faults(50_000, 500)));
         check(usage(100, 80, 20, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Around));
         check(usage(100, 10, 90, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Kernel));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_differs_is_told() {
+    fn the_first_differing_line_is_reported() {
         check("x\na\nc\n", "x\nb\nd\n", Sameness::Exact, Some((2, Some("a"), Some("b"))));
         check("x\n", "x\ny\n", Sameness::Exact, Some((2, None, Some("y"))));
         check("", "", Sameness::Exact, None);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_what_was_not_kept() {
+    fn lost_output_is_not_described() {
         let long = "line\n".repeat(KEPT / 5 + 1);
         check(&long[..KEPT], &long[..KEPT], Sameness::Exact, None);
         check(&long[..KEPT], &long[..KEPT - 2], Sameness::Exact, None);

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_less_of_either_time_is_what_counts() {
+    fn the_larger_gain_of_both_times_counts() {
         let change = |verdict| Change { percent: 0.0, low: 0.0, high: 0.0, verdict, pairs_for_one_percent: 0 };
         let zero = Estimate { median: 0.0, low: 0.0, high: 0.0 };
         let side = || Side {

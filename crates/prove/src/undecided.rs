@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_or_surely_none_is_decided() {
+    fn clear_gains_and_clear_zeros_are_decided() {
         assert_eq!(compared(0, 4).undecided(None, told(4e6)), None);
         assert_eq!(compared(0, 0).undecided(None, told(4e6)), None);
     }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_what_libraries_make_of_it() {
+    fn a_name_selects_the_calls_that_libraries_make() {
         assert_eq!(names(&set("open").calls), ["open", "openat", "openat2"]);
         assert_eq!(names(&set("open").made_as), ["openat", "openat2"]);
         assert_eq!(names(&set("open,openat").made_as), ["openat2"]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_of_calls_is_told_what_to_use() {
+    fn wrong_sets_come_with_suggestions() {
         let check = |text: &str, told: &str| {
             let error = text.parse::<CallSet>().unwrap_err();
             assert!(error.contains(told), "{text}: {error}");

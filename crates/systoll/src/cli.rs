@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_alone_is_read_alike() {
+    fn options_parsed_early_agree_with_the_parser() {
         let lines: [&[&str]; 11] = [
             &["--version"],
             &["-V"],

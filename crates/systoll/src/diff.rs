@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_told_apart() {
+    fn paths_are_split_into_two_sides() {
         let of = |words: &[&str]| {
             let paths: Vec<PathBuf> = words.iter().map(PathBuf::from).collect();
             split(&paths).map(|(a, b)| (a.len(), b.len())).ok()

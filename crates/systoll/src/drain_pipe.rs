@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_what_was_written_is_kept_whoever_holds_the_pipe() {
+    fn the_end_of_the_output_is_kept_while_the_pipe_stays_open() {
         let drained = DrainPipe::new(false).unwrap();
         let held = drained.writer();
         (&*held).write_all(&vec![b'x'; KEPT]).unwrap();

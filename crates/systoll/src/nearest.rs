@@ -33,7 +33,7 @@ mod tests {
     use super::others;
 
     #[test]
-    fn the_nearest_of_many_names_are_told() {
+    fn the_nearest_names_are_listed() {
         let many: Vec<String> =
             ["tz-unset", "tiny-io", "sigmask-context", "sigmask-setjmp", "sigmask-toggle", "sync-per-op", "spin-wait"]
                 .into_iter()

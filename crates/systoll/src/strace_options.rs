@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_straces_options_that_there_is_not_leads_somewhere() {
+    fn every_missing_strace_option_has_a_hint() {
         let mut all = crate::cli::command();
         let run = all.find_subcommand_mut("run").unwrap();
         let ours = |name: &str| {

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_told_how_to_be_run() {
+    fn files_that_are_not_programs_come_with_hints() {
         let hint = |word: &str| program(word).unwrap_or_default();
         assert_eq!(hint("ls -la"), "without quotes it is a program and its arguments: systoll run -- ls -la");
         assert_eq!(hint("ls | wc -l"), "a shell can run it: systoll run -- sh -c 'ls | wc -l'");

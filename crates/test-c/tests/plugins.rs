@@ -83,7 +83,7 @@ fn python() -> TempDir {
 }
 
 #[test]
-fn python_counts_what_strace_counts() {
+fn python_counts_equal_strace() {
     if !has("python3", &["-V"]) {
         return;
     }
@@ -170,7 +170,7 @@ fn pytest_skips_where_it_cannot_count() {
 }
 
 #[test]
-fn node_counts_what_strace_counts() {
+fn node_counts_equal_strace() {
     if !has("node", &["--version"]) {
         return;
     }
@@ -188,7 +188,7 @@ fn node_counts_what_strace_counts() {
 }
 
 #[test]
-fn go_counts_what_strace_counts() {
+fn go_counts_equal_strace() {
     if !has("go", &["version"]) {
         return;
     }

@@ -22,7 +22,7 @@ fn counted<T>(block: impl FnOnce() -> T) -> Option<(T, Counts)> {
 }
 
 #[test]
-fn blocks_in_one_another_count_into_the_outer_one() {
+fn nested_blocks_count_into_the_outer_one() {
     let Some((inner, outer)) = counted(|| {
         getppid();
         let inner = counted(|| (0..3).for_each(|_| getppid())).unwrap().1;
@@ -44,7 +44,7 @@ fn too_deep(depth: usize) -> Option<Unavailable> {
 }
 
 #[test]
-fn blocks_lie_no_deeper_than_is_said() {
+fn nesting_has_a_limit() {
     if counted(|| ()).is_some() {
         assert_eq!((too_deep(7), too_deep(8)), (None, Some(Unavailable::TooDeep)));
         assert_eq!(counted(getppid).unwrap().1.total(), 1);
@@ -81,7 +81,7 @@ extern "C" fn ends_in_a_block(id: *mut libc::c_void) -> *mut libc::c_void {
 /// A thread that ends in a block leaves its state behind; a later thread with its id counts all the
 /// same.
 #[test]
-fn a_thread_that_ended_in_a_block_is_not_taken_for_a_later_one() {
+fn a_thread_that_ended_in_a_block_is_not_mistaken_for_a_later_one() {
     if counted(|| ()).is_none() {
         return;
     }
@@ -124,7 +124,7 @@ fn asks_often(times: u64) {
 }
 
 #[test]
-fn callers_are_named_and_what_lies_around_the_block_is_not() {
+fn only_callers_within_the_block_are_named() {
     let Some((_, counts)) = counted(|| asks_often(9)) else { return };
     let callers = counts.callers();
     assert_eq!(callers.iter().map(|c| c.calls).sum::<u64>(), 9);
@@ -134,7 +134,7 @@ fn callers_are_named_and_what_lies_around_the_block_is_not() {
 }
 
 #[test]
-fn an_assertion_holds_or_says_who_broke_it() {
+fn a_broken_assertion_names_the_caller() {
     assert_eq!(
         assert_calls!(getppid <= 2, total == 2, {
             asks_often(2);
@@ -163,7 +163,7 @@ fn deeper(depth: u32) {
 }
 
 #[test]
-fn what_finds_no_room_for_its_caller_is_counted_all_the_same() {
+fn calls_without_room_for_a_caller_are_counted() {
     let Some((_, counts)) = counted(|| deeper(2_999)) else { return };
     let with_caller: u64 = counts.callers().iter().map(|c| c.calls).sum();
     assert_eq!(counts.of("getppid"), 3_000);
@@ -186,7 +186,7 @@ fn waits_blocked() {
 }
 
 #[test]
-fn a_wait_that_blocks_sigsys_is_not_counted_and_says_so() {
+fn a_wait_that_blocks_sigsys_is_reported_as_uncounted() {
     let Some((_, counts)) = counted(waits_blocked) else { return };
     assert_eq!((counts.of("getppid"), counts.incomplete()), (1, Some(Incomplete::WaitedWithSigsysBlocked)));
     assert!(
@@ -219,7 +219,7 @@ fn alone_sigsys_is_the_programs_again() {
 /// As in strict containers: a filter refuses the prctl that counting needs.
 #[test]
 #[ignore = "started by the test below"]
-fn alone_a_filter_that_refuses_is_said() {
+fn alone_a_refusing_filter_is_reported() {
     const PRCTL_DISPATCH: u32 = 59;
     let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     let equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -261,21 +261,21 @@ fn apart(test: &str, strict: bool) -> (bool, String) {
 
 #[test]
 fn in_processes_of_their_own() {
-    for test in ["alone_sigsys_is_the_programs_again", "alone_a_filter_that_refuses_is_said"] {
+    for test in ["alone_sigsys_is_the_programs_again", "alone_a_refusing_filter_is_reported"] {
         let (passes, said) = apart(test, false);
         assert!(passes, "{said}");
     }
 }
 
 #[test]
-fn who_is_strict_takes_no_test_that_does_not_count() {
-    let (passes, said) = apart("alone_a_filter_that_refuses_is_said", true);
+fn strict_mode_fails_tests_that_do_not_count() {
+    let (passes, said) = apart("alone_a_refusing_filter_is_reported", true);
     assert!(!passes && said.contains("system calls can't be counted"), "{said}");
 }
 
 /// A program that valgrind or qemu translates runs its blocks and says that it has not counted.
 #[test]
-fn translators_are_told() {
+fn translators_are_reported() {
     let example =
         std::env::current_exe().unwrap().parent().and_then(|deps| deps.parent()).unwrap().join("examples/blocks");
     for translator in ["valgrind", "qemu-x86_64"] {

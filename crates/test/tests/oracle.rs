@@ -13,7 +13,7 @@ fn blocks() -> PathBuf {
 }
 
 #[test]
-fn blocks_count_what_strace_counts() {
+fn block_counts_equal_strace() {
     if let Some(why) = strace::missing() {
         println!("skipped: {why}");
         return;

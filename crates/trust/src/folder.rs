@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_outlives_what_is_not() {
+    fn read_files_outlive_unread_ones() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::below(home.path(), &["systoll"]).unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(100_000);

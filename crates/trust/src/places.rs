@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_left_to_who_took_it() {
+    fn a_taken_name_is_left_to_its_owner() {
         let tmp = tempfile::tempdir().unwrap();
         fs::set_permissions(tmp.path(), Permissions::from_mode(0o1777)).unwrap();
         let taken = tmp.path().join(format!("systoll-{}", geteuid()));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_roots_or_ours_is_relied_on() {
+    fn files_of_root_and_this_user_are_trusted() {
         let dir = tempfile::tempdir().unwrap();
         for path in [Path::new("/"), Path::new("/etc/passwd"), Path::new("/tmp"), dir.path()] {
             check(path).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_goes_in_circles_is_told() {
+    fn missing_files_and_circular_links_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let ring = dir.path().join("ring");
         symlink("ring", &ring).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_on_the_way_that_others_write_to_spoils_it() {
+    fn a_folder_that_others_may_write_to_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (above, below) = (dir.path().join("above"), dir.path().join("above/below"));
         fs::create_dir_all(&below).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_own_spoils_it_wherever_it_stands() {
+    fn a_component_of_another_user_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (theirs, ours) = (dir.path().join("theirs"), dir.path().join("theirs/ours"));
         fs::create_dir_all(&ours).unwrap();

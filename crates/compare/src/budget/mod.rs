@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         for (text, line, word) in [
             ("pre = 1", 1, "unknown field `pre`"),
             ("\n[[limit]]\nsyscal = \"x\"", 3, "unknown field `syscal`"),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_found_in_what_was_printed() {
+    fn units_are_found_in_the_output() {
         let units = Units::parse("served {} requests").unwrap();
         assert_eq!(units.count("served 5 requests\nserved 1,000 requests in 2 s\n"), Some(1000.0));
         assert_eq!(

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_grow_between_what_is_known() {
+    fn counts_are_interpolated_between_known_points() {
         let places =
             [CountAt { at_ns: 10, calls: 0 }, CountAt { at_ns: 20, calls: 100 }, CountAt { at_ns: 20, calls: 110 }];
         let at = [0, 10, 15, 20, 99].map(|at| so_far(&places, at));

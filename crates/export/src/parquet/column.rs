@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_takes_a_level_and_no_value() {
+    fn an_unknown_value_takes_a_level_only() {
         assert_eq!(plain(&[None, Some(-1)]), [4, 0, 0, 0, 2, 0, 2, 1, 255, 255, 255, 255, 255, 255, 255, 255]);
     }
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gzip_makes_larger_stays_as_it_is() {
+    fn incompressible_pages_stay_uncompressed() {
         assert!(pages(&Values::Numbers(vec![Some(1)])).unwrap().codec == Codec::None);
         assert!(pages(&Values::Numbers(vec![Some(1); 1000])).unwrap().codec == Codec::Gzip);
     }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_unfold_without_end_are_turned_down() {
+    fn decompression_bombs_are_refused() {
         let mut bomb = encode(&[vec![1; 1 << 20]]);
         for _ in 0..100 {
             bomb.back.push(1);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_and_broken_ones_told() {
+    fn fields_are_found_and_broken_ones_are_errors() {
         // 1: varint 300, 2: "ab", 3: fixed32, 2: "c"
         let message = [0x08, 0xac, 0x02, 0x12, 2, b'a', b'b', 0x1d, 0, 0, 0, 0, 0x12, 1, b'c'];
         assert_eq!(find(&message, 2), Ok(Some(&b"c"[..])));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_leave_open_only_what_the_errno_leaves_open() {
+    fn ranges_are_as_narrow_as_the_errno_allows() {
         assert_eq!(Audit::Read.range(&counts(10, &[(9, 3), (11, 2)])), 7..=7);
         assert_eq!(Audit::Read.range(&counts(10, &[(22, 4)])), 6..=10);
         assert_eq!(Audit::ReadV.range(&counts(10, &[(9, 3)])), 10..=10);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_stands_for_what_is_made() {
+    fn typed_names_select_the_calls_that_libc_makes() {
         let made = |name: &str| Sysno::made_as(name).map(|call| call.to_string()).collect::<Vec<_>>();
         assert_eq!(made("open"), ["openat", "openat2"]);
         assert_eq!(made("stat"), ["newfstatat", "statx"]);

@@ -48,7 +48,7 @@ fn counts(pairs: &[(&str, u64)]) -> CallCounts {
 }
 
 #[test]
-fn where_outputs_differ_is_shown() {
+fn the_first_difference_of_outputs_is_shown() {
     let at = DiffersAt { line: 1_200, a: Some("a\u{1b}[31m".into()), b: None };
     let outcome = Outcome::Differs(Difference::Stdout);
     let c = Comparison { outcome, differs_at: Some(at), measured: None, watched: false, answered: None };
@@ -132,7 +132,7 @@ fn no_more_is_called_the_same_than_was_compared() {
 /// The interval of the processor time holds both no change and the 4 ms of 87 ms that were
 /// predicted: nothing is known.
 #[test]
-fn what_the_runs_cant_show_is_not_decided() {
+fn runs_that_show_nothing_decide_nothing() {
     let noisy = change(-1.3, -6.9, 4.4, Verdict::NoDifference);
     let c = measured(side(8.7e7, 8.7e7), side(8.6e7, 8.6e7), noisy, noisy);
     let (a, b) = (counts(&[("newfstatat", 8_000), ("read", 64_000)]), counts(&[("read", 64_000)]));
@@ -160,7 +160,7 @@ fn counts_that_vary_are_ranges_and_no_change_where_they_overlap() {
 }
 
 #[test]
-fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
+fn hanging_and_changing_cures_are_reported() {
     let text = |d| {
         written(
             &Comparison {

@@ -139,7 +139,7 @@ fn other_output_or_exit_claims_nothing() {
 }
 
 #[test]
-fn what_varies_by_itself_is_left_aside_but_no_more() {
+fn only_lines_that_vary_by_themselves_are_ignored() {
     let pids = |other: &'static str| {
         move |side: char, nth: usize| run(1, 1, &format!("{} {nth}", if side == 'a' { "pid" } else { other }))
     };
@@ -177,7 +177,7 @@ fn runs_are_interleaved_in_both_orders_on_stacks_of_one_size_a_pair() {
 }
 
 #[test]
-fn what_is_clear_is_decided_at_the_first_look_and_noise_at_the_last() {
+fn clear_changes_are_decided_first_and_noise_last() {
     let options = Options { pairs: Pairs::Decisive(Duration::from_secs(600)), ..Options::default() };
     let clear =
         compare_fakes_by(|side, _| run(if side == 'a' { 2_000_000 } else { 1_000_000 }, 500_000, "x"), &options);
@@ -218,7 +218,7 @@ fn the_same_noise_on_both_sides_is_rarely_called_a_difference() {
 }
 
 #[test]
-fn only_what_was_asked_for_need_be_the_same() {
+fn only_the_requested_outputs_must_be_equal() {
     let answer = |side: char, _: usize| {
         let mut run = run(1, 1, if side == 'a' { "x" } else { "y" });
         run.usage.exit = Exit::Code(i32::from(side == 'b'));
@@ -256,7 +256,7 @@ impl Executor for Hanging {
 }
 
 #[test]
-fn a_cure_that_hangs_is_told_as_that() {
+fn a_hanging_cure_is_reported_as_hanging() {
     let c = compare(&mut Hanging, &Spec::new("a"), &Spec::new("b"), &Options::default(), &mut |_| {}).unwrap();
     assert_eq!(c.outcome, Outcome::Differs(Difference::Hangs(Duration::from_secs(30))));
     assert_eq!(c.measured, None);
@@ -273,7 +273,7 @@ impl Executor for Interrupted {
 }
 
 #[test]
-fn what_is_interrupted_tells_what_the_whole_pairs_show() {
+fn an_interrupted_comparison_reports_its_whole_pairs() {
     let after = |runs| {
         let options = Options { pairs: Pairs::Fixed(30), ..Options::default() };
         compare(&mut Interrupted(runs), &Spec::new("a"), &Spec::new("b"), &options, &mut |_| {})
@@ -312,7 +312,7 @@ fn no_pair_is_begun_where_the_fewest_take_longer_than_they_may() {
 }
 
 #[test]
-fn what_is_left_is_told_before_the_first_pair_and_after_each() {
+fn the_remaining_time_is_reported_before_and_after_each_pair() {
     let mut fake = Fake::new(|_, _| run(1_000_000, 1, "x"));
     let options = Options { pairs: Pairs::Fixed(8), ..Options::default() };
     let mut left = Vec::new();

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ready_means() {
+    fn ready_is_a_url_a_port_or_a_line() {
         let port = |text: &str| Ok(Ready::Port(text.into()));
         assert_eq!(Ready::parse("http://[::1]:80/a/b?c"), Ok(Ready::Url("[::1]:80".into(), "/a/b?c".into())));
         assert_eq!(Ready::parse("http://localhost"), Ok(Ready::Url("localhost:80".into(), "/".into())));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_hunks_are_told() {
+    fn the_nearest_hunks_are_listed() {
         let hunk = |file: &str, line| (file.to_owned(), line);
         assert_eq!(of("f", "/tree/src/a.c", 4), [hunk("src/a.c", 3)]);
         assert_eq!(of("other", "a.c", 90), [hunk("src/a.c", 22)]);

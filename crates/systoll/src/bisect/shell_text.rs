@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_builds_comes_before_the_last_and() {
+    fn build_steps_are_before_the_last_and() {
         let of = |text| {
             let Parts { build, run } = parts(text);
             (build.map(str::to_owned), run.to_owned())

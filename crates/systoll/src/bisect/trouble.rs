@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_refuses_is_told_apart_from_what_is_not_there() {
+    fn git_refusals_differ_from_missing_repositories() {
         let said = "fatal: detected dubious ownership in repository at '/r'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /r\n";
         let told = Trouble::outside(Path::new("."), said.into()).to_string();
         assert_eq!(

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_and_prices_are_what_they_say() {
+    fn days_and_prices_are_parsed() {
         assert!(day("2026-11-22").is_ok());
         for wrong in [
             "yesterday",

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn wrong_arguments_are_named() {
         for wrong in [json!({}), json!({"command": []}), json!({"command": "ls -l"}), json!({"command": ["a\0"]})] {
             assert!(read(wrong.clone(), |a| a.command().map(|c| c.len())).is_err(), "{wrong}");
         }

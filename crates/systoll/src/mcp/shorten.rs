@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_stays() {
+    fn small_answers_stay_whole() {
         let value = json!({"rows": [{"toll_ns": 1}, {"toll_ns": 2}], "calls": 3});
         let rows = json!([{"toll_ns": 2, "nth": 1}, {"toll_ns": 1, "nth": 0}]);
         assert_eq!(shorten(value), json!({"rows": rows, "calls": 3}));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_fits() {
+    fn every_answer_fits() {
         let hostile = [
             json!({"a": "x".repeat(1 << 20)}),
             json!({"findings": vec![json!({"b": vec!["ä".repeat(300); 30]}); 90]}),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_as_a_whole_and_keeps_what_it_was() {
+    fn a_file_is_replaced_whole_and_keeps_its_owner_and_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let mut place = Place::open(&path).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_what_is_replaced() {
+    fn links_are_followed_to_the_replaced_file() {
         let dir = tempfile::tempdir().unwrap();
         let (file, link, far) = (dir.path().join("file"), dir.path().join("link"), dir.path().join("far"));
         symlink("file", &link).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_written_to() {
+    fn pipes_and_devices_are_written_in_place() {
         put(Path::new("/dev/null"), "gone");
         let error = Place::open(Path::new("/dev/full")).unwrap().put(b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_file_is_told_before() {
+    fn impossible_places_are_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let missing = [dir.path().join("no/file"), dir.path().join("file/")];
         for path in missing.iter().map(PathBuf::as_path).chain([dir.path(), Path::new("/proc/nothing"), Path::new("")])

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_only_be_changed_in_code_is_shown_as_a_change() {
+    fn code_cures_are_shown_as_changes() {
         let catalogue = Catalogue::builtin();
         let text = of_causes(&catalogue, &["process-per-item".to_owned()]).ok().unwrap();
         assert!(text.contains("# process-per-item, Python\n"), "{text}");

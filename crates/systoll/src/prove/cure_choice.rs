@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_that_says_so_is_applied_and_no_other() {
+    fn exactly_the_applicable_causes_are_applied() {
         let catalogue = Catalogue::builtin();
         for cause in catalogue.iter() {
             let told = !matches!(cause.apply, systoll_judge::Apply::None | systoll_judge::Apply::Elide);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_kept_fits_its_place() {
+    fn kept_settings_fit_shells_and_systemd() {
         let catalogue = Catalogue::builtin();
         let pick = |id: &str| chosen(&catalogue, id).ok().unwrap();
         let cures = ["sigmask-setjmp", "tz-unset"].map(pick);

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_keeps_its_stub_and_shares_it_with_no_other() {
+    fn each_site_has_its_own_stub() {
         let sites: Vec<u64> = (0..STUBS as u64 / 2).map(|i| 0x7000_0000_0000 + i * 37).collect();
         let stubs: Vec<_> = sites.iter().map(|s| stub(*s).unwrap()).collect();
         assert_eq!(stubs, sites.iter().map(|s| stub(*s).unwrap()).collect::<Vec<_>>());
