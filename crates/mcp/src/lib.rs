@@ -8,7 +8,7 @@
 //! serving ends when the input does. Nothing here knows what the tools do.
 //!
 //! Why not a crate that exists: `rmcp` 3.9 needs 29 crates that systoll has no other use for, an asynchronous run-time
-//! among them (docs/use/agents.md has the figures), for five tools over one pair of streams.
+//! among them (docs/develop/decisions.md has the figures), for five tools over one pair of streams.
 //!
 //! ```
 //! use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Windows that threads have written by themselves, as calls of the table's windows.
+//! Turns the windows that threads write into their rings into calls of the table's windows.
 
 use crate::arguments::{string, strings};
 use crate::raw_window::RawCall;
@@ -10,28 +10,28 @@ use systoll_hooks::layout::capture::{self, FdsChanged};
 use systoll_hooks::layout::ring;
 use systoll_model::{ArgData, ArgKind, Moment, Question, Signature};
 
-/// How the kernel's name of a file ends that is no longer in its folder.
+/// Ending of the kernel's name of a file that was deleted.
 const DELETED: &str = " (deleted)";
-/// Names end here, as the kernel's do.
+/// Bytes of a descriptor's name, at most, as in the kernel.
 const LONGEST_NAME: usize = libc::PATH_MAX as usize;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// What descriptors of one thread are behind, from call to call of a window.
+/// The names of one thread's descriptors, from call to call of a window.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     known: HashMap<i32, Arc<str>>,
-    /// Whether other threads may give descriptors another meaning at any time.
+    /// True if other threads may close or reuse descriptors at any time.
     shared: bool,
 }
 
 impl Names {
-    /// None is known. `shared`: of a process that has several threads.
+    /// Creates an empty set of names. `shared`: the process has several threads.
     pub(crate) fn new(shared: bool) -> Self {
         Self { known: HashMap::new(), shared }
     }
 
-    /// What the descriptor of a call was behind before it, and what is known after it.
+    /// Returns the name of a call's descriptor before the call, and updates the names by the call's effect.
     pub(crate) fn of(&mut self, call: &WrittenCall<'_>, signature: &Signature) -> Option<Arc<str>> {
         let argument = signature.fd_arg();
         let fd = argument.and_then(|at| call.args.get(at)).map(|word| *word as i32);
@@ -59,13 +59,13 @@ impl Names {
     }
 }
 
-/// What the descriptor in an argument was behind, where that was written beside the call.
+/// Returns the name of the descriptor in an argument, if the thread wrote it beside the call.
 fn written_name<'b>(call: &WrittenCall<'b>, argument: Option<usize>) -> Option<Cow<'b, str>> {
     let piece = call.pieces().find(|p| p.read == Read::Name && Some(usize::from(p.argument)) == argument)?;
     Some(String::from_utf8_lossy(piece.bytes))
 }
 
-/// What the descriptor that a call returned is behind, where that follows from what its first argument is behind.
+/// Returns the name of the descriptor that a call returned, if it follows from the name of its first argument.
 fn named_by(call: &WrittenCall<'_>, signature: &Signature, first: &str) -> Option<Arc<str>> {
     if signature.name != "openat" {
         return Some(Arc::from(first));
@@ -77,7 +77,8 @@ fn named_by(call: &WrittenCall<'_>, signature: &Signature, first: &str) -> Optio
     (whole.len() < LONGEST_NAME).then(|| Arc::from(whole))
 }
 
-/// What a call that stands alone asked, see [`Question::of`]; at most `bound` bytes of an answer are told.
+/// Returns the question that a call outside windows asked, see [`Question::of`]; at most `bound` bytes of an answer are
+/// kept.
 pub(crate) fn question<'b>(call: &WrittenCall<'b>, signature: &Signature, bound: usize) -> Option<Question<'b>> {
     let given = |arg: u8, at: Moment| {
         let (address, kind) = (*call.args.get(usize::from(arg))?, signature.arg_kind(arg.into(), &call.args));
@@ -89,7 +90,7 @@ pub(crate) fn question<'b>(call: &WrittenCall<'b>, signature: &Signature, bound:
     Question::by(signature, &call.args, given, folder.as_deref(), call.result)
 }
 
-/// What a call's arguments pointed to, at most `bound` bytes each.
+/// Returns what a call's arguments pointed to, at most `bound` bytes each.
 pub(crate) fn data(call: &WrittenCall<'_>, signature: &Signature, bound: usize) -> Vec<ArgData> {
     let at = |at: Moment| {
         signature.memory(at, &call.args).filter_map(move |(arg, kind)| {
@@ -100,9 +101,9 @@ pub(crate) fn data(call: &WrittenCall<'_>, signature: &Signature, bound: usize) 
     at(Moment::Entry).chain(at(Moment::Exit)).collect()
 }
 
-/// What was where an argument of a call points to, by its kind, and whether that is not all: as
-/// [`crate::arguments::argument_data`] has it, but nothing is copied that lies in one piece. `None` where there is none,
-/// or how much is not known.
+/// Returns what an argument of a call pointed to, by its kind, and true if that is not all of it. Gives the same as
+/// [`crate::arguments::argument_data`], but copies nothing that lies in one piece. Returns `None` if there is nothing,
+/// or its length is unknown.
 fn pointed_to<'b>(
     call: &WrittenCall<'b>,
     (signature, arg, kind): (&Signature, u8, ArgKind),
@@ -110,7 +111,7 @@ fn pointed_to<'b>(
     bound: usize,
 ) -> Option<(Cow<'b, [u8]>, bool)> {
     let address = *call.args.get(usize::from(arg))?;
-    // What a command has the kernel read, and no more, is still there after the call.
+    // Data that a command makes the kernel only read is unchanged after the call.
     let by_command = signature.args.get(usize::from(arg)).is_some_and(|a| a.kind == ArgKind::ByCommand);
     let stays = by_command && !matches!(kind, ArgKind::InOut(_));
     let (read, result) = match at {
@@ -137,15 +138,15 @@ fn pointed_to<'b>(
     })
 }
 
-/// A string that ends in the page it begins in, without its end, where what is held of its address says so: nearly all
-/// do. Others are put together like those of another process.
+/// Returns a string without its NUL if it ends in the page it begins in, and the piece holds all of it: nearly all
+/// strings do. Others are assembled piece by piece.
 fn ends_in_page(held: &[u8], address: u64) -> Option<&[u8]> {
     let most = (PAGE - address % PAGE).min(ring::MOST) as usize;
     let end = memchr::memchr(0, held.get(..most).unwrap_or(held))?;
     held.get(..end)
 }
 
-/// Fills a buffer with what was copied from an address on; how much of it there is.
+/// Fills a buffer with what was copied from an address on. Returns how many bytes there were.
 fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -> usize {
     let bytes = held(call, read, address);
     let n = bytes.len().min(buffer.len());
@@ -155,20 +156,21 @@ fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -
     n
 }
 
-/// What was copied from an address on. Of pieces that hold the place the longest: one may have been cut short.
+/// Returns what was copied from an address on: the longest of the pieces that hold it, since one may have been cut
+/// short.
 fn held<'b>(call: &WrittenCall<'b>, read: Read, address: u64) -> &'b [u8] {
     let pieces = call.pieces().filter(|p| p.read == read);
     pieces.filter_map(|p| rest(call, p, address)).max_by_key(|rest| rest.len()).unwrap_or_default()
 }
 
-/// What of a piece lies at an address and behind it.
+/// Returns the bytes of a piece from an address on.
 fn rest<'b>(call: &WrittenCall<'b>, piece: &Piece<'b>, address: u64) -> Option<&'b [u8]> {
     let start = call.args.get(usize::from(piece.argument))?;
     let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
     piece.bytes.get(offset..).filter(|rest| !rest.is_empty())
 }
 
-/// When a written call was, and how long it took.
+/// When a ring call was made, and how long it took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) entry_ns: u64,
@@ -176,7 +178,7 @@ pub(crate) struct Times {
     pub(crate) waited_ns: Option<u64>,
 }
 
-/// A written call of a row as a call of a window.
+/// Converts a row's ring call into a call of a window.
 pub(crate) fn raw_call(
     row: u32,
     call: &WrittenCall<'_>,
@@ -233,7 +235,7 @@ mod tests {
         Piece { argument, read, bytes }
     }
 
-    /// What was copied, as it is read of another process's memory.
+    /// Reads what was copied as if from another process's memory.
     fn as_of_a_process(call: &WrittenCall<'_>, signature: &Signature) -> Vec<ArgData> {
         let memory = |read: Read| move |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
         let (before, after) = (memory(Read::Entry), memory(Read::Return));
@@ -266,7 +268,7 @@ mod tests {
     #[test]
     fn what_was_copied_is_what_the_signature_says() {
         let read = Sysno(0).signature().unwrap();
-        // More was copied than the call moved, and the name is none of its data.
+        // More was copied than the call moved, and the descriptor's name is not part of its data.
         let pieces = vec![piece(0, Read::Name, b"/etc/passwd"), piece(1, Read::Return, b"rootxxxx")];
         let all = data(&call(0, [3, 0x7000, 100, 0, 0, 0], Some(4), pieces), read, 256);
         assert_eq!(
@@ -277,7 +279,7 @@ mod tests {
         let pieces = vec![piece(0, Read::Entry, b"/etc\0more")];
         let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-2), pieces), stat, 256);
         assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b"/etc"[..], false));
-        // What could not be copied is not there.
+        // What could not be copied is missing.
         let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-14), Vec::new()), stat, 256);
         assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b""[..], true));
     }
@@ -317,12 +319,12 @@ mod tests {
         assert_eq!(seen(&reads(5, vec![piece(0, Read::Name, b"/d/a")]), read).as_deref(), Some("/d/a"));
         assert_eq!(seen(&opens(-2, vec![]), open).as_deref(), Some("/d"));
         assert_eq!(seen(&reads(5, vec![]), read).as_deref(), Some("/d/a"));
-        // Another file of the same number, though nobody has seen the first one closed.
+        // The same descriptor number may be another file, though nobody has seen the first one closed.
         assert_eq!(seen(&opens(5, vec![]), open).as_deref(), Some("/d"));
         assert_eq!(seen(&reads(5, vec![]), read), None);
         assert_eq!(seen(&closes(4), close).as_deref(), Some("/d"));
         assert_eq!(seen(&opens(5, vec![]), open), None);
-        // What is renamed is called otherwise, whatever it is.
+        // A rename may change any name.
         assert_eq!(seen(&reads(6, vec![piece(0, Read::Name, b"/e")]), read).as_deref(), Some("/e"));
         seen(&call(82, [0x7000, 0x8000, 0, 0, 0, 0], Some(0), vec![]), rename);
         assert_eq!(seen(&reads(6, vec![]), read), None);
@@ -342,7 +344,7 @@ mod tests {
         let reads = |fd, pieces| call(0, [fd, 0, 0, 0, 0, 0], Some(0), pieces);
         let mut names = Names::new(false);
         let mut seen = |call: &WrittenCall, signature| names.of(call, signature).as_deref().map(str::to_owned);
-        // Of a folder whose name is not known nothing follows.
+        // A folder without a known name gives no names.
         seen(&opens(4, 5, b"a\0more"), open);
         assert_eq!(seen(&reads(5, vec![]), read), None);
         seen(&reads(4, vec![piece(0, Read::Name, b"/")]), read);
@@ -353,7 +355,7 @@ mod tests {
         assert_eq!(seen(&reads(7, vec![]), read).as_deref(), Some("/usr/lib"));
         seen(&call(32, [6, 0, 0, 0, 0, 0], Some(7), vec![]), dup);
         assert_eq!(seen(&reads(7, vec![]), read), None);
-        // A folder that is gone, what is none, and a name that no path has room for.
+        // A deleted folder, a descriptor that is no folder, and a name longer than any path give no names.
         for (folder, name) in
             [(&b"/a (deleted)"[..], &b"b\0"[..]), (b"pipe:[1]", b"b\0"), (&[b'/'; 4096], b"b\0"), (b"/a", b"")]
         {
@@ -376,7 +378,7 @@ mod tests {
             let index = seed % ring::COUNT;
             let calls: Vec<WrittenCall<'_>> = written_calls(&bytes, index, len).collect();
             prop_assert!(calls.len() as u64 <= look::CALLS.min(len));
-            // What is not in use is not missed, whatever stands in its place.
+            // Bytes outside the used part are not needed, whatever they hold.
             let mut used = vec![0xee; bytes.len()];
             let end = read_used(index, len, &mut used, |at, to| {
                 to.copy_from_slice(&bytes[at as usize..][..to.len()]);

@@ -1,10 +1,10 @@
-//! From the table every backend fills to a recording's rows, windows and names.
+//! Turns the table that every backend fills into a recording's rows, windows and names.
 
 use crate::raw_window::{RawCall, RawWindow};
 use crate::stacks::RawStack;
 use crate::table::{Line, RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
-use crate::whole_stacks::ToldTrunks;
+use crate::whole_stacks::MergedTrunks;
 use crate::windows::Windows;
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use systoll_model::{
 };
 use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
 
-/// Whole stacks that must agree on the user's frame where a context does not reach it.
+/// Whole stacks that must agree on the user's frame if a context does not reach it.
 const ENOUGH_STACKS: u64 = 4;
 
-/// Returning from a handler is no call that the program makes.
+/// Returning from a signal handler; the program makes no such call itself.
 const RT_SIGRETURN: Sysno = Sysno(15);
 
-/// Says where the table has folded something to stay within its bounds.
+/// Notes as problems where the table has merged entries to stay within its bounds.
 pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
     if table.rows_folded {
         problems.push(Problem::new(
@@ -36,16 +36,16 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The table's rows, as counted.
+/// Returns the table's rows, as counted.
 pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
-    // Processes of one program have most contexts in common, each with a row of its own.
+    // Processes of one program share most contexts, each with a row of its own.
     let mut entered: HashMap<*const [RawFrame], Entered> = HashMap::new();
     let row = |(at, raw): (usize, &RawRow)| {
         let context = context(raw, table, symbols);
         let entered = entered.entry(context).or_insert_with(|| Entered::by(context, names, symbols));
         let Entered { api, api_module, user } = entered.clone();
         let lines = names.lines_of(raw);
-        // The first frame of an interpreter says nothing; its script's line does.
+        // The first frame of an interpreter tells nothing; the line of its script does.
         let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
         let user = user.or(lines.first().map(|l| l.frame)).or_else(of_runtime);
         Row {
@@ -63,7 +63,7 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
     table.rows.iter().enumerate().map(row).collect()
 }
 
-/// How a context's call came into the C library.
+/// The API function by which a context enters the C library, and the user's frame.
 #[derive(Clone)]
 struct Entered {
     api: Option<Arc<str>>,
@@ -79,9 +79,9 @@ impl Entered {
     }
 }
 
-/// A row's context up to the user's frame. Where the trees of contexts end before that, because
-/// return addresses lie at no constant places, whole stacks have it: surely if each call's was seen,
-/// else if several, at random places, agree.
+/// Returns a row's context up to the user's frame. The tree of contexts may end earlier, where return addresses do not
+/// lie at constant places; then whole stacks supply the rest: with certainty if every call's stack was sampled,
+/// otherwise if several random ones agree.
 fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [RawFrame] {
     let context = table.stacks.get(row.context as usize).map_or(&[][..], |s| &s.frames);
     let mut has_user = |frames: &[RawFrame]| {
@@ -102,7 +102,7 @@ fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [Ra
     if agree { found } else { context }
 }
 
-/// What each thread called.
+/// Returns the calls of each thread.
 pub(crate) fn threads(table: &Table) -> Vec<Thread> {
     let told = table.threads.iter().filter(|(_, t)| !t.calls.is_empty());
     told.map(|((image, tid), thread)| Thread {
@@ -114,7 +114,7 @@ pub(crate) fn threads(table: &Table) -> Vec<Thread> {
     .collect()
 }
 
-/// Calls into the vDSO, most calls first.
+/// Returns the calls into the vDSO, most frequent first.
 pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<VdsoRow> {
     let mut rows: Vec<VdsoRow> = Vec::with_capacity(table.vdso.len());
     for ((image, function, context), calls) in &table.vdso {
@@ -135,7 +135,7 @@ pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> 
     rows
 }
 
-/// The windows `all`, with names; `kept` is what they were kept among.
+/// Returns the windows `all` with names. `kept` provides socket names and the ledger.
 pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
     let sockets = kept.socket_names();
     let named = |fd: Arc<str>| sockets.get(&*fd).cloned().unwrap_or(fd);
@@ -164,7 +164,7 @@ pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
     all.into_iter().map(window).collect()
 }
 
-/// Names of everything the table refers to.
+/// The names of everything the table refers to.
 pub(crate) struct Names {
     pub(crate) modules: Vec<Module>,
     pub(crate) frames: Vec<Frame>,
@@ -172,18 +172,18 @@ pub(crate) struct Names {
     pub(crate) problems: Vec<Problem>,
     ids: HashMap<RawFrame, FrameId>,
     module_ids: HashMap<ModuleKey, ModuleId>,
-    /// Parts of whole stacks.
+    /// Ids of the parts of whole stacks.
     parts: HashMap<Part, StackId>,
-    /// Whole stacks of rows that are about no script's lines.
-    told: Vec<Option<ToldTrunks>>,
+    /// The merged whole stacks of each row that has no script lines.
+    told: Vec<Option<MergedTrunks>>,
     empty: StackId,
 }
 
-/// A part of a whole stack: its number, from which frame on, and to which.
+/// A part of a whole stack: the stack's id, its first frame, and the end.
 type Part = (u32, usize, usize);
 
 impl Names {
-    /// Has every distinct address named, at once.
+    /// Names all distinct addresses at once.
     pub(crate) fn resolve(table: &Table, symbols: &mut Symbols) -> Self {
         let mut distinct = Vec::new();
         let mut ids = HashMap::new();
@@ -206,8 +206,8 @@ impl Names {
         };
         let lent = table.lent_stacks();
         let rows = || table.rows.iter().enumerate();
-        let told: Vec<Option<ToldTrunks>> =
-            rows().map(|(at, row)| ToldTrunks::of(row, lent.get(&at), table, same)).collect();
+        let told: Vec<Option<MergedTrunks>> =
+            rows().map(|(at, row)| MergedTrunks::of(row, lent.get(&at), table, same)).collect();
         let mut parts = HashMap::new();
         let outers = rows().zip(&told).filter_map(|((_, row), told)| outer_part(row, told.as_ref(), table));
         let trunks = rows().zip(&told).flat_map(|((_, row), told)| {
@@ -243,7 +243,7 @@ impl Names {
         self.ids.get(frame).copied()
     }
 
-    /// The user's own frame: mostly the last, but a library's function may have the user's inlined.
+    /// Returns the user's own frame: usually the last, but a library function may have the user's code inlined.
     fn user_of(&self, context: &[RawFrame]) -> Option<FrameId> {
         let is_users = |id: &FrameId| self.frames.get(id.0 as usize).is_some_and(|f| f.class == FrameClass::User);
         context.iter().filter_map(|f| self.frame_id(f)).find(is_users)
@@ -253,7 +253,7 @@ impl Names {
         self.module_ids.get(&key).copied()
     }
 
-    /// The lines of scripts seen of a row, most calls first.
+    /// Returns the script lines of a row's calls, those with most calls first.
     fn lines_of(&self, row: &RawRow) -> Vec<RowLine> {
         if !row.lines_tell() {
             return Vec::new();
@@ -270,7 +270,7 @@ impl Names {
         part.and_then(|part| self.parts.get(&part).copied()).unwrap_or(self.empty)
     }
 
-    /// The whole stacks of rows of which several were seen.
+    /// Returns the whole stacks of rows that have several.
     pub(crate) fn trunks(&self, table: &Table) -> Vec<RowTrunk> {
         let of_row = |(at, row): (usize, &RawRow)| {
             let Trunks { all, others } = several(row, self.told.get(at).and_then(Option::as_ref));
@@ -279,7 +279,7 @@ impl Names {
                 let part = whole_part(row, &trunk, table)?;
                 Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight })
             };
-            // Of those it is known only that they share what all do.
+            // Of the remaining stacks only the frames that all share are known.
             let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others };
             all.into_iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
         };
@@ -287,8 +287,8 @@ impl Names {
     }
 }
 
-/// A row's whole stacks, if there are several and they tell of enough of its calls.
-fn several(row: &RawRow, told: Option<&ToldTrunks>) -> Trunks {
+/// Returns a row's whole stacks if there are several and they cover enough of its calls.
+fn several(row: &RawRow, told: Option<&MergedTrunks>) -> Trunks {
     match told {
         Some(told) => Some(&told.trunks).filter(|_| told.differ()),
         None => Some(&row.trunks).filter(|trunks| row.lines_tell() && (trunks.all.len() > 1 || trunks.others > 0)),
@@ -297,15 +297,15 @@ fn several(row: &RawRow, told: Option<&ToldTrunks>) -> Trunks {
     .unwrap_or_default()
 }
 
-/// Above a row's context: all of a whole stack.
+/// Returns the part of a whole stack that lies above a row's context.
 fn whole_part(row: &RawRow, trunk: &RawTrunk, table: &Table) -> Option<Part> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
     Some((trunk.whole, context, table.stacks.get(trunk.whole as usize)?.frames.len()))
 }
 
-/// Above a row's context: what all its whole stacks share, and if they share not even the way to
-/// the script's line, that line.
-fn outer_part(row: &RawRow, told: Option<&ToldTrunks>, table: &Table) -> Option<Part> {
+/// Returns the part above a row's context that all its whole stacks share; if they differ below the script's line
+/// already, that line alone.
+fn outer_part(row: &RawRow, told: Option<&MergedTrunks>, table: &Table) -> Option<Part> {
     let context = table.stacks.get(row.context as usize)?.frames.len();
     if let Some((told, first)) = told.and_then(|told| Some((told, told.trunks.all.first()?))) {
         return Some((first.whole, context, told.shared));

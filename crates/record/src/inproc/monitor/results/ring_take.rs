@@ -9,9 +9,9 @@ use crate::inproc::monitor::shared::memory::Memory;
 use crate::inproc::monitor::sys;
 use crate::procfs;
 use crate::raw_window::{RawCall, RawWindow};
+use crate::ring_windows::{Names, Times, question, raw_call};
 use crate::sys::own_cpu;
 use crate::table::{ImageId, Table};
-use crate::written::{Names, Times, question, raw_call};
 use foldhash::HashMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -19,27 +19,27 @@ use systoll_hooks::assemble::{WrittenCall, read_used, written_calls};
 use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
 use systoll_model::{Looked, Sysno};
 
-/// What a thread takes to write a call: measured, with what it points to.
+/// Time that a thread takes to write a call with what it points to; measured.
 const EACH: Duration = Duration::from_nanos(250);
 
 /// Bytes of all headers of a ring.
 const HEADERS: u64 = ring::COUNT * ring::HEADER;
-/// Words of one.
+/// Words of a header.
 const HEADER_WORDS: usize = (ring::HEADER / 8) as usize;
 
-/// Buffers that a thread may have filled before the launcher, asked by it, takes them first.
+/// Filled buffers from which on the launcher, when asked by their thread, empties them first.
 const FULL: usize = 12;
 
-/// Which windows are taken.
+/// The windows to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// Those that are written to the end: their thread lives.
+    /// Windows that are complete; their thread lives.
     Written,
-    /// Those that are not as well.
+    /// Incomplete windows as well.
     All,
 }
 
-/// Takes what the living have written since this was last done.
+/// Takes what living threads have written since the last call.
 pub(crate) fn take_new(session: &mut Session) {
     let written = |p: &Program| session.memory.image(p.id).map_or(0, |area| area.get(image::WRITTEN));
     let news = session.programs.values().filter(|p| written(p) != p.threads.written);
@@ -53,8 +53,8 @@ pub(crate) fn take_new(session: &mut Session) {
     }
 }
 
-/// Takes what a thread has written that waits for an answer, where little room is left: what it is about to do for the
-/// first time is to be seen.
+/// Empties the buffers of a thread that waits for an answer, if little room is left: its next call, made for the first
+/// time, should be recorded.
 pub(crate) fn make_room(session: &mut Session, thread: SlotRef) {
     if due(&session.memory, thread, Take::Written).len() < FULL {
         return;
@@ -103,16 +103,16 @@ fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which
     }
 }
 
-/// A buffer that is to be taken.
+/// A buffer to take.
 struct Buffer {
     index: u64,
-    /// What its header says of calls.
+    /// Bytes of calls, according to its header.
     len: u64,
-    /// Whether it is written to the end, and its thread may have it again.
+    /// True if it is complete, and may be given back to its thread.
     whole: bool,
 }
 
-/// Which of a slot's buffers are to be taken.
+/// Returns the buffers of a slot to take.
 fn due(memory: &Memory, thread: SlotRef, which: Take) -> Vec<Buffer> {
     let mut headers = [0; HEADERS as usize];
     if !memory.read(thread.offset() + slot::RING_HEADERS, thread.program, &mut headers) {
@@ -127,7 +127,8 @@ fn due(memory: &Memory, thread: SlotRef, which: Take) -> Vec<Buffer> {
     all.collect()
 }
 
-/// Copies buffers into `room`, as far as they are in use, and gives them back to their thread; where each is there.
+/// Copies the used parts of buffers into `room` and gives the buffers back to their thread. Returns the range of each
+/// in `room`.
 fn copy(memory: &Memory, thread: SlotRef, due: &[Buffer], room: &mut Vec<u8>) -> Vec<Range<usize>> {
     let mut start = 0;
     let copied = due.iter().map(|Buffer { index, len, whole }| {
@@ -148,17 +149,17 @@ fn copy(memory: &Memory, thread: SlotRef, due: &[Buffer], room: &mut Vec<u8>) ->
     copied.collect()
 }
 
-/// A thread that has written, as it was when that was read.
+/// A thread that has written windows, as it was when they were read.
 struct Writer {
     thread: SlotRef,
     pid: i32,
     tid: i32,
-    /// Whether its process has several threads.
+    /// True if its process has several threads.
     shared: bool,
-    /// Of its process.
+    /// Image of its process.
     image: ImageId,
     clock: Clock,
-    /// Rows met so far, and their system calls, by node and number.
+    /// Rows found so far, and their system calls, by node and number.
     rows: HashMap<(u64, u32), Option<(u32, Sysno)>>,
 }
 
@@ -172,18 +173,18 @@ impl Writer {
         Self { thread, pid, tid, shared, image, clock, rows: HashMap::default() }
     }
 
-    /// Whose calls these are in the ledger.
+    /// Returns the number of its process in the ledger.
     fn process(&self, table: &Table) -> u32 {
         table.process(self.image, process_number(self.thread.program, self.pid))
     }
 
-    /// The row of a call, and which system call it is, where that can be told.
+    /// Returns the row of a call and its system call, if they are known.
     fn row(&mut self, session: &mut Session, program: &Program, call: &WrittenCall<'_>) -> Option<(u32, Sysno)> {
         let row = || row_of(&mut session.table, &session.memory, program, (self.image, call));
         *self.rows.entry((call.node, call.number)).or_insert_with(row)
     }
 
-    /// When a call was made, ns since the run's start.
+    /// Returns when a call was made, ns since the run's start.
     fn entry_ns(&self, call: &WrittenCall<'_>) -> u64 {
         self.clock.ns(call.time.saturating_sub(self.clock.start_cycles) as f64)
     }
@@ -194,7 +195,8 @@ impl Writer {
     }
 }
 
-/// Notes calls in the ledger that a thread has looked at one by one, those that can be told; how many there were.
+/// Notes calls in the ledger that a thread has sampled one by one, if their row is known. Returns how many calls there
+/// were.
 fn note_looks<'b>(
     session: &mut Session,
     program: &mut Program,
@@ -215,7 +217,7 @@ fn note_looks<'b>(
     all
 }
 
-/// Keeps a written window.
+/// Keeps a window that a thread has written.
 fn keep<'b>(
     session: &mut Session,
     program: &mut Program,
@@ -229,12 +231,12 @@ fn keep<'b>(
     program.looked = program.looked.saturating_add(looked);
     let thread = writer.thread;
     let (octave, n) = (window.octave, window.calls.len() as u32);
-    // A thread that opens one asks nobody; later programs of the file have less to show all the same.
+    // A thread that opens a window asks nobody; later programs of the file still have less to sample.
     if let Some(known) = node.and_then(|node| program.contexts.known.get(&node)) {
         known.note_asked(octave.into());
     }
     let first = window.calls.first().map(|call| (call.row, call.nth));
-    // What was looked at may be the first call of a window that is still being written.
+    // The call sampled by the launcher may be the first call of a window that is still being written.
     let asked = session.windows.looked.get(&thread).copied().filter(|looked| first == Some((looked.row, looked.nth)));
     if asked.is_some() {
         session.windows.looked.remove(&thread);
@@ -262,7 +264,7 @@ fn raw_window<'b>(
     if !session.windows.ordinals.contains_key(&writer.thread) {
         let name = procfs::comm(writer.tid);
         if !name.is_empty() {
-            session.table.thread_named(writer.image, writer.tid as u32, &name);
+            session.table.name_thread(writer.image, writer.tid as u32, &name);
         }
     }
     let thread = session.windows.ordinal(writer.thread);
@@ -270,7 +272,8 @@ fn raw_window<'b>(
     Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, calls })
 }
 
-/// What a thread has written of a window, by the rows of the image it is of: up to the first call that can't be told.
+/// Returns the calls of a window that a thread has written, by the rows of its image, up to the first call whose row is
+/// unknown.
 fn raw_calls<'b>(
     session: &mut Session,
     program: &Program,
@@ -282,7 +285,7 @@ fn raw_calls<'b>(
     let mut names = Names::new(writer.shared);
     let mut raw = Vec::new();
     for call in calls {
-        // What is missing may have changed what those after it find.
+        // A missing call may have changed what the calls after it find.
         if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
             break;
         }
@@ -300,7 +303,7 @@ fn raw_calls<'b>(
     raw
 }
 
-/// The row of a written call, and which system call it is.
+/// Returns the row of a written call and its system call.
 fn row_of(
     table: &mut Table,
     memory: &Memory,
@@ -314,8 +317,8 @@ fn row_of(
     Some((row, syscall))
 }
 
-/// A node's root. Where the launcher has put a node there is memory, and it is mapped here. Any other place is read: to
-/// look at a hole in what is mapped would fill it, and the program names any place.
+/// Returns a node's root. Where the launcher has put a node there is memory, and it is mapped here. The program may
+/// name any other place, which is read from the file: reading a hole in the mapping would fill it.
 fn root_of(memory: &Memory, program: &Program, node: NodeAddr) -> Option<NodeAddr> {
     let at = node.offset() + node::ROOT;
     let area = memory.image(program.id).filter(|_| program.contexts.nodes.contains_key(&node));

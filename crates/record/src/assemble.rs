@@ -1,8 +1,8 @@
-//! A recording put together: what every backend does alike, from its table, windows and names.
+//! Assembles a recording from table, windows and names, alike for every backend.
 
 use crate::backend::Launch;
 use crate::launch::time_zone;
-use crate::named::{Names, note_bounds, rows, threads, vdso_rows, windows};
+use crate::naming::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::packages::packages;
 use crate::procfs::running_times;
 use crate::raw_window::RawWindow;
@@ -19,12 +19,12 @@ use systoll_model::{
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
 
-/// What is known of a run before it begins.
+/// What is known before a run begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunFacts {
     pub(crate) command: Vec<String>,
     pub(crate) crossing_before: Spread,
-    /// User and system time of children that are none of the command's, ns.
+    /// User and system time of children that do not belong to the command, ns.
     pub(crate) children_before: (u64, u64),
     pub(crate) started_unix: u64,
     pub(crate) seed: u64,
@@ -32,7 +32,7 @@ pub(crate) struct RunFacts {
 }
 
 impl RunFacts {
-    /// Of a run that begins now.
+    /// Collects the facts of a run that begins now.
     pub(crate) fn of(launch: &Launch, crossing_before: Spread) -> Self {
         Self {
             command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
@@ -44,13 +44,13 @@ impl RunFacts {
         }
     }
 
-    /// Leaves out what children of ours have used between two readings.
+    /// Excludes the time that our own children have used between two readings.
     pub(crate) fn leave_out(&mut self, from: (u64, u64), to: (u64, u64)) {
         self.children_before.0 += to.0.saturating_sub(from.0);
         self.children_before.1 += to.1.saturating_sub(from.1);
     }
 
-    /// Prices of a run, but for those of calls.
+    /// Returns a run's prices except those of calls.
     pub(crate) fn prices(&self, crossing_after: Spread, beside: Measurement) -> Prices {
         let FaultAndSwitchPrices { fault, switch } = beside.wait();
         Prices { crossing_before: self.crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() }
@@ -61,15 +61,15 @@ impl RunFacts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) wall_ns: u64,
-    /// How the command has ended.
+    /// The command's end, if it has ended.
     pub(crate) exit: Option<Exit>,
-    /// User and system time that it and its descendants have used, ns.
+    /// User and system time of the command and its descendants, ns.
     used: (u64, u64),
 }
 
 impl Progress {
-    /// Of a run whose ended processes have used `children`; where the command has not ended, those that run are
-    /// asked too.
+    /// Reads the progress of a run whose ended processes have used `children`. While the command runs, adds the time of
+    /// running processes.
     pub(crate) fn of(table: &Table, wall_ns: u64, exit: Option<Exit>, children: (u64, u64)) -> Self {
         let mut used = children;
         if exit.is_none() {
@@ -79,13 +79,13 @@ impl Progress {
         Self { wall_ns, exit, used }
     }
 
-    /// User and system time, before what is left out of it.
+    /// Returns user and system time; the caller subtracts what is ours.
     pub(crate) fn used(&self) -> (u64, u64) {
         self.used
     }
 }
 
-/// A header, but for what the backend itself measures: of the observer's share it says nothing yet.
+/// Returns a header without the backend's own measurements; the observer's share is not yet in it.
 pub(crate) fn header(
     backend: BackendKind,
     facts: &RunFacts,
@@ -114,12 +114,12 @@ pub(crate) fn header(
     }
 }
 
-/// This box's own name, as far as it is text.
+/// Returns this machine's name, as far as it is valid text.
 fn node() -> String {
     uname().map_or_else(|_| String::new(), |names| names.nodename().to_string_lossy().into_owned())
 }
 
-/// A table with its names.
+/// A table with names.
 pub(crate) struct Named {
     names: Names,
     pub(crate) rows: Vec<Row>,
@@ -128,30 +128,30 @@ pub(crate) struct Named {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What a backend adds to a table with its names.
+/// What a backend adds to the named table.
 pub(crate) struct Parts {
     pub(crate) header: Header,
     pub(crate) processes: Vec<Process>,
     pub(crate) prices: Prices,
     pub(crate) longest: Vec<LongCall>,
     pub(crate) in_place: Vec<InPlace>,
-    /// Those to be told, in the order they were opened.
+    /// The windows of the recording, in the order they were opened.
     pub(crate) windows: Vec<RawWindow>,
 }
 
 impl Named {
-    /// Names all that is in a table; `problems` are those of the run.
+    /// Names everything in a table; `problems` are the run's so far.
     pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
         note_bounds(table, &mut problems);
         let names = Names::resolve(table, symbols);
-        // Our own memory may be mapped there too.
+        // Our own memory file may be mapped there too; its names are no problem of the program.
         problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
         let (rows, vdso) = (rows(table, &names, symbols), vdso_rows(table, &names, symbols));
         let trunks = names.trunks(table);
         Self { names, rows, vdso, trunks, problems }
     }
 
-    /// The recording.
+    /// Returns the recording.
     pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
         let Parts { header, processes, prices, longest, in_place, windows: all } = parts;
         Recording {
