@@ -16,7 +16,7 @@ use systoll_model::{
     BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
     VdsoRow,
 };
-use systoll_price::{BesideCalls, Measuring};
+use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
 
 /// What is known before a run begins.
@@ -51,8 +51,8 @@ impl RunFacts {
     }
 
     /// Returns a run's prices except those of calls.
-    pub(crate) fn prices(&self, crossing_after: Spread, beside: Measuring) -> Prices {
-        let BesideCalls { fault, switch } = beside.wait();
+    pub(crate) fn prices(&self, crossing_after: Spread, beside: Measurement) -> Prices {
+        let FaultAndSwitchPrices { fault, switch } = beside.wait();
         Prices { crossing_before: self.crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() }
     }
 }
