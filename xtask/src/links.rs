@@ -35,7 +35,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
 
 /// The documentation files that a text names by their path from the root.
 fn pages(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices("docs/").filter_map(|(at, _)| {
+    text.match_indices("docs/").filter_map(move |(at, _)| {
         let before = text[..at].trim_end_matches("../");
         if before.ends_with(|c: char| c.is_alphanumeric() || "/._-".contains(c)) {
             return None;

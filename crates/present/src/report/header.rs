@@ -1,7 +1,7 @@
 //! The first lines: what ran, how it ended, and what is to be thought of it. The last: what was counted and how.
 
 use super::screen::Report;
-use crate::access::processes;
+use crate::access::{has_folded_processes, processes};
 use crate::only::Only;
 use crate::style::{Line, Role};
 use crate::text::{columns, shell_words, shorten};
@@ -37,7 +37,9 @@ impl Report<'_> {
         segments.push(self.cpu());
         let processes = processes(self.rec);
         if processes > 1 {
-            segments.push(Line::of(Role::Plain, counted(processes, "process", "processes")));
+            // A program that could not be watched any longer after its `execve` is not among them.
+            let about = if has_folded_processes(self.rec) { "about " } else { "" };
+            segments.push(Line::of(Role::Plain, format!("{about}{}", counted(processes, "process", "processes"))));
         }
         segments
     }
