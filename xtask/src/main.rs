@@ -1,6 +1,6 @@
-//! What the repository does to itself: `cargo run -p xtask` lists the commands.
+//! Checks and writes parts of this repository: `cargo run -p xtask` lists the commands.
 //!
-//! The tidy rules are also tests (`cargo test -p xtask`), so that they need not be remembered.
+//! The tidy rules are also tests (`cargo test -p xtask`): nobody has to remember them.
 #![forbid(unsafe_code)]
 
 mod edges;

@@ -1,5 +1,5 @@
-//! Look-ups in a recording that answer `None` for a handle that isn't the recording's, and the
-//! few figures that every screen needs.
+//! Look-ups in a recording that return `None` for an id that the recording does not have, and
+//! figures that every screen needs.
 
 use std::collections::HashSet;
 use systoll_judge::Finding;
@@ -24,8 +24,8 @@ pub(crate) fn module(rec: &Recording, id: Option<ModuleId>) -> Option<&Module> {
 /// Calls that make another image of a process.
 const EXECS: [Sysno; 2] = [Sysno::named("execve"), Sysno::named("execveat")];
 
-/// Returns the number of processes: images that an image of the same process became by `execve` are one. An estimate where
-/// [`has_folded_processes`].
+/// Returns the number of processes in the tree: images of one process, before and after an `execve`, count once. It is an
+/// estimate if [`has_folded_processes`].
 pub(crate) fn processes(rec: &Recording) -> u64 {
     let images = |of: &dyn Fn(&Process) -> bool| {
         rec.processes.iter().filter(|p| of(p)).fold(0u64, |sum, p| sum.saturating_add(p.instances))
@@ -46,7 +46,7 @@ pub(crate) fn has_folded_processes(rec: &Recording) -> bool {
     rec.processes.iter().any(Process::is_many)
 }
 
-/// Rows of `findings`, each once.
+/// Returns the rows of `findings`, each once.
 pub(crate) fn rows_of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> HashSet<RowId> {
     findings.into_iter().flat_map(|f| f.rows.iter().copied()).collect()
 }

@@ -1,4 +1,4 @@
-//! `prove --serve`: the screen, and that its JSON keeps the contract.
+//! `prove --serve`: the screen, and its JSON against the schema.
 
 mod common;
 

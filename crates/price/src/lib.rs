@@ -1,8 +1,8 @@
-//! What a system call costs on this box.
+//! The price of system calls on this box.
 //!
-//! Invariant: all but [`crossing`] and the reading of a few files under /proc and /sys happens
-//! in a short-lived child, so the caller's descriptors, masks, affinity, memory and seccomp state
-//! are never touched. How the figures come about: docs/reference/prices.md.
+//! Invariant: everything except [`crossing`] and reading a few files under /proc and /sys happens
+//! in a short-lived child: the caller's descriptors, masks, affinity, memory and seccomp state are
+//! never touched. docs/reference/prices.md explains the method.
 //!
 //! # Example
 //!
@@ -38,5 +38,5 @@ pub use host::host;
 pub use price::{crossing, price_of, price_of_failing, price_path_stat, prices_of};
 pub use survey::survey;
 
-/// How long [`crossing`] is measured around every recorded run.
+/// Time that [`crossing`] is measured before and after every recorded run.
 pub const CROSSING_BUDGET: std::time::Duration = std::time::Duration::from_millis(2);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_a_cause_and_each_file_must_be_filled_in() {
+    fn written_files_form_a_cause_and_must_be_filled_in() {
         for language in LANGUAGES {
             let dir = repository_of("new-one", language.name);
             let text = std::fs::read_to_string(dir.path().join("crates/judge/causes/new-one.toml")).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_written_over() {
+    fn existing_files_are_not_overwritten() {
         let dir = repository_of("new-one", "c");
         assert!(new_cause(dir.path(), "new-one", "c").is_err());
         assert!(new_cause(dir.path(), "New", "c").is_err());

@@ -1,4 +1,4 @@
-//! What can be typed after `systoll bisect`.
+//! The command line of `systoll bisect`.
 
 use super::When;
 use clap::Args;
@@ -56,12 +56,12 @@ pub struct BisectArgs {
     pub command: Vec<OsString>,
 }
 
-/// Calls as they were typed.
+/// A chain of calls, as typed and parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
-    /// The words.
+    /// The words as typed.
     pub text: String,
-    /// What they select.
+    /// The rows that they select.
     pub selector: Selector,
 }
 

@@ -1,4 +1,4 @@
-//! What can be typed after `systoll check`.
+//! The command line of `systoll check`.
 
 use super::When;
 use super::values::env_change;
@@ -69,7 +69,7 @@ pub struct CheckArgs {
     pub command: Vec<OsString>,
 }
 
-/// How what was checked is told.
+/// Output formats of `check`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people: one line a breach.
@@ -81,7 +81,7 @@ pub enum Format {
     Sarif,
     /// GitHub's workflow commands.
     Github,
-    /// As compilers do.
+    /// Compilers' messages, for vim's quickfix list.
     Vim,
     /// Bencher's metric format.
     Bencher,

@@ -1,4 +1,4 @@
-//! What can be typed after `systoll diff`.
+//! The command line of `systoll diff`.
 
 use super::prove::words;
 use super::values::{env_change, number};

@@ -1,4 +1,4 @@
-//! What can be typed after `systoll fleet`, and what a run is called in a fleet.
+//! The command line of `systoll fleet`, and the options that label a run.
 
 use super::values::{day, money};
 use clap::Args;
@@ -18,7 +18,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 Exit code: 0 where there is an answer, 125 where not";
 
-/// What a run is called in a folder of many.
+/// Labels of a run in a folder of many.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "In a fleet (docs/use/fleet.md)")]
 pub struct LabelArgs {
@@ -34,7 +34,7 @@ pub struct LabelArgs {
 }
 
 impl LabelArgs {
-    /// As the writer takes them.
+    /// Returns the labels in the writer's form.
     pub(crate) fn labels(&self) -> Labels {
         let own = |label: &Option<String>| label.clone().unwrap_or_default();
         Labels { service: own(&self.service), release: own(&self.release), host: own(&self.host) }

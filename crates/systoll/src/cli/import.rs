@@ -1,4 +1,4 @@
-//! `systoll import`, as it can be typed.
+//! The command line of `systoll import`.
 
 use super::ShowArgs;
 use clap::Args;

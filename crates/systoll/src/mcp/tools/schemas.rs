@@ -1,4 +1,4 @@
-//! What models read of the tools: when to use each, and its arguments as JSON schemas.
+//! The texts and JSON schemas that models read about the tools.
 
 use crate::mcp::arguments::{LONGEST, TIMEOUT};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ fn texts(about: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": about})
 }
 
-/// A list of texts, or a text where it would have one.
+/// A list of texts, or a single text.
 fn one_or_more(about: &str) -> Value {
     json!({"type": ["array", "string"], "items": {"type": "string"}, "description": about})
 }
@@ -54,7 +54,7 @@ fn env() -> Value {
     })
 }
 
-/// What every tool takes that runs something.
+/// Adds the arguments of every tool that runs something.
 fn place(properties: Value) -> Value {
     let mut all = Map::new();
     if let Value::Object(own) = properties {
