@@ -2,7 +2,7 @@
 //! counted).
 
 use super::screen::Report;
-use crate::access::processes;
+use crate::access::{has_folded_processes, processes};
 use crate::narrowing::Narrowing;
 use crate::sentences::{LONG_RUN_NS, is_wide};
 use crate::style::{Line, Role};
@@ -38,7 +38,9 @@ impl Report<'_> {
         segments.push(self.cpu());
         let processes = processes(self.rec);
         if processes > 1 {
-            segments.push(Line::of(Role::Plain, counted(processes, "process", "processes")));
+            // A program that could not be watched any longer after its `execve` is not among them.
+            let about = if has_folded_processes(self.rec) { "about " } else { "" };
+            segments.push(Line::of(Role::Plain, format!("{about}{}", counted(processes, "process", "processes"))));
         }
         segments
     }
