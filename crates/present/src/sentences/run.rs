@@ -127,10 +127,13 @@ impl Sentences<'_> {
         let cost = |ns: u64| format!("{}{}", time(ns), self.share_of_cpu(ns));
         let mut told = vec![];
         if untold.calls > 0 {
-            let n = counted(untold.calls, "needless call", "needless calls");
-            let more = if self.judgement.also.is_empty() { "" } else { " more" };
+            let n = if self.judgement.also.is_empty() {
+                counted(untold.calls, "needless call", "needless calls")
+            } else {
+                counted(untold.calls, "more needless call", "more needless calls")
+            };
             let costs = if untold.calls == 1 { "costs" } else { "cost" };
-            told.push(format!("about {n}{more} {costs} {}", cost(untold.toll_ns)));
+            told.push(format!("about {n} {costs} {}", cost(untold.toll_ns)));
         }
         if untold.unsure_calls > 0 {
             let n = calls(untold.unsure_calls);
