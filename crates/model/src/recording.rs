@@ -97,7 +97,7 @@ pub struct Header {
     pub time_zone: TimeZone,
     /// Seconds since 1970 at the run's start.
     pub started_unix: u64,
-    /// How the command's own process ended; `None` if it was still running.
+    /// The end of the command's own process; `None` if it was still running.
     pub exit: Option<Exit>,
     /// Time from the start to the end of the last watched process, in ns, as watched.
     pub wall_ns: u64,

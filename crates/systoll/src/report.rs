@@ -17,7 +17,7 @@ use systoll_present::{
     write_strace_table,
 };
 
-/// How a recording is shown.
+/// The output of a recording, in one form.
 pub(crate) struct Shown {
     args: ShowArgs,
     /// The file of a page that is opened once it is written.
