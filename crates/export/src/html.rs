@@ -33,7 +33,7 @@ const SCRIPT: &str = concat!(
 /// SHA-256 of [`STYLE`] and [`SCRIPT`] in base64: browsers apply and run what has these, and nothing else. A test
 /// (`tests/suites/page.py`) says what they must be.
 const STYLE_HASH: &str = "sha256-DYcydE2w7U6CbbaLc7OGbJPjikedItApUNoCAcmtaDk=";
-const SCRIPT_HASH: &str = "sha256-6yhNF3t1OPYstnZ6d8+wkdgtEjCggV3ZmtqLCioPThc=";
+const SCRIPT_HASH: &str = "sha256-8bfHr/uOwAbCc5Z76SHKMPsPliv/+2TkS90NgzE9xGc=";
 
 /// The page of a recording. `source` gives what can be read around a line of a file (see [`AROUND`]), `None`
 /// where it can't or may not be.

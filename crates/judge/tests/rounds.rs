@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Call, call, judged, recording, rounds};
+use proptest::prelude::*;
 use systoll_judge::{Catalogue, Judgement, Numbers, Options, Round, RoundCall, RoundStep, judge};
+use systoll_model::{Window, WindowCall};
 
 const CWD: u64 = (-100i32) as u32 as u64;
 
@@ -223,4 +225,69 @@ fn waiting_counts_where_one_thread_is_all_there_is() {
     several.header.threads = 4;
     let judgement = judge(&several, &Catalogue::builtin(), &Options::default());
     assert!(judgement.rounds.iter().all(|round| round.share_of_wall.is_none() && !round.is_of_rest));
+}
+
+/// A trace of calls drawn from a few places, in stretches that may repeat.
+fn any_trace() -> impl Strategy<Value = Vec<Call>> {
+    let apis = ["a:open", "a:read", "a:close", "b:stat", "b:send", "c:recv", "c:wait"];
+    let names = ["openat", "read", "close", "fstat", "sendto", "recvfrom", "futex"];
+    let piece = (prop::collection::vec(0usize..7, 1..12), 1u64..60);
+    prop::collection::vec(piece, 1..12).prop_map(move |pieces| {
+        let of = |(calls, times): (Vec<usize>, u64)| (0..times).flat_map(move |_| calls.clone()).collect::<Vec<_>>();
+        let all = pieces.into_iter().flat_map(of);
+        all.map(|at| call(names[at], apis[at], &[3, 1, 64], 64).toll(400)).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rounds_of_any_trace_have_no_call_twice(trace in any_trace()) {
+        let recording = recording(&trace, 10_000);
+        let judgement = judge(&recording, &Catalogue::builtin(), &Options::default());
+        prop_assert!(judgement.rounds.len() <= 64);
+        let mut of_rows = std::collections::HashMap::new();
+        for round in &judgement.rounds {
+            prop_assert!(round.count.low <= round.count.estimate && round.count.estimate <= round.count.high, "{round:?}");
+            prop_assert!(round.agree <= round.looked_at && !round.steps.is_empty() && !round.rows.is_empty(), "{round:?}");
+            prop_assert_eq!(round.calls, round.rows.iter().map(|row| row.calls).sum::<u64>());
+            for share in [round.share_of_cpu, round.share_of_wall].into_iter().flatten() {
+                prop_assert!((0.0..=1.0).contains(&share), "{round:?}");
+            }
+            for call in round.steps.iter().flat_map(RoundStep::calls) {
+                prop_assert!((0.0..=1.0).contains(&call.share) && call.times.mean >= 0.99, "{call:?}");
+                prop_assert!(call.times.least <= call.times.most, "{call:?}");
+            }
+            for row in &round.rows {
+                *of_rows.entry(row.row).or_insert(0u64) += row.calls;
+            }
+        }
+        // Each share of a row is rounded by itself.
+        for (row, calls) in of_rows {
+            let all = recording.row(row).counts.calls;
+            prop_assert!(calls <= all + judgement.rounds.len() as u64, "{calls} of {all}: {:?}", judgement.rounds);
+        }
+    }
+}
+
+#[test]
+fn a_trace_that_is_one_long_window_is_no_burden() {
+    // All pairs of two dozen places in an order that hardly repeats, as one window of half a million calls.
+    const PLACES: u64 = 24;
+    let apis: Vec<&'static str> = (0..PLACES).map(|n| &*Box::leak(format!("f{n}:read").into_boxed_str())).collect();
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % PLACES
+    };
+    let trace: Vec<Call> = (0..2_000).map(|_| call("read", apis[next() as usize], &[3, 1, 64], 64).toll(400)).collect();
+    let mut hostile = recording(&trace, 1_000);
+    let seen: Vec<WindowCall> = hostile.windows.iter().flat_map(|w| w.calls.clone()).collect();
+    let window = Window { calls: seen.iter().cycle().take(500_000).cloned().collect(), ..hostile.windows[0].clone() };
+    hostile.windows = vec![window; 3];
+    // Without a clock of its own the judge's work shows in what it looked at.
+    let judgement = judge(&hostile, &Catalogue::builtin(), &Options::default());
+    let looked_at: u64 = judgement.rounds.iter().map(|round| round.looked_at).sum();
+    assert!(judgement.rounds.len() <= 64 && looked_at < 64 << 15, "{looked_at}");
 }

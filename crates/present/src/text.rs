@@ -121,7 +121,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 const SHORTEST_LINE: usize = 20;
 
 /// What stays with the number before it.
-const UNITS: [&str; 8] = ["%", "ns", "µs", "ms", "s", "min", "h", "MiB"];
+const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "min", "h", "bytes", "KiB", "MiB", "GiB", "×"];
 
 /// Joins `words` by spaces into lines of at most `width` columns, `go_on` at the end of every
 /// line but the last.

@@ -40,6 +40,13 @@ pub struct Round {
     pub is_of_rest: bool,
 }
 
+impl Round {
+    /// Returns whether it has a call that is wanted.
+    pub fn has_call(&self, is_wanted: impl Fn(Sysno) -> bool) -> bool {
+        self.steps.iter().flat_map(RoundStep::calls).any(|call| is_wanted(call.syscall))
+    }
+}
+
 /// What findings claim of a round's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundClaimed {

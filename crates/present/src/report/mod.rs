@@ -7,6 +7,7 @@ mod flags;
 mod header;
 mod long_calls;
 mod remaining;
+mod rounds;
 mod screen;
 mod stacks;
 

@@ -112,6 +112,7 @@ impl Report<'_> {
         // Waits are what long calls tell most of.
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
+            when(some, &|| self.rounds()),
             when(some, &|| self.also()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
             when(some, &|| self.flags()),

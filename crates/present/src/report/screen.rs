@@ -13,6 +13,8 @@ use systoll_model::Recording;
 pub struct ReportOptions {
     /// All findings and remarks, with all their cures and places, rather than the first few.
     pub all: bool,
+    /// All rounds, rather than those that most of the rest goes to.
+    pub rounds: bool,
     /// List every recorded call that took at least this many ns, rather than the five slowest.
     pub longer_ns: Option<u64>,
     /// Whole stacks, one frame a line, rather than the chain that tells the caller.

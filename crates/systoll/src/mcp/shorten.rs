@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 /// Bytes of an answer: some ten thousand tokens.
 pub(super) const ROOM: usize = 40_000;
 /// What is looked up rather than read: shortened first, in this order.
-const LOOKED_UP: [&str; 7] = ["rows", "vdso", "processes", "prices", "by_syscall", "longest", "problems"];
+const LOOKED_UP: [&str; 8] = ["rows", "vdso", "processes", "prices", "by_syscall", "longest", "rounds", "problems"];
 /// How many of those are kept, from round to round.
 const FEWER: [usize; 4] = [20, 10, 5, 2];
 /// How many elements of any list, and bytes of any text, are kept where that did not do.
