@@ -427,13 +427,13 @@ const SENTENCES: &[Sentence] = &[
         fails: || round(|round| step(round, 0).object = paths(1)),
     },
     Sentence {
-        says: "no two of 64 calls of openat looked at named the same path",
+        says: "no two calls of openat (64 looked at) named the same path",
         needs: "looks that all differ",
         holds: || round(|round| step(round, 0).object = paths(64)),
         fails: || round(|round| step(round, 0).object = paths(63)),
     },
     Sentence {
-        says: "no two of 64 calls of pwrite64 looked at moved the same bytes",
+        says: "no two calls of pwrite64 (64 looked at) moved the same bytes",
         needs: "bytes that all differ",
         holds: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 64 })),
         fails: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 60 })),

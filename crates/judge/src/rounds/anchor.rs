@@ -21,6 +21,13 @@ const ONCE: f64 = 1.5;
 const RUN: f64 = 1.3;
 /// What windows tell of a kind's number of calls, against the exact count: nearer than this, all of them are of the round.
 const NEAR: f64 = 0.8;
+/// Counts nearer than this are of the same rounds, but for some calls made elsewhere.
+const NEARLY_ALL: f64 = 0.9;
+/// A part of a kind's calls that is all of them.
+pub(super) const WHOLE: f64 = 1.0 - 1e-9;
+/// So many times more runs may end in windows than counts say, and so many more.
+const MORE_ENDS: f64 = 4.0;
+const FEW_ENDS: f64 = 3.0;
 /// Rounds seen whole from which no more are put together of pieces.
 const FEW: usize = 3;
 /// Calls alike at the end of one piece and at the begin of another by which both are of the same run.
@@ -55,6 +62,8 @@ struct Tally {
     runs: f64,
     /// Weight of instances by their number of runs.
     by_runs: Vec<(u32, f64)>,
+    /// Instances that have it, and how many calls of it each has at least and at most.
+    seen: (usize, u32, u32),
     /// In the instance at hand.
     here: (u32, u32),
 }
@@ -67,6 +76,8 @@ pub(super) struct Member {
     pub(super) share: f64,
     /// The part of its calls that are of these rounds.
     pub(super) of_round: f64,
+    /// How many calls of it each round has, where all that were seen have as many.
+    each: Option<u32>,
     /// The part of rounds that have the usual number of its runs.
     stable: f64,
 }
@@ -90,6 +101,10 @@ pub(super) struct Anchored {
     pub(super) instances: Vec<Instance>,
     /// The anchor first.
     pub(super) members: Vec<Member>,
+    /// How many rounds there are.
+    pub(super) rounds: f64,
+    /// Whether exact counts tell that.
+    pub(super) is_counted: bool,
     /// What it explains: price, how pure and how regular the rounds are.
     pub(super) score: f64,
 }
@@ -116,27 +131,51 @@ impl Scales<'_> {
         self.weights(&mut instances);
         let all: f64 = instances.iter().map(|instance| instance.weight).sum();
         let tallies = self.tallies(&instances);
-        let alone = Member { kind: anchor, share: 1.0, of_round: (self.left)(anchor), stable: 1.0 };
+        let left = (self.left)(anchor);
+        let alone = Member { kind: anchor, share: 1.0, of_round: left, each: Some(1), stable: 1.0 };
+        let rounds = self.calls_left(anchor);
         if all <= 0.0 {
-            return Anchored { anchor, instances, members: vec![alone], score: (self.price)(anchor) * alone.of_round };
+            let (score, is_counted) = ((self.price)(anchor) * left, left >= WHOLE);
+            return Anchored { anchor, instances, members: vec![alone], rounds, is_counted, score };
         }
         let mut members = vec![alone];
         let mut others: Vec<KindId> = tallies.keys().copied().filter(|kind| *kind != anchor).collect();
         others.sort_unstable();
-        let rounds = self.kinds.get(anchor).map_or(0, |kind| kind.calls) as f64 * (self.left)(anchor);
         for kind in others {
             let Some(tally) = tallies.get(&kind) else { continue };
-            let (share, runs) = (tally.present / all, tally.runs / all);
-            if share < OFTEN || (share < NEARLY_ALWAYS && runs > ONCE * share) {
+            let (seen, runs) = (tally.present / all, tally.runs / all);
+            // Windows crowd where rare calls are: no more rounds have it than there are calls of it.
+            let share = seen.min(self.calls_left(kind) / rounds.max(1.0));
+            if share < OFTEN || (seen < NEARLY_ALWAYS && runs > ONCE * seen) {
                 continue;
             }
             let same = tally.by_runs.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
-            let stable = same.max(all - tally.present) / all;
-            members.push(Member { kind, share, of_round: tally.calls / all * rounds, stable });
+            let stable = (same / all).max(1.0 - share);
+            let (with_it, least, most) = tally.seen;
+            let each = (with_it == instances.len() && least == most).then_some(most);
+            members.push(Member { kind, share, of_round: tally.calls / all * rounds, each, stable });
         }
-        self.shares_of_calls(&mut members, &tallies);
+        let (rounds, is_counted) = self.rounds(&members, rounds);
+        self.shares_of_calls(&mut members, &tallies, rounds);
         let score = self.score(&members, &tallies);
-        Anchored { anchor, instances, members, score }
+        Anchored { anchor, instances, members, rounds, is_counted, score }
+    }
+
+    /// Calls of a kind that no round has yet.
+    fn calls_left(&self, kind: KindId) -> f64 {
+        self.kinds.get(kind).map_or(0, |kind| kind.calls) as f64 * (self.left)(kind)
+    }
+
+    /// How many rounds there are, of `most` calls of the anchor: the anchor may be called elsewhere too, and what each round
+    /// has so many times tells how many there are at most. With it, whether that was counted exactly.
+    fn rounds(&self, members: &[Member], most: f64) -> (f64, bool) {
+        let of = |member: &Member| {
+            let each = member.each.filter(|each| *each > 0)?;
+            Some(((self.calls_left(member.kind) / f64::from(each)).floor(), (self.left)(member.kind) >= WHOLE))
+        };
+        let all = members.iter().filter(|member| member.is_always()).filter_map(of);
+        let near = all.filter(|(rounds, _)| *rounds >= NEARLY_ALL * most);
+        near.min_by(|(a, _), (b, _)| a.total_cmp(b)).unwrap_or((most, false))
     }
 
     /// The calls from one of the anchor's to the next, where a window shows both.
@@ -234,6 +273,10 @@ impl Scales<'_> {
                 let Some(tally) = tallies.get_mut(&kind) else { continue };
                 let (calls, runs) = std::mem::take(&mut tally.here);
                 tally.present += instance.weight;
+                tally.seen = match tally.seen {
+                    (0, ..) => (1, calls, calls),
+                    (seen, least, most) => (seen + 1, least.min(calls), most.max(calls)),
+                };
                 tally.calls += instance.weight * f64::from(calls);
                 tally.runs += instance.weight * f64::from(runs);
                 match tally.by_runs.iter_mut().find(|(n, _)| *n == runs) {
@@ -246,15 +289,20 @@ impl Scales<'_> {
     }
 
     /// Which part of each member's calls is of these rounds: where windows and exact counts agree, all.
-    fn shares_of_calls(&self, members: &mut [Member], tallies: &Map<KindId, Tally>) {
+    fn shares_of_calls(&self, members: &mut [Member], tallies: &Map<KindId, Tally>, rounds: f64) {
         let kinds: Vec<KindId> = members.iter().map(|member| member.kind).collect();
-        for member in members.iter_mut().skip(1) {
-            let left = (self.left)(member.kind);
-            let calls = self.kinds.get(member.kind).map_or(0, |kind| kind.calls) as f64 * left;
+        for member in members {
+            let (left, calls) = ((self.left)(member.kind), self.calls_left(member.kind));
+            let counted = member.each.map_or(0.0, |each| rounds * f64::from(each));
+            if calls > 0.0 && counted >= NEAR * calls {
+                member.of_round = left * (counted / calls).min(1.0);
+                continue;
+            }
             let expected = member.of_round;
             let is_run = tallies.get(&member.kind).is_some_and(|tally| tally.calls > RUN * tally.runs);
             // A window shows short rounds rather than long ones: of runs it shows too little.
-            let near = expected >= NEAR * calls || is_run && self.is_only_among(member.kind, &kinds);
+            let near = expected >= NEAR * calls
+                || is_run && self.is_only_among(member.kind, &kinds) && self.runs_so_long(member.kind, calls / rounds);
             member.of_round = left * if near || calls <= 0.0 { 1.0 } else { (expected / calls).min(1.0) };
         }
     }
@@ -272,6 +320,20 @@ impl Scales<'_> {
             among += usize::from(of_round as f64 >= NEAR * stretch.kinds.len() as f64);
         }
         among as f64 >= NEAR * places.len() as f64
+    }
+
+    /// Whether runs of a kind are as long as counts say, by the windows that its own count opened: others crowd where runs
+    /// end.
+    fn runs_so_long(&self, kind: KindId, calls_of_run: f64) -> bool {
+        let (mut calls, mut ends) = (0, 0);
+        let places = self.stretches.with(kind).iter().filter_map(|at| self.stretches.get(*at));
+        for stretch in places.filter(|stretch| stretch.opener == kind).take(MOST_CALLS / LONGEST) {
+            for pair in stretch.kinds.windows(2) {
+                calls += usize::from(pair.first() == Some(&kind));
+                ends += usize::from(pair.first() == Some(&kind) && pair.last() != Some(&kind));
+            }
+        }
+        ends as f64 <= MORE_ENDS * calls as f64 / calls_of_run.max(1.0) + FEW_ENDS
     }
 
     fn score(&self, members: &[Member], tallies: &Map<KindId, Tally>) -> f64 {

@@ -45,6 +45,9 @@ const OF_SEED: f64 = 0.3;
 const LITTLE: f64 = 0.02;
 /// By so much an anchor is better than one that came earlier in the run.
 const BETTER: f64 = 1.02;
+/// A round with so many times as many calls as another is coarser, and is told only where it explains more by `COARSER`.
+const LONGER: f64 = 1.5;
+const COARSER: f64 = 1.12;
 /// Whole rounds by which an anchor is more than chance.
 const SEEN: usize = 2;
 
@@ -166,7 +169,12 @@ impl Search<'_> {
             let of_seed = found.members.iter().find(|member| member.kind == seed);
             let has_it = of_seed.is_some_and(|m| m.of_round >= OF_SEED * self.state.left(seed));
             let earlier = first_at(anchor) < from;
-            let enough = if earlier { best.score / BETTER } else { best.score * BETTER };
+            let enough = match (earlier, found.rounds * LONGER < best.rounds, best.rounds * LONGER < found.rounds) {
+                (_, true, _) => best.score * COARSER,
+                (_, _, true) => best.score / COARSER,
+                (true, ..) => best.score / BETTER,
+                (false, ..) => best.score * BETTER,
+            };
             if has_it && found.instances.len() >= SEEN && found.score > enough {
                 from = first_at(anchor);
                 best = found;

@@ -68,6 +68,12 @@ fn common(names: &BTreeSet<&str>) -> String {
         let whole = suffix.find(|c: char| !c.is_alphanumeric());
         suffix = whole.and_then(|at| suffix.get(at..)).unwrap_or("");
     }
+    // A folder and what lies in it.
+    let in_it = names.iter().filter(|name| name.get(prefix.len()..).is_some_and(|rest| rest.starts_with('/'))).count();
+    let is_folder = prefix.len() > 1 && suffix.is_empty() && names.contains(prefix) && in_it + 1 == names.len();
+    if is_folder {
+        return format!("{prefix}/{VARIES}");
+    }
     if prefix.ends_with(VARIES) {
         prefix = prefix.trim_end_matches(VARIES);
     }
@@ -168,6 +174,7 @@ mod tests {
             (&["/x/aXa", "/x/aa"], "/x/a?"),
             (&["/proc/1/stat", "/proc/22/stat"], "/proc/?/stat"),
             (&["/usr/carpets", "/usr/tapets"], "/usr/?"),
+            (&["/usr/include", "/usr/include/a", "/usr/include/b/c"], "/usr/include/?"),
         ] {
             assert_eq!(pattern(names), wanted, "{names:?}");
         }
@@ -184,7 +191,8 @@ mod tests {
                     name.len() >= prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix)
                 });
                 for name in &different {
-                    prop_assert!(fits(&name), "{pattern} {name}");
+                    let is_folder = pattern.strip_suffix("/?") == Some(*name);
+                    prop_assert!(is_folder || fits(&name), "{pattern} {name}");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The innermost function that all calls of a round come from, and its line.
 
 use super::round::RoundPlace;
+use std::cmp::Reverse;
 use systoll_model::{FrameClass, FrameId, Recording, RowId};
 
 /// Frames looked at of one row.
@@ -17,7 +18,10 @@ struct Link<'a> {
 fn links(recording: &Recording, id: RowId) -> Vec<Link<'_>> {
     let row = recording.row(id);
     let of = |stack| recording.stack(stack).frames.iter().copied();
-    let frames: Vec<FrameId> = of(row.context).chain(of(row.outer)).take(DEEPEST).collect();
+    // Of several whole stacks the one that most calls came by.
+    let most = recording.trunks_of(id).iter().max_by_key(|trunk| (trunk.weight, Reverse(trunk.stack)));
+    let outer = most.filter(|_| row.lines.is_empty()).map_or(row.outer, |trunk| trunk.stack);
+    let frames: Vec<FrameId> = of(row.context).chain(of(outer)).take(DEEPEST).collect();
     let script = frames.iter().any(|frame| recording.frame(*frame).language.is_some());
     let start = row.user.and_then(|user| frames.iter().position(|frame| *frame == user));
     let from_user = frames.get(start.unwrap_or(0)..).unwrap_or_default();

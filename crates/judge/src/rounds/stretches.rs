@@ -16,6 +16,8 @@ const LONGEST: usize = 4_096;
 pub(super) struct Stretch<'a> {
     /// Process and thread.
     pub(super) thread: (u32, u32),
+    /// The kind whose count opened the window.
+    pub(super) opener: KindId,
     pub(super) calls: &'a [WindowCall],
     pub(super) kinds: Vec<KindId>,
 }
@@ -38,9 +40,10 @@ impl<'a> Stretches<'a> {
         let is_wanted = |kind: KindId| wanted.get(kind as usize).copied().unwrap_or(false);
         let pieces = recording.windows.iter().rev().flat_map(|window| {
             let thread = (window.process.0, window.thread);
-            window.calls.rchunks(LONGEST).map(move |calls| (thread, calls))
+            let opener = kinds.of_row(window.row);
+            window.calls.rchunks(LONGEST).map(move |calls| (thread, opener, calls))
         });
-        for (thread, calls) in pieces {
+        for (thread, opener, calls) in pieces {
             let missed = |call: &WindowCall| {
                 let kind = kinds.of_row(call.row);
                 is_wanted(kind) && have.get(&kind).copied().unwrap_or(0) < OF_A_KIND
@@ -54,7 +57,7 @@ impl<'a> Stretches<'a> {
             once.sort_unstable();
             once.dedup();
             once.into_iter().for_each(|kind| *have.entry(kind).or_default() += 1);
-            all.push(Stretch { thread, calls, kinds });
+            all.push(Stretch { thread, opener, calls, kinds });
         }
         all.reverse();
         let mut made = Self { all, of_kind: Map::default(), first_at: Map::default() };

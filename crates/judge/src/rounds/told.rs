@@ -1,6 +1,6 @@
 //! From an anchor and what comes between its calls to what is told.
 
-use super::anchor::{Anchored, Member};
+use super::anchor::{Anchored, Member, WHOLE};
 use super::kinds::{Kind, KindId, Kinds};
 use super::pattern_of::{data, objects, offsets, option, sizes};
 use super::place::common_place;
@@ -15,8 +15,6 @@ use systoll_model::{Errno, Recording, RowId, WindowCall};
 
 /// Looks by which it is told what varies.
 const LOOKS: usize = 256;
-/// A part of a kind's calls that is all of them.
-const WHOLE: f64 = 0.999;
 /// Rows whose stacks are compared.
 const PLACES: usize = 16;
 
@@ -93,10 +91,11 @@ impl Scene<'_> {
 
     /// How often: exactly, where each call of the anchor begins one.
     fn count(&self, found: &Anchored, anchor: &Kind) -> Estimate {
-        let part = found.members.first().map_or(1.0, |member| member.of_round);
-        if part >= WHOLE {
-            return Estimate { estimate: anchor.calls, low: anchor.calls, high: anchor.calls };
+        let rounds = found.rounds.round() as u64;
+        if found.is_counted {
+            return Estimate { estimate: rounds, low: rounds, high: rounds };
         }
+        let part = found.rounds / anchor.calls.max(1) as f64;
         let windows = self.stretches.with(found.anchor).len().max(1) as f64;
         let unseen = 1.0 - 0.05_f64.powf(1.0 / windows);
         let of = |share: f64| (anchor.calls as f64 * share.clamp(0.0, 1.0)).round() as u64;
@@ -201,14 +200,15 @@ impl Scene<'_> {
         let calls = (kind.calls as f64 * part).round() as u64;
         let mut times = times(seen);
         let each = calls as f64 / rounds.max(1) as f64;
-        if counted && times.most == 1 && part >= WHOLE {
-            share = each.min(1.0);
-        } else if counted && part >= WHOLE {
-            times.mean = each / share.max(f64::MIN_POSITIVE);
+        if counted && part >= WHOLE {
+            // Exact counts tell how many there are: of what nearly each round has, in each; of other calls, in how many.
+            if member.is_none_or(|m| m.is_always()) && times.most > 1 {
+                times.mean = each.max(1.0);
+            } else {
+                share = (each / times.mean.max(1.0)).min(1.0);
+            }
         }
-        if member.is_some_and(|m| m.is_always()) && share >= 0.995 {
-            share = 1.0;
-        }
+        times.mean = times.mean.max(1.0);
         let looks = self.looks(id);
         let syscall = kind.syscall;
         Some(RoundCall {

@@ -4,7 +4,7 @@ use super::Told;
 use crate::access::{frame, module};
 use crate::text::clean;
 use crate::units::{bytes, calls, counted, grouped, percent, time};
-use systoll_judge::{Numbers, Round, RoundCall, RoundStep, Times};
+use systoll_judge::{Numbers, Round, RoundCall, RoundStep, Times, Variety};
 use systoll_model::{Class, Location};
 
 /// Looks that are enough to say that no two of them are alike.
@@ -15,6 +15,10 @@ const NEARLY_ALL: f64 = 0.99;
 const FAINT: f64 = 0.01;
 /// Columns of an object.
 const OBJECT: usize = 44;
+/// Calls of a round that are told.
+const CALLS: usize = 14;
+/// What descriptors are behind that says nothing beside the call: an epoll set, an event.
+const NAMELESS: &str = "anon_inode:";
 
 /// A round's sentences.
 pub(crate) struct RoundTold {
@@ -106,8 +110,25 @@ impl Told<'_> {
 fn motif(round: &Round) -> String {
     let about = if round.count.low == round.count.high { "" } else { "about " };
     let mut before = Before::default();
-    let steps: Vec<String> = round.steps.iter().map(|step| step_text(step, &mut before)).collect();
+    let mut steps = joined(round.steps.iter().map(|step| step_text(step, &mut before)));
+    if let Some(more) = steps.len().checked_sub(CALLS).filter(|more| *more > 0) {
+        steps.truncate(CALLS);
+        steps.push(format!("{more} more"));
+    }
     format!("{about}{} × ({})", grouped(round.count.estimate), steps.join(", "))
+}
+
+/// Texts, those that follow each other and are the same as one: `fcntl F_SETLK ×6`.
+fn joined(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<(String, u64)> = vec![];
+    for text in texts {
+        match all.last_mut() {
+            Some((last, times)) if *last == text && !text.contains('×') => *times += 1,
+            _ => all.push((text, 1)),
+        }
+    }
+    let text = |(text, times): (String, u64)| if times > 1 { format!("{text} ×{}", grouped(times)) } else { text };
+    all.into_iter().map(text).collect()
 }
 
 /// What was said last, so that it is not said twice.
@@ -121,7 +142,7 @@ fn step_text(step: &RoundStep, before: &mut Before) -> String {
     match step {
         RoundStep::Call(call) => call_text(call, before),
         RoundStep::Inner { calls, times } => {
-            let inner: Vec<String> = calls.iter().map(|call| call_text(call, before)).collect();
+            let inner = joined(calls.iter().map(|call| call_text(call, before)));
             format!("{} × ({})", number(*times), inner.join(", "))
         }
     }
@@ -130,7 +151,8 @@ fn step_text(step: &RoundStep, before: &mut Before) -> String {
 fn call_text(call: &RoundCall, before: &mut Before) -> String {
     let mut words = vec![clean(&call.syscall.to_string())];
     if let Some(object) = &call.object {
-        if before.object.as_ref() != Some(&object.pattern) {
+        let says = object.pattern.contains(|c: char| c.is_alphanumeric()) && !object.pattern.starts_with(NAMELESS);
+        if says && before.object.as_ref() != Some(&object.pattern) {
             words.push(short(&clean(&object.pattern)));
         }
         before.object = Some(object.pattern.clone());
@@ -202,34 +224,47 @@ fn short(pattern: &str) -> String {
 
 /// What looks show of how its calls differ.
 fn seen(round: &Round) -> Vec<String> {
-    let mut told: Vec<String> = vec![];
-    for call in round.steps.iter().flat_map(RoundStep::calls) {
-        let name = clean(&call.syscall.to_string());
-        let mut say = |text: String| {
-            if !told.contains(&text) {
-                told.push(text);
-            }
-        };
-        if let Some(variety) = call.data.filter(|data| data.looks >= LOOKS && data.all_differ()) {
-            say(format!("no two of {} looked at moved the same bytes", of(&name, variety.looks)));
-        }
-        if is_other_place(call) {
-            say(format!("each {name} begins where the one before ended"));
-        }
+    let calls: Vec<&RoundCall> = round.steps.iter().flat_map(RoundStep::calls).collect();
+    let path = |call: &RoundCall| {
         let names_path = call.syscall.signature().is_some_and(|s| s.classes.contains(Class::File));
-        let object = call.object.as_ref().map(|object| object.variety).filter(|v| names_path && v.looks >= LOOKS);
-        if let Some(variety) = object {
-            if variety.all_differ() {
-                say(format!("no two of {} looked at named the same path", of(&name, variety.looks)));
-            } else if variety.different > 1 {
-                say(format!("{} looked at named {} paths", of(&name, variety.looks), grouped(variety.different)));
-            }
-        }
+        call.object.as_ref().map(|object| object.variety).filter(|v| names_path && v.looks >= LOOKS)
+    };
+    let mut told = vec![];
+    told.extend(all_differ(&calls, "named the same path", path));
+    told.extend(all_differ(&calls, "moved the same bytes", |call| call.data.filter(|data| data.looks >= LOOKS)));
+    let next: Vec<String> = names(calls.iter().copied().filter(|call| is_other_place(call)));
+    if !next.is_empty() {
+        told.push(format!("each {} begins where the one before ended", next.join(", each ")));
+    }
+    // The first one tells what the round is about.
+    let some = calls.iter().find_map(|call| Some((call, path(call)?)));
+    if let Some((call, variety)) = some.filter(|(_, v)| v.different > 1 && !v.all_differ()) {
+        let name = clean(&call.syscall.to_string());
+        told.push(format!("{} of {name} looked at named {} paths", self::calls(variety.looks), grouped(variety.different)));
     }
     told
 }
 
-/// `64 calls of openat`.
-fn of(name: &str, looks: u64) -> String {
-    format!("{} of {name}", calls(looks))
+/// `no two calls of openat, newfstatat (128 looked at) named the same path`: of system calls that differ at each of the
+/// round's places that has them.
+fn all_differ(calls: &[&RoundCall], what: &str, of: impl Fn(&RoundCall) -> Option<Variety>) -> Option<String> {
+    let differs = |call: &&RoundCall| of(call).is_some_and(Variety::all_differ);
+    let everywhere = |call: &&RoundCall| {
+        differs(call) && calls.iter().all(|other| other.syscall != call.syscall || differs(other))
+    };
+    let of_these: Vec<&RoundCall> = calls.iter().copied().filter(everywhere).collect();
+    let looks = of_these.iter().filter_map(|call| of(call)).fold(0u64, |sum, v| sum.saturating_add(v.looks));
+    let names = names(of_these.into_iter());
+    (!names.is_empty()).then(|| format!("no two calls of {} ({} looked at) {what}", names.join(", no two of "), grouped(looks)))
+}
+
+/// The names of their system calls, each once.
+fn names<'a>(calls: impl Iterator<Item = &'a RoundCall>) -> Vec<String> {
+    let mut names: Vec<String> = vec![];
+    for name in calls.map(|call| clean(&call.syscall.to_string())) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
