@@ -92,9 +92,7 @@ pub use language::{CodeLanguage, Version};
 pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
-pub use rounds::{
-    Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety,
-};
+pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use target::Target;
 pub use upgrade::Upgrade;
 

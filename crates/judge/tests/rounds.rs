@@ -75,7 +75,10 @@ fn what_grows_step_by_step_is_told_so() {
     let round = only(&judgement);
     assert_eq!((shape(round).join(" "), round.count.low), ("ftruncate pwrite64".to_owned(), 6_000));
     let (grow, write) = (&round.steps[0].calls()[0], &round.steps[1].calls()[0]);
-    assert_eq!((grow.size, write.size, write.offset), (Some(Numbers::Steps(4096)), Some(Numbers::Same(4096)), Some(Numbers::Steps(4096))));
+    assert_eq!(
+        (grow.size, write.size, write.offset),
+        (Some(Numbers::Steps(4096)), Some(Numbers::Same(4096)), Some(Numbers::Steps(4096)))
+    );
     assert_eq!(grow.object.as_ref().unwrap().pattern, "/srv/blob");
 }
 
@@ -184,7 +187,9 @@ fn threads_that_do_the_same_share_a_round() {
 
 #[test]
 fn what_findings_claim_of_a_round_is_told_with_it() {
-    let round = |i: u64| vec![common::stat("/etc/localtime", "localtime", 1, i), call("write", "log:write", &[1, 1, 60], 60).toll(300)];
+    let round = |i: u64| {
+        vec![common::stat("/etc/localtime", "localtime", 1, i), call("write", "log:write", &[1, 1, 60], 60).toll(300)]
+    };
     let judgement = judged(&rounds(5_000, round), 2_000_000);
     assert_eq!(judgement.findings.len(), 1);
     let found = only(&judgement);
@@ -196,7 +201,11 @@ fn what_findings_claim_of_a_round_is_told_with_it() {
 fn rounds_are_shown_where_findings_say_little_and_calls_take_much() {
     let round = |i: u64| {
         let path = format!("/srv/{i}.log");
-        vec![open(&path), call("read", "load:read", &[3, 1, 4096], 4096).toll(700), call("close", "load:close", &[3], 0)]
+        vec![
+            open(&path),
+            call("read", "load:read", &[3, 1, 4096], 4096).toll(700),
+            call("close", "load:close", &[3], 0),
+        ]
     };
     let trace = rounds(5_000, round);
     let dear = judged(&trace, 5_000_000);

@@ -8,7 +8,9 @@ use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use systoll_judge::{
-    Advice, Basis, By, CodeLanguage, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, Numbers, Objects, PerUnit, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Unjudged, Untold, Variety, WorkUnit, grouped,
+    Advice, Basis, By, CodeLanguage, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind,
+    Later, Numbers, Objects, PerUnit, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Unjudged,
+    Untold, Variety, WorkUnit, grouped,
 };
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
@@ -271,7 +273,12 @@ fn round_of(f: &Finding) -> Round {
     let calls: Vec<RoundCall> = f.syscalls.iter().map(call).collect();
     Round {
         count: f.needless,
-        steps: calls.iter().cloned().map(RoundStep::Call).chain([RoundStep::Inner { calls: calls.clone(), times }]).collect(),
+        steps: calls
+            .iter()
+            .cloned()
+            .map(RoundStep::Call)
+            .chain([RoundStep::Inner { calls: calls.clone(), times }])
+            .collect(),
         place: f.user.map(|frame| RoundPlace { frame, location: (f.calls % 3) as usize }),
         rows: f.rows.iter().map(|row| RoundRow { row: *row, calls: f.calls, toll_ns: f.toll_ns }).collect(),
         calls: f.calls,

@@ -441,8 +441,16 @@ const SENTENCES: &[Sentence] = &[
     Sentence {
         says: "pwrite64 4 KiB at the next place",
         needs: "offsets that grow by just the size",
-        holds: || round(|round| (step(round, 1).size, step(round, 1).offset) = (Some(Numbers::Same(4096)), Some(Numbers::Steps(4096)))),
-        fails: || round(|round| (step(round, 1).size, step(round, 1).offset) = (Some(Numbers::Same(4096)), Some(Numbers::Steps(8192)))),
+        holds: || {
+            round(|round| {
+                (step(round, 1).size, step(round, 1).offset) = (Some(Numbers::Same(4096)), Some(Numbers::Steps(4096)))
+            })
+        },
+        fails: || {
+            round(|round| {
+                (step(round, 1).size, step(round, 1).offset) = (Some(Numbers::Same(4096)), Some(Numbers::Steps(8192)))
+            })
+        },
     },
     Sentence {
         says: "the findings tell of 25 % of this",

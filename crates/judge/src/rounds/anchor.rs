@@ -21,6 +21,8 @@ const ONCE: f64 = 1.5;
 const RUN: f64 = 1.3;
 /// What windows tell of a kind's number of calls, against the exact count: nearer than this, all of them are of the round.
 const NEAR: f64 = 0.8;
+/// Runs of a call in a round, in the mean, by which it comes at several places of it.
+const SEVERAL: f64 = 1.5;
 /// Counts nearer than this are of the same rounds, but for some calls made elsewhere.
 const NEARLY_ALL: f64 = 0.9;
 /// A part of a kind's calls that is all of them.
@@ -76,7 +78,7 @@ pub(super) struct Member {
     pub(super) share: f64,
     /// The part of its calls that are of these rounds.
     pub(super) of_round: f64,
-    /// How many calls of it each round has, where all that were seen have as many.
+    /// How many calls of it each round has that has any, where all that were seen have as many and nearly all have some.
     each: Option<u32>,
     /// The part of rounds that have the usual number of its runs.
     stable: f64,
@@ -105,6 +107,8 @@ pub(super) struct Anchored {
     pub(super) rounds: f64,
     /// Whether exact counts tell that.
     pub(super) is_counted: bool,
+    /// Whether a call that each has comes at several places of it: it may be several rounds.
+    pub(super) is_several: bool,
     /// What it explains: price, how pure and how regular the rounds are.
     pub(super) score: f64,
 }
@@ -136,7 +140,8 @@ impl Scales<'_> {
         let rounds = self.calls_left(anchor);
         if all <= 0.0 {
             let (score, is_counted) = ((self.price)(anchor) * left, left >= WHOLE);
-            return Anchored { anchor, instances, members: vec![alone], rounds, is_counted, score };
+            let (members, is_several) = (vec![alone], false);
+            return Anchored { anchor, instances, members, rounds, is_counted, is_several, score };
         }
         let mut members = vec![alone];
         let mut others: Vec<KindId> = tallies.keys().copied().filter(|kind| *kind != anchor).collect();
@@ -151,14 +156,16 @@ impl Scales<'_> {
             }
             let same = tally.by_runs.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
             let stable = (same / all).max(1.0 - share);
-            let (with_it, least, most) = tally.seen;
-            let each = (with_it == instances.len() && least == most).then_some(most);
+            let (_, least, most) = tally.seen;
+            let each = (seen >= NEARLY_ALWAYS && least == most).then_some(most);
             members.push(Member { kind, share, of_round: tally.calls / all * rounds, each, stable });
         }
         let (rounds, is_counted) = self.rounds(&members, rounds);
         self.shares_of_calls(&mut members, &tallies, rounds);
         let score = self.score(&members, &tallies);
-        Anchored { anchor, instances, members, rounds, is_counted, score }
+        let several = |m: &Member| m.is_always() && tallies.get(&m.kind).is_some_and(|t| t.runs >= SEVERAL * all);
+        let is_several = members.iter().any(several);
+        Anchored { anchor, instances, members, rounds, is_counted, is_several, score }
     }
 
     /// Calls of a kind that no round has yet.

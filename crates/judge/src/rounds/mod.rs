@@ -17,9 +17,7 @@ mod shape;
 mod stretches;
 mod told;
 
-pub use round::{
-    Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety,
-};
+pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 
 use crate::finding::Finding;
 use crate::phases::Phases;
@@ -45,8 +43,7 @@ const OF_SEED: f64 = 0.3;
 const LITTLE: f64 = 0.02;
 /// By so much an anchor is better than one that came earlier in the run.
 const BETTER: f64 = 1.02;
-/// A round with so many times as many calls as another is coarser, and is told only where it explains more by `COARSER`.
-const LONGER: f64 = 1.5;
+/// What may be several rounds in one is told as one only where that explains more by so much.
 const COARSER: f64 = 1.12;
 /// Whole rounds by which an anchor is more than chance.
 const SEEN: usize = 2;
@@ -93,9 +90,11 @@ pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding
         }
     }
     let stretches = Stretches::of(recording, &kinds, &wanted);
-    let mut search = Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
+    let mut search =
+        Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
     let claimed = told::claimed(recording, findings);
-    let scene = told::Scene { recording, kinds: &kinds, stretches: &stretches, claimed: &claimed, wall_ns: measures.wall };
+    let scene =
+        told::Scene { recording, kinds: &kinds, stretches: &stretches, claimed: &claimed, wall_ns: measures.wall };
     let mut rounds = Vec::new();
     for seed in seeds {
         if search.state.left(seed) < LITTLE || price(seed) * search.state.left(seed) < DEAR {
@@ -169,11 +168,11 @@ impl Search<'_> {
             let of_seed = found.members.iter().find(|member| member.kind == seed);
             let has_it = of_seed.is_some_and(|m| m.of_round >= OF_SEED * self.state.left(seed));
             let earlier = first_at(anchor) < from;
-            let enough = match (earlier, found.rounds * LONGER < best.rounds, best.rounds * LONGER < found.rounds) {
-                (_, true, _) => best.score * COARSER,
-                (_, _, true) => best.score / COARSER,
-                (true, ..) => best.score / BETTER,
-                (false, ..) => best.score * BETTER,
+            let enough = match (found.is_several, best.is_several) {
+                (true, false) => best.score * COARSER,
+                (false, true) => best.score / COARSER,
+                _ if earlier => best.score / BETTER,
+                _ => best.score * BETTER,
             };
             if has_it && found.instances.len() >= SEEN && found.score > enough {
                 from = first_at(anchor);

@@ -47,12 +47,15 @@ fn common(names: &BTreeSet<&str>) -> String {
         let same = prefix.char_indices().zip(name.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
         let end = same.unwrap_or(prefix.len().min(name.len()));
         prefix = prefix.get(..end).unwrap_or("");
-        let same: usize = suffix.chars().rev().zip(name.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum();
+        let same: usize =
+            suffix.chars().rev().zip(name.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum();
         suffix = suffix.get(suffix.len() - same..).unwrap_or("");
     }
     // A number that begins alike is another number.
-    let (mut prefix, mut suffix) =
-        (prefix.trim_end_matches(|c: char| c.is_ascii_digit()), suffix.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let (mut prefix, mut suffix) = (
+        prefix.trim_end_matches(|c: char| c.is_ascii_digit()),
+        suffix.trim_start_matches(|c: char| c.is_ascii_digit()),
+    );
     // Both ends of the shortest name may be the same signs.
     let shortest = names.iter().map(|name| name.len()).min().unwrap_or(0);
     if prefix.len() + suffix.len() > shortest {

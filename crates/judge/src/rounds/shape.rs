@@ -208,7 +208,10 @@ mod tests {
     #[test]
     fn what_repeats_is_put_together() {
         assert_eq!(told(&[1, 2, 2, 2, 3]), [(vec![(1, 1, 1)], 1), (vec![(2, 3, 3)], 1), (vec![(3, 1, 1)], 1)]);
-        assert_eq!(told(&[1, 2, 3, 2, 3, 3, 4]), [(vec![(1, 1, 1)], 1), (vec![(2, 1, 1), (3, 1, 2)], 2), (vec![(4, 1, 1)], 1)]);
+        assert_eq!(
+            told(&[1, 2, 3, 2, 3, 3, 4]),
+            [(vec![(1, 1, 1)], 1), (vec![(2, 1, 1), (3, 1, 2)], 2), (vec![(4, 1, 1)], 1)]
+        );
         assert_eq!(told(&[5, 5]), [(vec![(5, 2, 2)], 1)]);
         assert!(told(&[]).is_empty());
     }

@@ -43,6 +43,15 @@ fn recording_toll(recording: &Recording, row: RowId) -> u64 {
     crate::phases::toll(recording, recording.row(row)).round() as u64
 }
 
+/// What is known of a call's place in its round.
+#[derive(Clone, Copy)]
+struct Told {
+    /// It is the only place that the call has in the round, and no loop's: exact counts tell how often it comes.
+    whole: bool,
+    /// How often it comes at all its places, as windows show it, where it has several.
+    several: Option<f64>,
+}
+
 /// What rounds are told of.
 pub(super) struct Scene<'a> {
     pub(super) recording: &'a Recording,
@@ -154,7 +163,8 @@ impl Scene<'_> {
     /// The dearest row of each call that most rounds have, the dearest first.
     fn places(&self, found: &Anchored) -> Vec<RowId> {
         let price = |row: &RowId| {
-            let waited = if self.wall_ns.is_some() { self.recording.row(*row).counts.waited_ns.unwrap_or(0) } else { 0 };
+            let waited =
+                if self.wall_ns.is_some() { self.recording.row(*row).counts.waited_ns.unwrap_or(0) } else { 0 };
             (recording_toll(self.recording, *row).saturating_add(waited), Reverse(*row))
         };
         let dearest = |member: &Member| self.kinds.get(member.kind)?.rows.iter().map(|(row, _)| *row).max_by_key(price);
@@ -183,8 +193,12 @@ impl Scene<'_> {
         let whole = part.kinds.len() == 1;
         let call = |(kind, seen): &(KindId, Seen)| {
             let member = found.members.iter().find(|member| member.kind == *kind).copied();
-            let times_told = all.iter().flat_map(|part| &part.kinds).filter(|(k, _)| k == kind).count();
-            self.call(*kind, *seen, member, rounds, whole && times_told == 1)
+            let places = || all.iter().flat_map(|part| part.kinds.iter().map(move |(k, seen)| (k, seen, part.times)));
+            let of_kind: Vec<f64> =
+                places().filter(|(k, ..)| *k == kind).map(|(_, seen, times)| seen.mean() * times.mean()).collect();
+            let told =
+                Told { whole: whole && of_kind.len() == 1, several: (of_kind.len() > 1).then(|| of_kind.iter().sum()) };
+            self.call(*kind, *seen, member, rounds, told)
         };
         let mut calls: Vec<RoundCall> = part.kinds.iter().filter_map(call).collect();
         match (calls.len(), calls.pop()) {
@@ -193,14 +207,19 @@ impl Scene<'_> {
         }
     }
 
-    /// A call of a round. `counted`: it comes at one place of the round alone, so that exact counts tell how often.
-    fn call(&self, id: KindId, seen: Seen, member: Option<Member>, rounds: u64, counted: bool) -> Option<RoundCall> {
+    /// A call of a round.
+    fn call(&self, id: KindId, seen: Seen, member: Option<Member>, rounds: u64, told: Told) -> Option<RoundCall> {
         let kind = self.kinds.get(id)?;
         let (mut share, part) = member.map_or((1.0, 1.0), |m| (m.share, m.of_round));
         let calls = (kind.calls as f64 * part).round() as u64;
         let mut times = times(seen);
         let each = calls as f64 / rounds.max(1) as f64;
-        if counted && part >= WHOLE {
+        // Windows show short rounds rather than long ones: of all places of a call together exact counts tell more.
+        let several = told.several.filter(|sum| *sum > 0.0).map(|sum| each / sum);
+        let counted = told.whole;
+        if let Some(factor) = several.filter(|_| part >= WHOLE && times.most > 1) {
+            times.mean *= factor;
+        } else if counted && part >= WHOLE {
             // Exact counts tell how many there are: of what nearly each round has, in each; of other calls, in how many.
             if member.is_none_or(|m| m.is_always()) && times.most > 1 {
                 times.mean = each.max(1.0);

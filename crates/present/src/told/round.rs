@@ -78,7 +78,8 @@ impl Told<'_> {
         let each = |ns: u64| time(ns / round.count.estimate.max(1));
         parts.push(format!("{} each", each(round.toll_ns)));
         if let Some(waited) = round.waited_ns.filter(|waited| *waited > round.toll_ns) {
-            let share = round.share_of_wall.and_then(percent).map_or_else(String::new, |p| format!(" ({p} of the run)"));
+            let share =
+                round.share_of_wall.and_then(percent).map_or_else(String::new, |p| format!(" ({p} of the run)"));
             parts.push(format!("waited {}{share}, {} each", time(waited), each(waited)));
         }
         parts.join(", ")
@@ -240,7 +241,11 @@ fn seen(round: &Round) -> Vec<String> {
     let some = calls.iter().find_map(|call| Some((call, path(call)?)));
     if let Some((call, variety)) = some.filter(|(_, v)| v.different > 1 && !v.all_differ()) {
         let name = clean(&call.syscall.to_string());
-        told.push(format!("{} of {name} looked at named {} paths", self::calls(variety.looks), grouped(variety.different)));
+        told.push(format!(
+            "{} of {name} looked at named {} paths",
+            self::calls(variety.looks),
+            grouped(variety.different)
+        ));
     }
     told
 }
@@ -249,13 +254,13 @@ fn seen(round: &Round) -> Vec<String> {
 /// round's places that has them.
 fn all_differ(calls: &[&RoundCall], what: &str, of: impl Fn(&RoundCall) -> Option<Variety>) -> Option<String> {
     let differs = |call: &&RoundCall| of(call).is_some_and(Variety::all_differ);
-    let everywhere = |call: &&RoundCall| {
-        differs(call) && calls.iter().all(|other| other.syscall != call.syscall || differs(other))
-    };
+    let everywhere =
+        |call: &&RoundCall| differs(call) && calls.iter().all(|other| other.syscall != call.syscall || differs(other));
     let of_these: Vec<&RoundCall> = calls.iter().copied().filter(everywhere).collect();
     let looks = of_these.iter().filter_map(|call| of(call)).fold(0u64, |sum, v| sum.saturating_add(v.looks));
     let names = names(of_these.into_iter());
-    (!names.is_empty()).then(|| format!("no two calls of {} ({} looked at) {what}", names.join(", no two of "), grouped(looks)))
+    (!names.is_empty())
+        .then(|| format!("no two calls of {} ({} looked at) {what}", names.join(", no two of "), grouped(looks)))
 }
 
 /// The names of their system calls, each once.
