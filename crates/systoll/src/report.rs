@@ -62,6 +62,7 @@ impl Shown {
         let grouping = self.args.by.map(|by| grouped(recording, by, only));
         let options = ReportOptions {
             all: self.args.all,
+            rounds: self.args.rounds,
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
             stacks: self.args.stack_traces,
             fds: self.args.decode_fds > 0,
@@ -84,6 +85,7 @@ impl Shown {
                 let about = |f: &Finding| f.syscalls.iter().any(|s| only.contains(s));
                 judgement.findings.retain(about);
                 judgement.also.retain(about);
+                judgement.rounds.retain(|round| round.has_call(|syscall| only.contains(&syscall)));
                 write_report(w, &narrowed(recording, only), &judgement, &options, &self.style)
             }
         }

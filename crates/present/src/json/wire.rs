@@ -1,5 +1,6 @@
 //! Types of the JSON contract, field for field and in the order they are written.
 
+use super::parts::{Estimate, User};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -42,6 +43,7 @@ pub(super) struct Report<'a> {
     pub(super) grouped: Option<WireGrouping<'a>>,
     pub(super) findings: Vec<WireFinding<'a>>,
     pub(super) also: Vec<WireFinding<'a>>,
+    pub(super) rounds: Vec<super::rounds::WireRound<'a>>,
     pub(super) untold: WireUntold,
     pub(super) unjudged: WireUnjudged,
     pub(super) told: WireRunTold,
@@ -171,14 +173,6 @@ pub(super) struct WireVdso<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct User<'a> {
-    pub(super) function: &'a str,
-    pub(super) file: Option<&'a str>,
-    pub(super) line: Option<u32>,
-    pub(super) module: Option<&'a str>,
-}
-
-#[derive(Serialize)]
 pub(super) struct WireGrouping<'a> {
     pub(super) by: &'static str,
     pub(super) sampled: bool,
@@ -201,13 +195,6 @@ pub(super) struct WireGroup<'a> {
     pub(super) process: Option<u64>,
     pub(super) tid: Option<u32>,
     pub(super) rows: Vec<u32>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Estimate {
-    pub(super) estimate: u64,
-    pub(super) low: u64,
-    pub(super) high: u64,
 }
 
 #[derive(Serialize)]
