@@ -114,6 +114,10 @@ impl Code {
             let offset = self.of_baseline(heap, &table, bytecode);
             return Some(vec![Place { shared, offset }]);
         }
+        // Who called code that has been given up since returns to its exits: they tell no place.
+        if self.exits(heap).is_some_and(|exits| self.offset >= exits) {
+            return Some(vec![Place { shared, offset: None }]);
+        }
         // One less: a call may be the last instruction, and what follows is another line's.
         let Some(position) = position(&table, self.offset - 1) else {
             return Some(vec![Place { shared, offset: None }]);
@@ -122,6 +126,14 @@ impl Code {
         let own = self.inlined(heap, position, &mut places)?;
         places.push(Place { shared, offset: own.offset() });
         Some(places)
+    }
+
+    /// Returns where the code begins that gives the rest up, behind all calls.
+    fn exits(self, heap: &mut Heap<'_, '_, '_>) -> Option<u64> {
+        let data = heap.field(self.object, heap.layout.code.deoptimization)?;
+        let data = heap.array(data)?;
+        let exits = heap.element(&data, heap.layout.inlined.positions + 1).and_then(integer)?;
+        u64::try_from(exits).ok().filter(|exits| *exits > 0)
     }
 
     fn of_baseline(self, heap: &mut Heap<'_, '_, '_>, table: &[u8], bytecode: u64) -> Option<u32> {

@@ -49,8 +49,6 @@ pub(crate) struct Types {
     pub(crate) contexts: (u16, u16),
     pub(crate) functions: (u16, u16),
     pub(crate) shared: u16,
-    /// What wraps one where code names it, in some versions.
-    pub(crate) shared_wrapper: Option<u16>,
     pub(crate) scope: u16,
     pub(crate) script: u16,
     pub(crate) bytecode: u16,
@@ -90,7 +88,6 @@ pub(crate) struct ScriptLayout {
     pub(crate) source: u64,
     pub(crate) name: u64,
     pub(crate) line_ends: u64,
-    pub(crate) evaluated_from: u64,
 }
 
 /// `ScopeInfo`: numbers of its slots.
@@ -122,7 +119,6 @@ pub(crate) struct CodeLayout {
 pub(crate) struct InlinedLayout {
     pub(crate) count: u64,
     pub(crate) functions: u64,
-    pub(crate) own: u64,
     pub(crate) positions: u64,
 }
 
@@ -218,7 +214,6 @@ impl Types {
             contexts: (e.number("FirstContextType")?, e.number("LastContextType")?),
             functions: (e.number("FirstJSFunctionType").unwrap_or(function), last),
             shared: e.type_of("SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE")?,
-            shared_wrapper: e.type_of("SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE"),
             scope: e.type_of("ScopeInfo__SCOPE_INFO_TYPE")?,
             script: e.type_of("Script__SCRIPT_TYPE")?,
             bytecode: e.type_of("BytecodeArray__BYTECODE_ARRAY_TYPE")?,
@@ -266,11 +261,6 @@ impl ScriptLayout {
             source: e.field(&["class_Script__source__Object"])?,
             name: e.field(&["class_Script__name__Object"])?,
             line_ends: e.field(&["class_Script__line_ends__Object"])?,
-            evaluated_from: e.field(&[
-                "class_Script__eval_from_shared_or_wrapped_arguments__Object",
-                "class_Script__eval_from_shared_or_wrapped_arguments__Tagged_Object_",
-                "class_Script__eval_from_shared_or_wrapped_arguments_or_sfi_table__Object",
-            ])?,
         })
     }
 
@@ -298,7 +288,7 @@ impl CodeLayout {
             (None, None) => positions?,
         };
         let start = if within.is_some() { None } else { Some(pointer.unwrap_or(positions + 2 * WORD)) };
-        let flags = e.field(&["class_Code__flags__uint32_t"]).or(Some(start? + WORD))?;
+        let flags = e.field(&["class_Code__flags__uint32_t"]).or(start.map(|start| start + WORD))?;
         Some(Self {
             header: within.or_else(|| e.field(&["class_InstructionStream__instruction_start__uintptr_t"]))?,
             start,
@@ -325,7 +315,6 @@ impl InlinedLayout {
         Some(Self {
             count: e.field(&["DeoptimizationDataInlinedFunctionCountIndex"]).unwrap_or(1),
             functions: e.field(&["DeoptimizationDataLiteralArrayIndex"]).unwrap_or(2),
-            own: own.unwrap_or(6),
             positions: e.field(&["DeoptimizationDataInliningPositionsIndex"]).unwrap_or(own.unwrap_or(6) + 1),
         })
     }
@@ -338,4 +327,71 @@ fn bytecode_sizes(file: Candidate<'_>) -> Vec<u8> {
     let size = table.end.saturating_sub(table.start);
     let known = size <= MOST && size.is_multiple_of(3);
     known.then(|| file.elf.read_vaddr(table.start, size)).flatten().unwrap_or_default()
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl Layout {
+    /// That of Node 20, and of Node 24 where `newer`.
+    pub(crate) fn tried(newer: bool) -> Self {
+        let either = |new: u64, old: u64| if newer { new } else { old };
+        let kind = |new: u16, old: u16| if newer { new } else { old };
+        Self {
+            frame: FrameLayout { context: -8, function: -16, bytecode: -32, offset: -40 },
+            types: Types {
+                map: kind(254, 255),
+                contexts: if newer { (220, 229) } else { (205, 214) },
+                functions: if newer { (2065, 2081) } else { (2066, 2080) },
+                shared: kind(282, 262),
+                scope: kind(280, 261),
+                script: 167,
+                bytecode: kind(186, 191),
+                stream: kind(190, 246),
+                code: kind(187, 245),
+                bytes: [kind(217, 190), kind(196, NONE)],
+                arrays: [kind(205, 175), kind(256, 240), kind(197, NONE), kind(199, NONE), kind(193, NONE), NONE],
+            },
+            strings: Strings {
+                first_other: 128,
+                representation: 7,
+                encoding: 8,
+                one_byte: 8,
+                cons: 1,
+                external: 2,
+                sliced: 3,
+                thin: 5,
+                length: 12,
+                chars: 16,
+                first: 16,
+                second: 24,
+                parent: 16,
+                offset: 24,
+                actual: 16,
+                resource: 16,
+            },
+            instance_type: 12,
+            shared: either(32, 24),
+            function_name: either(24, 16),
+            function_script: either(40, 32),
+            length: 8,
+            elements: 16,
+            bytecode_positions: either(24, 32),
+            bytecode: either(64, 54),
+            script: ScriptLayout { source: 8, name: 16, line_ends: 56 },
+            scope: ScopeLayout { locals: 2, first: either(5, 3) },
+            code: CodeLayout {
+                header: either(32, 16),
+                start: Some(40),
+                size: 56,
+                flags: either(52, 48),
+                positions: either(16, 24),
+                deoptimization: either(8, 16),
+                kind_mask: 15,
+                kind_shift: 0,
+                interpreted: if newer { 9 } else { 10 },
+                baseline: if newer { 10 } else { 11 },
+            },
+            inlined: InlinedLayout { count: 1, functions: either(3, 2), positions: either(8, 7) },
+            bytecode_sizes: vec![1, 2, 3, 4, 5, 6],
+        }
+    }
 }

@@ -23,6 +23,8 @@ use systoll_model::{FrameClass, Language};
 
 /// Most frames of a stack that are told.
 const MAX_FRAMES: usize = 512;
+/// The longest way from a frame to the next.
+const MAX_FRAME: u64 = 1 << 20;
 /// What the outermost level of a script is called, and a function that has no name.
 const LEVEL: &str = "(script)";
 const NAMELESS: &str = "(anonymous)";
@@ -74,20 +76,37 @@ pub(crate) struct V8 {
 impl Interpreter for V8 {
     fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
         let layout = Arc::clone(&self.layout);
-        let mut heap = Heap { memory: look.memory, layout: &layout };
-        let mut evaluations = Vec::new();
+        let mut told = Told::default();
         for pair in look.placed.windows(2) {
             let [frame, caller] = pair else { continue };
             // Its caller was found by its frame pointer, which lies below the return address.
-            let Some(pointer) = caller.sp.checked_sub(16).filter(|at| *at >= frame.sp) else { continue };
-            let Some(frames) = self.frames(&mut heap, look.lines, *frame, pointer) else { continue };
-            evaluations.push(Evaluation { frames, at: Some(pointer) });
-            if evaluations.len() >= MAX_FRAMES {
-                break;
-            }
+            let Some(pointer) = caller.sp.checked_sub(16).filter(|at| *at >= frame.sp && *at > told.up_to) else {
+                continue;
+            };
+            self.chain(&layout, look, At { ip: frame.ip, pointer }, &mut told);
         }
-        Some(evaluations)
+        // What has started the program is no caller that anybody knows.
+        let own = if told.own > 0 { told.own } else { told.evaluations.len() };
+        told.evaluations.truncate(own);
+        Some(told.evaluations)
     }
+}
+
+/// A frame: where it goes on, and its frame pointer.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    ip: u64,
+    pointer: u64,
+}
+
+/// What has been told of a stack.
+#[derive(Debug, Default)]
+struct Told {
+    evaluations: Vec<Evaluation>,
+    /// How many there are up to the outermost of the program's own.
+    own: usize,
+    /// The outermost frame pointer that was followed.
+    up_to: u64,
 }
 
 impl V8 {
@@ -95,26 +114,58 @@ impl V8 {
         Self { layout, streams: Streams::default(), sources: Sources::default() }
     }
 
+    /// Follows frame pointers from one of JavaScript's frames to where it was called from outside. The walk along the
+    /// native stack may lose frames there: where code was given up, others return to the first byte of a function.
+    fn chain(&mut self, layout: &Layout, look: &mut Look<'_, '_, '_>, from: At, told: &mut Told) {
+        let (heap, lines) = (&mut Heap { memory: look.memory, layout }, &mut *look.lines);
+        let mut at = from;
+        while told.evaluations.len() < MAX_FRAMES {
+            match self.frames(heap, (look.placed, lines), at) {
+                Some(frames) => {
+                    let is_users = |f: &RawFrame| lines.get(*f).is_some_and(|(_, class)| *class == FrameClass::User);
+                    let any_own = frames.iter().any(is_users);
+                    told.evaluations.push(Evaluation { frames, at: Some(at.pointer) });
+                    told.own = if any_own { told.evaluations.len() } else { told.own };
+                }
+                None if at.pointer == from.pointer || !is_between(heap, at.pointer) => return,
+                None => {}
+            }
+            told.up_to = at.pointer;
+            let (Some(pointer), Some(ip)) =
+                (heap.memory.word(at.pointer), heap.memory.word(at.pointer.wrapping_add(8)))
+            else {
+                return;
+            };
+            if pointer <= at.pointer || pointer - at.pointer > MAX_FRAME {
+                return;
+            }
+            at = At { ip, pointer };
+        }
+    }
+
     /// Returns the functions that a frame is executing, innermost first; `None` for what is no frame of JavaScript.
     fn frames(
         &mut self,
         heap: &mut Heap<'_, '_, '_>,
-        lines: &mut ScriptLines,
-        frame: PlacedFrame,
-        pointer: u64,
+        (placed, lines): (&[PlacedFrame], &mut ScriptLines),
+        at: At,
     ) -> Option<Vec<RawFrame>> {
-        let at = &heap.layout.frame;
-        let mut slot = |offset: i32| heap.memory.word(pointer.wrapping_add_signed(i64::from(offset)));
-        let (context, function) = (slot(at.context)?, slot(at.function)?);
-        let (bytecode, offset) = (slot(at.bytecode)?, slot(at.offset)?);
+        let layout = &heap.layout.frame;
+        let mut slot = |offset: i32| heap.memory.word(at.pointer.wrapping_add_signed(i64::from(offset)));
+        let (context, function) = (slot(layout.context)?, slot(layout.function)?);
+        let (bytecode, offset) = (slot(layout.bytecode)?, slot(layout.offset)?);
         address(context).and(address(function))?;
         let (first, last) = heap.layout.types.contexts;
         (first..=last).contains(&heap.kind(context)?).then_some(())?;
         let shared = heap.shared(function)?;
-        let in_file = frame.frame.module.is_some();
-        let code = if in_file { None } else { self.streams.code(heap, frame.ip) };
-        let may_interpret = in_file || code.is_some_and(|code| code.interprets(heap));
-        let by_bytecode = if may_interpret { interpreted(heap, bytecode, offset) } else { None };
+        let known = placed.iter().find(|p| p.ip == at.ip);
+        let in_file = known.is_some_and(|p| p.frame.module.is_some());
+        // Of what was not met on the native stack the slots tell first.
+        let mut by_bytecode = if known.is_none() { interpreted(heap, bytecode, offset) } else { None };
+        let code = if in_file || by_bytecode.is_some() { None } else { self.streams.code(heap, at.ip) };
+        if in_file || code.is_some_and(|code| code.interprets(heap)) {
+            by_bytecode = interpreted(heap, bytecode, offset);
+        }
         let places = match (by_bytecode, code) {
             (Some(offset), _) => vec![Place { shared, offset }],
             (None, Some(code)) => code.places(heap, shared, bytecode)?,
@@ -128,6 +179,8 @@ impl V8 {
     fn line(&mut self, heap: &mut Heap<'_, '_, '_>, lines: &mut ScriptLines, place: Place) -> Option<RawFrame> {
         let name = heap.name(place.shared)?;
         let script = Script::of(heap, place.shared);
+        // What the language itself has without a name, promises' handlers, says nothing.
+        (script.is_some() || !name.text.is_empty()).then_some(())?;
         let is_own = script.as_ref().is_none_or(|s| s.name.as_deref().is_some_and(|name| name.starts_with(OWN)));
         // Of Node's own scripts the functions tell enough, and their sources are long.
         let line = match (&script, place.offset) {
@@ -143,6 +196,16 @@ impl V8 {
         let class = if is_own { FrameClass::Runtime } else { FrameClass::User };
         lines.frame(ScriptLine { language: Language::JavaScript, function: function.into(), file, line }, class)
     }
+}
+
+/// Whether a frame is one of V8's own between functions of JavaScript: instead of a context there is a number that tells
+/// its kind. Of the first kinds are those that are called from outside.
+fn is_between(heap: &mut Heap<'_, '_, '_>, pointer: u64) -> bool {
+    /// `ENTRY` and `CONSTRUCT_ENTRY`.
+    const ENTRIES: u64 = 2;
+    const KINDS: u64 = 64;
+    let marker = heap.memory.word(pointer.wrapping_add_signed(i64::from(heap.layout.frame.context)));
+    marker.is_some_and(|marker| marker & 1 == 0 && (ENTRIES + 1..KINDS).contains(&(marker >> 1)))
 }
 
 /// Returns the path of a script: modules are named by addresses.
