@@ -11,6 +11,7 @@ mod bash;
 pub(crate) mod fuzzing;
 #[cfg(test)]
 mod hostile;
+mod hotspot;
 mod interpreter;
 mod jit;
 mod languages;
