@@ -45,6 +45,7 @@ mod could_explain;
 mod cure_kind;
 mod deferred_cost;
 mod detect;
+mod excerpt;
 mod expected_gain;
 mod extrapolate;
 mod fact;
@@ -81,8 +82,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Basis, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, ObjectShare,
-    PerUnit, RowNeedless, Unjudged, Untold, WorkUnit,
+    Advice, Basis, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later,
+    ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use language::{CodeLanguage, Version};
@@ -127,5 +128,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (untold, unjudged) = (untold::untold(shown, all.iter()), untold::unjudged(shown));
     let (findings, also) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
-    Judgement { findings, also, untold, unjudged }
+    let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
+    let is_excerpt = excerpt::Excerpt::of(recording).is_some();
+    Judgement { findings, also, untold, unjudged, waits, counted, is_excerpt }
 }

@@ -258,7 +258,13 @@ fn judgement() -> impl Strategy<Value = Judgement> {
         let n = |of: fn(&Finding) -> u64| findings.iter().chain(&also).map(of).fold(0, u64::wrapping_add);
         let (calls, toll_ns) = (n(|f| f.calls), n(|f| f.toll_ns));
         let untold = Untold { calls, toll_ns, unsure_calls: toll_ns, unsure_toll_ns: calls };
-        Judgement { findings, also, untold, unjudged: Unjudged { calls: toll_ns, toll_ns: calls } }
+        Judgement {
+            findings,
+            also,
+            untold,
+            unjudged: Unjudged { calls: toll_ns, toll_ns: calls },
+            ..Judgement::default()
+        }
     })
 }
 

@@ -19,7 +19,7 @@ use crate::told::Told;
 use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
+use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait};
 use systoll_model::{
     Counts, FrameId, Language, Ledger, LongCall, Phase, Price, ProblemKind, Recording, Row, RowId, StackId, VdsoRow,
 };
@@ -101,6 +101,9 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
             toll_ns: judgement.unjudged.toll_ns,
             share_of_cpu: of_own_cpu(rec, judgement.unjudged.toll_ns),
         },
+        waits: judgement.waits.iter().map(|wait| wire_wait(told, wait)).collect(),
+        counted: judgement.counted.iter().map(|counted| wire_counted(told, counted)).collect(),
+        excerpt: judgement.is_excerpt,
         told: run_told(told),
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
@@ -246,6 +249,31 @@ fn estimate(e: systoll_judge::Estimate) -> Estimate {
     Estimate { estimate: e.estimate, low: e.low, high: e.high }
 }
 
+fn wire_wait<'a>(told: Told<'a>, wait: &'a Wait) -> WireWait<'a> {
+    WireWait {
+        syscall: wait.syscall.to_string(),
+        about: &wait.about,
+        calls: wait.calls,
+        ran_out: wait.ran_out,
+        ns: wait.ns,
+        longest_ns: wait.longest_ns,
+        share_of_shown: wait.share.and_then(finite),
+        told: told.wait(wait),
+    }
+}
+
+fn wire_counted<'a>(told: Told<'a>, counted: &'a Counted) -> WireCounted<'a> {
+    WireCounted {
+        syscalls: counted.syscalls.iter().map(ToString::to_string).collect(),
+        process: u64::from(counted.process.0) + 1,
+        shows: &counted.text,
+        may_be: counted.may_be,
+        causes: counted.causes,
+        find_out: told.find_out(counted),
+        told: told.counted(counted),
+    }
+}
+
 fn run_told(told: Told<'_>) -> WireRunTold {
     let verdict = if told.rec.calls() == 0 {
         "no system call was seen".to_owned()
@@ -260,6 +288,7 @@ fn run_told(told: Told<'_>) -> WireRunTold {
         ended: told.ended().unwrap_or_else(|| "not known".into()),
         beneath: told.beneath(),
         problems: told.problems(|p| named || p.kind != ProblemKind::Name, true),
+        tables: told.two_tables().unwrap_or_default(),
     }
 }
 
@@ -273,6 +302,7 @@ fn finding_told(told: Told<'_>, f: &Finding) -> WireTold {
         gain: told.gain(f),
         evidence: told.evidence(f),
         doubt: told.doubt(f),
+        shown: told.in_excerpt(f),
     }
 }
 

@@ -9,6 +9,7 @@ mod long_calls;
 mod remaining;
 mod screen;
 mod stacks;
+mod trace;
 
 pub use by::write_grouping;
 pub use screen::{ReportOptions, write_finding, write_report};

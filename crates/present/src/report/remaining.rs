@@ -113,6 +113,8 @@ impl Report<'_> {
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
             when(some, &|| self.also()),
+            when(some, &|| self.waits()),
+            when(some, &|| self.tables()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
             when(some, &|| self.flags()),
             self.problems(),

@@ -4,6 +4,7 @@
 mod finding;
 mod problems;
 mod run;
+mod trace;
 
 pub(crate) use finding::{OBJECT, subject};
 
