@@ -159,3 +159,23 @@ def several_files_are_several_runs(box):
     assert json.loads(r.stdout)["calls"] == 50
     r = box.run([box.systoll, "import", "--json", files[0], box.file("none.txt", "no trace\n")])
     assert r.returncode == 125 and len(json.loads(r.stdout)) == 1, text(r.stderr)
+
+
+@test(users=("nobody",))
+def patterns_that_lines_show(box):
+    up_and_down = [f"brk({0x55d1c2f21000 + 4096 * n - 0x21000 * (n % 2):#x}) = {0x55d1c2f21000 + 4096 * n - 0x21000 * (n % 2):#x}" for n in range(40)]
+    only_up = [f"brk({0x55d1c2f21000 + 4096 * n:#x}) = {0x55d1c2f21000 + 4096 * n:#x}" for n in range(40)]
+    assert "heap-trim" in causes(imported(box, lines(*up_and_down))) and not causes(imported(box, lines(*only_up)))
+    pieces = [f"madvise({0x7fc74e87a000 + 4096 * n:#x}, 3866, MADV_WILLNEED) = 0" for n in range(20)]
+    apart = [f"madvise({0x7fc74e87a000 + 65536 * n:#x}, 3866, MADV_WILLNEED) = 0" for n in range(20)]
+    told = imported(box, lines(*pieces))
+    assert any("right behind" in f["why"] for f in told["also"]) and not told["findings"], told["told"]
+    assert not imported(box, lines(*apart))["also"]
+    asked = [f'openat(4, "dir{n}", O_RDONLY|O_CLOEXEC) = 6\nfcntl(6, F_GETFD) = 0x1 (flags FD_CLOEXEC)\nclose(6) = 0' for n in range(20)]
+    told = imported(box, lines(*asked))
+    assert [f["syscalls"] for f in told["findings"]] == [["fcntl"]] and "right before it closes" in told["findings"][0]["why"], told["findings"]
+    # Who reads what a program prints the lines do not tell: it may be a person.
+    printed = imported(box, lines(*(f'write(1, "line {n % 10}\\n", 7) = 7' for n in range(30))))
+    assert not printed["findings"], printed["findings"]
+    userdb = 'openat(7, "etc", O_RDONLY|O_PATH) = 8\nclose(7) = 0\nopenat(8, "userdb", O_RDONLY|O_PATH) = -1 ENOENT (No such file or directory)\nclose(8) = 0'
+    assert "account-per-op" in causes(imported(box, lines('openat(AT_FDCWD, "/", O_RDONLY|O_PATH) = 7', *userdb.split("\n"), times=12)))

@@ -59,22 +59,6 @@ pub struct Options {
     pub long_wait_ns: u64,
     /// Two waits of one row before `main` worth a finding, in ns each.
     pub paired_wait_ns: u64,
-    /// Needless calls that a remark on an excerpt of a trace has at least.
-    pub excerpt_calls: u64,
-    /// Least share of the calls shown that a remark on an excerpt is about.
-    pub excerpt_share: f64,
-    /// Needless calls looked at that a finding on an excerpt has at least.
-    pub excerpt_looks: u64,
-    /// Least share of its rows' calls that is needless in a finding on an excerpt.
-    pub excerpt_row_share: f64,
-    /// Least share of the calls shown that a finding on an excerpt is about.
-    pub excerpt_large_share: f64,
-    /// Needless calls a second that are many beside the stops of a tracer.
-    pub excerpt_rate: f64,
-    /// Least share of the time shown that waiting in an excerpt takes, to be told.
-    pub excerpt_wait_share: f64,
-    /// Rows of so many calls and more are judged as in a whole run.
-    pub excerpt_short: u64,
 }
 
 impl Default for Options {
@@ -104,14 +88,6 @@ impl Default for Options {
             crumb: 0.005,
             long_wait_ns: 10_000_000,
             paired_wait_ns: 5_000_000,
-            excerpt_calls: 2,
-            excerpt_share: 0.03,
-            excerpt_looks: 8,
-            excerpt_row_share: 0.6,
-            excerpt_large_share: 0.1,
-            excerpt_rate: 500.0,
-            excerpt_wait_share: 0.05,
-            excerpt_short: 2_000,
         }
     }
 }

@@ -14,6 +14,23 @@ use crate::finding::Confidence;
 use crate::options::Options;
 use systoll_model::{BackendKind, ProblemKind, Recording};
 
+/// Needless calls that a remark on an excerpt has at least.
+const CALLS: u64 = 2;
+/// Least share of the calls shown that a remark on an excerpt is about.
+const SHARE: f64 = 0.03;
+/// Needless calls looked at that a finding on an excerpt has at least.
+const LOOKS: u64 = 8;
+/// Least share of its rows' calls that is needless in a finding on an excerpt.
+const ROW_SHARE: f64 = 0.6;
+/// Least share of the calls shown that a finding on an excerpt is about.
+const LARGE_SHARE: f64 = 0.1;
+/// Needless calls a second that are many beside the stops of a tracer.
+const RATE: f64 = 500.0;
+/// Least share of the time shown that waiting in an excerpt takes, to be told.
+const WAIT_SHARE: f64 = 0.05;
+/// Rows of so many calls and more are judged as in a whole run.
+const SHORT: u64 = 2_000;
+
 /// A recording made of an excerpt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Excerpt {
@@ -56,21 +73,21 @@ impl Excerpt {
     pub(crate) fn confidence(self, group: InExcerpt, options: &Options) -> Option<Confidence> {
         let of_shown = group.any / self.calls.max(1) as f64;
         if let Some(waited) = group.waited_ns {
-            let costs = waited >= options.excerpt_wait_share * self.shown_ns as f64 && waited > 0.0;
+            let costs = waited >= WAIT_SHARE * self.shown_ns as f64 && waited > 0.0;
             let long = waited >= (options.long_wait_ns.saturating_mul(group.calls)) as f64;
             return match group.sure {
                 1.. if costs && long => Some(Confidence::Medium),
-                sure if costs && sure >= options.excerpt_calls => Some(Confidence::Low),
+                sure if costs && sure >= CALLS => Some(Confidence::Low),
                 _ => None,
             };
         }
-        if group.any < options.excerpt_calls as f64 || of_shown < options.excerpt_share {
+        if group.any < CALLS as f64 || of_shown < SHARE {
             return None;
         }
-        let consistent = !group.for_somebody && group.share >= options.excerpt_row_share && group.sure >= options.excerpt_looks;
-        let much = of_shown >= options.excerpt_large_share && self.costs(group, options);
+        let consistent = !group.for_somebody && group.share >= ROW_SHARE && group.sure >= LOOKS;
+        let much = of_shown >= LARGE_SHARE && self.costs(group, options);
         // Of many calls the usual bounds tell.
-        let few = group.calls < options.excerpt_short;
+        let few = group.calls < SHORT;
         Some(if consistent && much && few { Confidence::Medium } else { Confidence::Low })
     }
 
@@ -81,7 +98,7 @@ impl Excerpt {
         }
         let per_second = group.sure as f64 / (self.shown_ns as f64 / 1e9);
         let of_shown = group.toll_ns / self.shown_ns as f64;
-        of_shown >= options.min_price || per_second >= options.excerpt_rate && group.of_cpu >= options.min_price
+        of_shown >= options.min_price || per_second >= RATE && group.of_cpu >= options.min_price
     }
 }
 

@@ -3,7 +3,7 @@
 use super::screen::{CLOSING_TEXT, Report};
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shell_lines, shorten};
-use crate::told::OBJECT;
+use crate::sentences::OBJECT;
 
 /// Waits told where not all are asked for.
 const WAITS: usize = 4;
@@ -26,8 +26,8 @@ impl Report<'_> {
             if !wait.about.is_empty() {
                 what.push_name(Role::Plain, format!(" {}", shorten(&clean(&wait.about), OBJECT)));
             }
-            let mut segments = vec![what, Line::of(Role::Plain, self.told().wait(wait))];
-            segments.extend(self.told().waits_in(wait).map(|row| self.caller(row)));
+            let mut segments = vec![what, Line::of(Role::Plain, self.sentences().wait(wait))];
+            segments.extend(self.sentences().waits_in(wait).map(|row| self.caller(row)));
             lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
         }
         lines
@@ -36,17 +36,17 @@ impl Report<'_> {
     /// Which rows of a table are worth a closer look, and how to take it.
     pub(super) fn tables(&self) -> Vec<Line> {
         let mut lines = vec![];
-        for (i, text) in self.told().two_tables().into_iter().flatten().enumerate() {
+        for (i, text) in self.sentences().two_tables().into_iter().flatten().enumerate() {
             lines.extend(self.closing_line(if i == 0 { "two tables" } else { "" }, Role::Plain, &text));
         }
         let limit = if self.options.all { usize::MAX } else { ROWS };
         for (i, counted) in self.judgement.counted.iter().take(limit).enumerate() {
             let names: Vec<String> = counted.syscalls.iter().take(1).map(ToString::to_string).collect();
-            let of = self.told().table_name(counted).map_or_else(String::new, |name| format!(" ({})", clean(name)));
-            let text = format!("{}{of}: {}", names.join(", "), sentence(&self.told().counted(counted)));
+            let of = self.sentences().table_name(counted).map_or_else(String::new, |name| format!(" ({})", clean(name)));
+            let text = format!("{}{of}: {}", names.join(", "), sentence(&self.sentences().counted(counted)));
             lines.extend(self.closing_line(if i == 0 { "look at" } else { "" }, Role::Plain, &text));
             let command =
-                shell_lines(&self.told().find_out(counted), self.style.columns().saturating_sub(CLOSING_TEXT));
+                shell_lines(&self.sentences().find_out(counted), self.style.columns().saturating_sub(CLOSING_TEXT));
             let command = command.into_iter().map(|line| Line::of(Role::Good, line)).collect();
             lines.extend(self.beside(2, "", CLOSING_TEXT, command));
         }
