@@ -111,9 +111,9 @@ def a_loop_that_leaves_what_is_ready(box):
     ready = "epoll_wait(5, [{EPOLLOUT, {u32=16, u64=16}}], 200, 125) = 1"
     clock = "clock_gettime(CLOCK_THREAD_CPUTIME_ID, {1593411, 62297597%d}) = 0"
     spins = imported(box, lines(*(line for n in range(40) for line in (ready, clock % (n % 10)))))
-    assert any(f["kind"] == "busy-poll" and "ready" in f["why"] for f in spins["findings"] + spins["also"]), spins["told"]
+    assert any("what is ready" in f["why"] for f in spins["findings"] + spins["also"]), spins["told"]
     serves = imported(box, lines(ready, 'write(16, "abc", 3) = 3', times=40))
-    assert not any("ready" in f["why"] for f in serves["findings"] + serves["also"]), serves["findings"]
+    assert not any("what is ready" in f["why"] for f in serves["findings"] + serves["also"]), serves["findings"]
 
 
 HEAD = "% time     seconds  usecs/call     calls    errors syscall\n------ ----------- ----------- --------- --------- ----------------\n"

@@ -309,6 +309,15 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
     out
 }
 
+/// Returns what is said of small writes to standard output or error, of which no line shows where that goes.
+pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
+    let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
+    format!(
+        "{syscall} hands a few bytes at a time to standard output or error; who reads them the lines do not show: of a file \
+         or a pipe they could go together"
+    )
+}
+
 /// Words for waste that no cause names.
 fn generic(finding: &mut Finding, group: &Group<'_>) {
     let windows = samples(finding);

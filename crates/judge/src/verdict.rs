@@ -255,9 +255,10 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let of_calls = share(f.calls as f64, phases.calls as f64);
     let free_cure = || phrasing::offers_free_cure(group, recording, views);
     let usual = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options);
-    let in_excerpt = || Excerpt::of(recording)?.confidence(f.in_excerpt(group, &of_cpu, views), options);
+    let in_excerpt = f.in_excerpt(group, &of_cpu, views);
     // Where the usual bounds are not met, too little may be shown to meet them.
-    let excerpt = if usual.is_none_or(|usual| usual == Confidence::Low) { in_excerpt() } else { None };
+    let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
+    let excerpt = Excerpt::of(recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
     let confidence = usual.max(excerpt)?;
     let doubt = (confidence == Confidence::Low).then(|| match usual {
         None => Doubt::Excerpt,
@@ -335,6 +336,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         prove: Vec::new(),
     };
     let whole = phrasing::put(&mut finding, group, recording, views, api.as_deref());
+    if excerpt.is_some() && in_excerpt.for_somebody {
+        finding.why = phrasing::handed_to_somebody(&finding);
+    }
     if !group.by_wait && group.startup.is_none() {
         let gone = NeedlessCalls {
             rows: &finding.rows,

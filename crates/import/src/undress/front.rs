@@ -50,7 +50,10 @@ impl Front {
 
     /// Hands on the line without it. A moment in it goes in front where the tracer wrote none.
     pub(super) fn line(&self, line: &[u8], to: &mut dyn FnMut(&[u8])) {
-        let Some(at) = cut(line).filter(|at| Self::kind(line.get(..*at).unwrap_or_default()) == (self.words, self.mark)).or_else(|| self.end(line)) else {
+        let Some(at) = cut(line)
+            .filter(|at| Self::kind(line.get(..*at).unwrap_or_default()) == (self.words, self.mark))
+            .or_else(|| self.end(line))
+        else {
             return to(line);
         };
         let (front, rest) = line.split_at(at);

@@ -94,11 +94,10 @@ fn claim(told: Told<'_>, claims: &mut Claims) {
     if told.again.len() < HABIT {
         return;
     }
-    let about =
-        "is told that a descriptor is ready, neither uses that nor stops asking, and is told the same again at once";
+    let about = "what is ready, of which it has used nothing since it was told the same,";
     let instead =
         "use what is ready (read or write until it would wait), or stop asking for it until there is something to do";
     for index in told.again {
-        put(claims, index, Claim::of(Kind::BusyPoll, about, instead));
+        put(claims, index, Claim::of(Kind::Repeat, about, instead));
     }
 }

@@ -10,6 +10,8 @@ use systoll_model::{BackendKind, Counts, ProcessId, Recording, Sysno};
 const FEW: u64 = 100;
 /// A row with so large a share of a table's calls is most of it.
 const MOST_OF_TABLE: f64 = 0.3;
+/// The same of calls that ask or set something beside the work itself.
+const LEAST_BESIDE: f64 = 0.1;
 /// A share of a row's calls that fail which is worth telling.
 const FAILS: f64 = 0.3;
 /// Failed calls that are worth telling.
@@ -213,7 +215,7 @@ impl Table {
         let each = |of: fn(&Self, &TableRow) -> Option<Counted>| self.rows.iter().filter_map(move |row| of(self, row));
         let mut all: Vec<Counted> = Vec::new();
         for counted in
-            each(Self::failing).chain(each(Self::frequent)).chain(each(Self::in_step)).chain(each(Self::dear))
+            each(Self::failing).chain(each(Self::in_step)).chain(each(Self::frequent)).chain(each(Self::dear))
         {
             // One line for a row: what is told first says most.
             if all.len() < MOST && !all.iter().any(|told| told.syscalls.first() == counted.syscalls.first()) {
@@ -239,7 +241,10 @@ impl Table {
         let share = row.calls as f64 / self.calls.max(1) as f64;
         let of_time = if self.ns > 0 && !waits(row) { row.ns as f64 / self.ns as f64 } else { 0.0 };
         let is_for_waiting = row.syscall.signature().is_some_and(|signature| signature.waits);
-        if row.calls < FEW || is_for_waiting || share < MOST_OF_TABLE && of_time < MOST_OF_TABLE {
+        // Closes are as many as what was opened before, and calls beside the work are few where nothing is amiss.
+        let is_even = row.name == "close" && row.failed == 0;
+        let least = if BESIDE.contains(&row.name) { LEAST_BESIDE } else { MOST_OF_TABLE };
+        if row.calls < FEW || is_for_waiting || is_even || share < least && of_time < MOST_OF_TABLE {
             return None;
         }
         let priced = if of_time >= TOLD_SHARE {
@@ -265,7 +270,8 @@ impl Table {
     }
 
     fn dear(&self, row: &TableRow) -> Option<Counted> {
-        let for_work = row.syscall.signature().is_some_and(|s| s.waits || s.may_block && !FOR_OTHERS.contains(&row.name));
+        let for_work =
+            row.syscall.signature().is_some_and(|s| s.waits || s.may_block && !FOR_OTHERS.contains(&row.name));
         if row.each() < DEAR_NS || (row.ns as f64) < DEAR_SHARE * self.ns as f64 || for_work {
             return None;
         }

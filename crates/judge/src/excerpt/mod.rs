@@ -107,8 +107,16 @@ mod tests {
     use super::*;
     use systoll_model::{Header, Problem, ProcessId, RowId, Window};
 
-    const GROUP: InExcerpt =
-        InExcerpt { calls: 40, sure: 39, share: 0.97, any: 39.0, toll_ns: 40_000.0, of_cpu: 1.0, waited_ns: None, for_somebody: false };
+    const GROUP: InExcerpt = InExcerpt {
+        calls: 40,
+        sure: 39,
+        share: 0.97,
+        any: 39.0,
+        toll_ns: 40_000.0,
+        of_cpu: 1.0,
+        waited_ns: None,
+        for_somebody: false,
+    };
 
     fn excerpt(calls: u64, shown_ns: u64) -> Excerpt {
         Excerpt { calls, shown_ns }

@@ -1,9 +1,9 @@
 //! What a trace tells beside findings: what its calls waited for, and which rows of its tables are worth a closer look.
 
 use super::screen::{CLOSING_TEXT, Report};
+use crate::sentences::OBJECT;
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shell_lines, shorten};
-use crate::sentences::OBJECT;
 
 /// Waits told where not all are asked for.
 const WAITS: usize = 4;
@@ -42,7 +42,8 @@ impl Report<'_> {
         let limit = if self.options.all { usize::MAX } else { ROWS };
         for (i, counted) in self.judgement.counted.iter().take(limit).enumerate() {
             let names: Vec<String> = counted.syscalls.iter().take(1).map(ToString::to_string).collect();
-            let of = self.sentences().table_name(counted).map_or_else(String::new, |name| format!(" ({})", clean(name)));
+            let of =
+                self.sentences().table_name(counted).map_or_else(String::new, |name| format!(" ({})", clean(name)));
             let text = format!("{}{of}: {}", names.join(", "), sentence(&self.sentences().counted(counted)));
             lines.extend(self.closing_line(if i == 0 { "look at" } else { "" }, Role::Plain, &text));
             let command =

@@ -30,7 +30,8 @@ impl Sentences<'_> {
 
     /// What a row of a table shows, and what it may be.
     pub(crate) fn counted(&self, counted: &Counted) -> String {
-        let may_be = if counted.may_be.is_empty() { String::new() } else { format!("; it may be that it {}", counted.may_be) };
+        let may_be =
+            if counted.may_be.is_empty() { String::new() } else { format!("; it may be that it {}", counted.may_be) };
         format!("{}{may_be}", counted.text)
     }
 
