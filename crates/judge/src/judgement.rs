@@ -1,6 +1,6 @@
 //! All that the judge says.
 
-use crate::finding::{Finding, Unjudged, Untold};
+use crate::finding::{Counted, Finding, Unjudged, Untold, Wait};
 use crate::rounds::Round;
 
 /// All the judge has to say of a recording.
@@ -16,4 +16,10 @@ pub struct Judgement {
     pub unjudged: Unjudged,
     /// What threads do again and again, dearest first.
     pub rounds: Vec<Round>,
+    /// What the calls of a trace waited for.
+    pub waits: Vec<Wait>,
+    /// Rows of tables that are worth a closer look.
+    pub counted: Vec<Counted>,
+    /// True if the recording is made of an excerpt of a trace.
+    pub is_excerpt: bool,
 }

@@ -45,6 +45,7 @@ mod could_explain;
 mod cure_kind;
 mod deferred_cost;
 mod detect;
+mod excerpt;
 mod expected_gain;
 mod extrapolate;
 mod fact;
@@ -83,8 +84,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Basis, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later, ObjectShare, PerUnit,
-    RowNeedless, Unjudged, Untold, WorkUnit,
+    Advice, Basis, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later, ObjectShare,
+    PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use judgement::Judgement;
@@ -132,5 +133,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let (untold, unjudged) = (untold::untold(shown, all.iter()), untold::unjudged(shown));
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
     let rounds = rounds::rounds(recording, &phases, &findings);
-    Judgement { findings, also, untold, unjudged, rounds }
+    let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
+    let is_excerpt = excerpt::Excerpt::of(recording).is_some();
+    Judgement { findings, also, untold, unjudged, rounds, waits, counted, is_excerpt }
 }

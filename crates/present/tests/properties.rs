@@ -303,7 +303,14 @@ fn judgement() -> impl Strategy<Value = Judgement> {
         let (calls, toll_ns) = (n(|f| f.calls), n(|f| f.toll_ns));
         let rounds = findings.iter().chain(&also).map(round_of).collect();
         let untold = Untold { calls, toll_ns, unsure_calls: toll_ns, unsure_toll_ns: calls };
-        Judgement { findings, also, untold, unjudged: Unjudged { calls: toll_ns, toll_ns: calls }, rounds }
+        Judgement {
+            findings,
+            also,
+            untold,
+            unjudged: Unjudged { calls: toll_ns, toll_ns: calls },
+            rounds,
+            ..Judgement::default()
+        }
     })
 }
 

@@ -45,6 +45,30 @@ impl Shown {
         self.page.as_deref().map_or(Ok(()), page::open)
     }
 
+    /// Writes several recordings as asked, one after the other, each below what it is called; as JSON a list of them.
+    pub(crate) fn tell_each(&self, output: &mut Output, all: &[(PathBuf, Recording)]) -> Result<(), Failure> {
+        if self.args.html || self.args.open {
+            return Err(Failure::Usage("a page tells of one trace: name one, or --together"));
+        }
+        output.write("report", |w| {
+            if self.args.json {
+                write!(w, "[")?;
+            }
+            for (n, (path, recording)) in all.iter().enumerate() {
+                match (self.args.json, n) {
+                    (true, 0) => {}
+                    (true, _) => write!(w, ",")?,
+                    (false, _) => {
+                        let space = if n > 0 { "\n" } else { "" };
+                        writeln!(w, "{space}==> {} <==", path.display())?;
+                    }
+                }
+                self.write(w, recording, false)?;
+            }
+            if self.args.json { writeln!(w, "]") } else { Ok(()) }
+        })
+    }
+
     fn put(&self, output: &mut Output, recording: &Recording, so_far: bool) -> Result<(), Failure> {
         if !self.args.html && !self.args.open {
             return output.write("report", |w| self.write(w, recording, so_far));

@@ -22,7 +22,7 @@ use common::{exit, user};
 use parts::{estimate, finite};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
+use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait};
 use systoll_model::{
     Counts, FrameId, Language, Ledger, LongCall, Phase, Price, ProblemKind, Recording, Row, RowId, StackId, VdsoRow,
 };
@@ -105,6 +105,9 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
             toll_ns: judgement.unjudged.toll_ns,
             share_of_cpu: of_own_cpu(rec, judgement.unjudged.toll_ns),
         },
+        waits: judgement.waits.iter().map(|wait| wire_wait(sentences, wait)).collect(),
+        counted: judgement.counted.iter().map(|counted| wire_counted(sentences, counted)).collect(),
+        excerpt: judgement.is_excerpt,
         told: run_told(sentences),
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
@@ -242,6 +245,31 @@ fn lines<'a>(rec: &'a Recording, rows: &[&'a Row]) -> Vec<WireLine<'a>> {
     lines.into_iter().filter_map(line).collect()
 }
 
+fn wire_wait<'a>(sentences: Sentences<'a>, wait: &'a Wait) -> WireWait<'a> {
+    WireWait {
+        syscall: wait.syscall.to_string(),
+        about: &wait.about,
+        calls: wait.calls,
+        ran_out: wait.ran_out,
+        ns: wait.ns,
+        longest_ns: wait.longest_ns,
+        share_of_shown: wait.share.and_then(finite),
+        told: sentences.wait(wait),
+    }
+}
+
+fn wire_counted<'a>(sentences: Sentences<'a>, counted: &'a Counted) -> WireCounted<'a> {
+    WireCounted {
+        syscalls: counted.syscalls.iter().map(ToString::to_string).collect(),
+        process: u64::from(counted.process.0) + 1,
+        shows: &counted.text,
+        may_be: counted.may_be,
+        causes: counted.causes,
+        find_out: sentences.find_out(counted),
+        told: sentences.counted(counted),
+    }
+}
+
 fn run_told(sentences: Sentences<'_>) -> WireRunTold {
     let verdict = if sentences.rec.calls() == 0 {
         "no system call was seen".to_owned()
@@ -256,6 +284,7 @@ fn run_told(sentences: Sentences<'_>) -> WireRunTold {
         ended: sentences.ended().unwrap_or_else(|| "not known".into()),
         beneath: sentences.beneath(),
         problems: sentences.problems(|p| named || p.kind != ProblemKind::Name, true),
+        tables: sentences.two_tables().unwrap_or_default(),
     }
 }
 
@@ -269,6 +298,7 @@ fn finding_told(sentences: Sentences<'_>, f: &Finding) -> WireTold {
         gain: sentences.gain(f),
         evidence: sentences.evidence(f),
         doubt: sentences.doubt(f),
+        shown: sentences.in_excerpt(f),
     }
 }
 

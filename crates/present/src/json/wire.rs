@@ -46,9 +46,35 @@ pub(super) struct Report<'a> {
     pub(super) rounds: Vec<super::rounds::WireRound<'a>>,
     pub(super) untold: WireUntold,
     pub(super) unjudged: WireUnjudged,
+    pub(super) waits: Vec<WireWait<'a>>,
+    pub(super) counted: Vec<WireCounted<'a>>,
+    pub(super) excerpt: bool,
     pub(super) told: WireRunTold,
     pub(super) longest: Vec<Longest<'a>>,
     pub(super) problems: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireWait<'a> {
+    pub(super) syscall: String,
+    pub(super) about: &'a str,
+    pub(super) calls: u64,
+    pub(super) ran_out: bool,
+    pub(super) ns: u64,
+    pub(super) longest_ns: u64,
+    pub(super) share_of_shown: Option<f64>,
+    pub(super) told: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireCounted<'a> {
+    pub(super) syscalls: Vec<String>,
+    pub(super) process: u64,
+    pub(super) shows: &'a str,
+    pub(super) may_be: &'a str,
+    pub(super) causes: &'a [&'a str],
+    pub(super) find_out: Vec<String>,
+    pub(super) told: String,
 }
 
 #[derive(Serialize)]
@@ -256,6 +282,7 @@ pub(super) struct WireRunTold {
     pub(super) ended: String,
     pub(super) beneath: Vec<String>,
     pub(super) problems: Vec<String>,
+    pub(super) tables: Vec<String>,
 }
 
 /// The sentences about a finding, as the report has them.
@@ -269,6 +296,7 @@ pub(super) struct WireTold {
     pub(super) gain: Option<String>,
     pub(super) evidence: String,
     pub(super) doubt: Option<String>,
+    pub(super) shown: Option<String>,
 }
 
 /// One of several objects of a finding.

@@ -116,6 +116,8 @@ impl Report<'_> {
         let parts = [
             when(some, &|| self.rounds()),
             when(some, &|| self.also()),
+            when(some, &|| self.waits()),
+            when(some, &|| self.tables()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
             when(some, &|| self.flags()),
             self.problems(),

@@ -36,6 +36,9 @@ impl Report<'_> {
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
         lines.extend(self.per_unit(f));
+        lines.extend(
+            self.sentences().in_excerpt(f).map_or_else(Vec::new, |text| self.detail("shown", Role::Plain, &text)),
+        );
         lines.extend(self.later(f));
         if !f.why.is_empty() {
             lines.extend(self.detail("why", Role::Plain, &sentence(&f.why)));

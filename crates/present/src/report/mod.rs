@@ -10,6 +10,7 @@ mod long_calls;
 mod rounds;
 mod screen;
 mod stacks;
+mod trace;
 
 pub use by::write_grouping;
 pub use screen::{ReportOptions, write_finding, write_report};

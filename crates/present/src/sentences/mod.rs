@@ -5,6 +5,7 @@ mod finding;
 mod problems;
 mod round;
 mod run;
+mod trace;
 
 pub(crate) use finding::{OBJECT, subject};
 

@@ -117,6 +117,14 @@ impl Sentences<'_> {
         {
             return bad(format!("{n}{exact}{cost}; the trace does not tell which were needless"));
         }
+        if self.judgement.is_excerpt {
+            let also = if self.judgement.also.is_empty() {
+                "no call is needless that it shows"
+            } else {
+                "what it shows is below"
+            };
+            return bad(format!("an excerpt of {n}{cost}: {also}; of the whole run it can't tell"));
+        }
         Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true }
     }
 
