@@ -1,6 +1,7 @@
 //! The command line: what was typed, what it means, who does it. No logic of its own.
 #![forbid(unsafe_code)]
 
+mod attach;
 mod bisect;
 mod call_set;
 mod check;
@@ -56,7 +57,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     // What runs programs asks by itself whether it was interrupted, and tells what it knows; `run` passes the
     // signal on to the program, and `cure` becomes it.
     let takes_no_time = matches!(command, Command::Explain(_) | Command::Causes(_) | Command::Completions(_));
-    if !takes_no_time && !matches!(command, Command::Run(_) | Command::Cure(_)) {
+    if !takes_no_time && !matches!(command, Command::Run(_) | Command::Attach(_) | Command::Cure(_)) {
         // Where that can't be had a signal ends this process alone, as it would have.
         let _ = systoll_cure::catch_interrupts();
     }
@@ -68,6 +69,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     }
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Attach(args) => attach::attach(&args),
         Command::Report(args) => report::report(&args),
         Command::Export(args) => export::write(&args),
         Command::Fleet(args) => fleet::fleet(&args),
