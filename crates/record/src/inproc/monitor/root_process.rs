@@ -12,6 +12,8 @@ pub(crate) struct Attached {
     pub(crate) deadline: Option<u64>,
     /// With how many calls it ends.
     pub(crate) calls: Option<u64>,
+    /// How many of them there are.
+    pub(crate) processes: u64,
     /// User and system time of the processes when they were left, ns.
     pub(crate) used: Option<(u64, u64)>,
     /// For how long the first of them had run before.

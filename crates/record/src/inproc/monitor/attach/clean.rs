@@ -82,7 +82,7 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
         .filter(|line| line.executable && is_ours(line) && !fixed.contains(&line.range.start))
         .map(|line| line.range.clone())
         .collect();
-    let (mut written, mut calls) = (Vec::new(), Vec::new());
+    let mut written = Vec::new();
     for line in lines(&maps.text).filter(|line| line.executable && !is_ours(line) && !line.shared) {
         let range = line.range.start..line.range.end.min(line.range.start.saturating_add(MOST_CODE));
         let mut there = vec![0; (range.end - range.start) as usize];
@@ -90,10 +90,6 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
             continue;
         }
         let jumps = jumps(&there, range.start, &near);
-        if calls.len() < MOST {
-            let found = there.windows(2).zip(range.start..).filter(|(bytes, _)| *bytes == [0x0f, 0x05]);
-            calls.extend(found.map(|(_, at)| at).take(MOST));
-        }
         if jumps.is_empty() {
             continue;
         }
@@ -104,7 +100,7 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
         written.extend(jumps.into_iter().filter_map(|at| written_at(&there, &whole, at, range.start)));
     }
     written.sort_by_key(|written: &Written| written.at);
-    Ok(Ours { pid, mem, near, written, calls })
+    Ok(Ours { pid, mem, near, written })
 }
 
 /// Where in code that lies at `start` jumps lead into one of these ranges.

@@ -11,14 +11,14 @@
 
 use crate::backend::Running;
 use crate::error::Error;
-use crate::inproc::monitor::attach::calls;
+use crate::inproc::monitor::attach::errands::NotMade;
 use crate::inproc::monitor::attach::frames;
+use crate::inproc::monitor::attach::mapping::Process;
 use crate::inproc::monitor::attach::places::Left;
 use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
 use crate::inproc::monitor::attach::target::{self, Refusal};
 use crate::inproc::monitor::attach::threads;
 use crate::inproc::monitor::exec::bootstrap::{self, Mapping};
-use crate::inproc::monitor::exec::hand_over::Caller;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::ready::{self, Ready, Taken};
 use crate::inproc::monitor::handles::ProgramId;
@@ -89,7 +89,7 @@ fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Ref
         }
         match stop_and_enter(session, &prepared, pid) {
             Ok(entered) => {
-                settle(session, prepared.id, pid);
+                settle(session, prepared.id);
                 return Ok(entered);
             }
             Err(NotNow::Again(refusal)) => last = refusal,
@@ -179,7 +179,9 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
     }
     can_be_entered(pid, &stopped.threads)?;
     let left = places_left(session, prepared.id, &stopped.threads, &maps)?;
-    map_memory(session, prepared, pid, &stopped.threads)?;
+    let mem = Mem::open(pid).map_err(|e| NotNow::Never(Refusal::new(e.to_string())))?;
+    let process = Process { pid, threads: &stopped.threads, mem: &mem, maps: &maps };
+    map_memory(session, prepared, process)?;
     let entered = enter_stopped(session, prepared.id, pid, (&stopped.threads, &left, &maps));
     match entered {
         Ok(under_way) => {
@@ -190,7 +192,9 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
             Ok(Entered { stopped_ns, under_way })
         }
         Err(why) => {
-            unmap(session, prepared, pid, &stopped.threads);
+            let ranges: Vec<_> = near.iter().chain([image]).map(Mapping::range).collect();
+            // Where that fails it stays, and does nothing.
+            let _ = process.unmap(&ranges);
             Err(NotNow::Never(Refusal::new(why)))
         }
     }
@@ -259,63 +263,15 @@ fn leaves_maker(file: &Patched, left: &Left) -> bool {
 }
 
 /// Has one of the threads map what is shared.
-fn map_memory(session: &Session, prepared: &Prepared, pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
-    let never = |why: String| NotNow::Never(Refusal::new(why));
-    let program = session.programs.get(&prepared.id).ok_or_else(|| never("it is gone".into()))?;
-    let files = session.memory.to_hand_over(prepared.id).ok_or_else(|| never("there is no memory for it".into()))?;
-    let caller = caller(program, pid, threads).map_err(never)?;
-    let fds = calls::hand_over(&caller, &files).map_err(|why| never(format!("it can't be handed memory: {why}")))?;
+fn map_memory(session: &Session, prepared: &Prepared, process: Process<'_>) -> Result<(), NotNow> {
+    let files = session.memory.to_hand_over(prepared.id);
+    let files = files.ok_or_else(|| NotNow::Never(Refusal::new("there is no memory for it")))?;
     let (code, image) = &prepared.mappings;
-    let all = code.iter().map(|mapping| (mapping, fds[0])).chain([(image, fds[1])]);
-    let mut done = Vec::new();
-    let mut failed = None;
-    for (mapping, fd) in all {
-        match caller.call(libc::SYS_mmap, mapping.arguments(fd)) {
-            Ok(at) if at == mapping.range().start => done.push(mapping),
-            // Kernels before 4.17 take NOREPLACE for a mere wish.
-            Ok(at) => {
-                let size = mapping.range().end - mapping.range().start;
-                let _ = caller.call(libc::SYS_munmap, [at, size, 0, 0, 0, 0]);
-                failed = Some("there is no room for it".to_owned());
-            }
-            Err(why) => failed = Some(why),
-        }
-        if failed.is_some() {
-            break;
-        }
-    }
-    for fd in fds {
-        let _ = caller.call(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
-    }
-    let Some(why) = failed else {
-        // A core dump is as without us. Between the two there is nothing.
-        let (start, end) = (code.first().map_or(0, |m| m.range().start), code.get(1).map_or(0, |m| m.range().end));
-        let _ = caller.call(libc::SYS_madvise, [start, end - start, libc::MADV_DONTDUMP as u64, 0, 0, 0]);
-        return Ok(());
-    };
-    for mapping in done {
-        let range = mapping.range();
-        let _ = caller.call(libc::SYS_munmap, [range.start, range.end - range.start, 0, 0, 0, 0]);
-    }
-    Err(never(format!("it can't map what watching takes: {why}")))
-}
-
-/// A thread that makes calls, and where it does.
-fn caller<'a>(program: &'a Program, pid: i32, threads: &[Stopped]) -> Result<Caller<'a>, String> {
-    let files = program.hooks.files.iter();
-    let sites = files.flat_map(|f| f.known.plan.sites.iter().map(|site| f.bias.wrapping_add(site.address)));
-    let at = calls::instruction(&program.mem, sites).ok_or("it has no code that can be used for it")?;
-    let thread = threads.first().ok_or("it has ended")?;
-    Caller::by_own(pid, (thread.tid, thread.regs), &program.mem, at)
-}
-
-fn unmap(session: &Session, prepared: &Prepared, pid: i32, threads: &[Stopped]) {
-    let Some(program) = session.programs.get(&prepared.id) else { return };
-    let Ok(caller) = caller(program, pid, threads) else { return };
-    let (code, image) = &prepared.mappings;
-    for range in code.iter().chain([image]).map(Mapping::range) {
-        let _ = caller.call(libc::SYS_munmap, [range.start, range.end - range.start, 0, 0, 0, 0]);
-    }
+    process.map(&files, (code, image)).map_err(|why| match why {
+        NotMade::None(why) => NotNow::Never(Refusal::new(why)),
+        NotMade::Later => NotNow::Again(Refusal::new("all of its threads are in the middle of restartable sequences")),
+        NotMade::Away => NotNow::Never(Refusal::new("it was not to be held while memory was mapped")),
+    })
 }
 
 /// Gives the threads their slots, and writes jumps: the process's memory is mapped. Returns how many calls are under way
@@ -336,6 +292,9 @@ fn enter_stopped(
     if let Err(why) = write_jumps(session, id, left, maps) {
         take_back();
         return Err(why);
+    }
+    if let Some(program) = session.programs.get_mut(&id) {
+        program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     }
     let calls = threads.iter().zip(&slots);
     Ok(calls.filter(|(thread, slot)| threads::note_call(session, thread, **slot, left)).count())
@@ -384,12 +343,11 @@ fn note_left(session: &mut Session, id: ProgramId, left: &[Left]) {
 }
 
 /// What is to be known of a process right after it was entered.
-fn settle(session: &mut Session, id: ProgramId, pid: i32) {
+fn settle(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
     let before = session.memory.counts(id.slot(0), MOST_BEFORE);
     let Some(program) = session.programs.get_mut(&id) else { return };
     program.hooks.starting = None;
-    program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     program.contexts.at_main = Some(before);
     if let Some(image) = session.table.images.get_mut(program.image.index()) {
         image.main_at_ns = Some(now);
@@ -418,12 +376,12 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
         age_ns: running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0),
         ..Attached::default()
     };
-    let (mut first, mut under_way, mut some) = (None, 0, false);
+    let (mut first, mut under_way) = (None, 0);
     for pid in &running.pids {
         let image = image(session, *pid);
         match enter(session, *pid, image) {
             Ok(entered) => {
-                some = true;
+                attached.processes += 1;
                 under_way += entered.under_way;
                 attached.longest_stop_ns = attached.longest_stop_ns.max(entered.stopped_ns);
             }
@@ -434,7 +392,7 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
             }
         }
     }
-    if !some {
+    if attached.processes == 0 {
         return Err(first.unwrap_or(Error::NoCommand));
     }
     if under_way > 0 {

@@ -5,10 +5,10 @@
 //! the same call of its program's code. When no thread is there, and none comes back by a handler's frame, each gets back
 //! what it had, and one unmaps what we have mapped. Where that takes too long the memory stays, which does nothing.
 
-use crate::inproc::monitor::attach::calls;
+use crate::inproc::monitor::attach::errands::Errands;
 use crate::inproc::monitor::attach::frames;
+use crate::inproc::monitor::attach::mapping::Process;
 use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
-use crate::inproc::monitor::exec::hand_over::Caller;
 use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::inproc::monitor::sys;
@@ -55,8 +55,6 @@ pub(crate) struct Ours {
     pub(crate) near: Vec<Range<u64>>,
     /// By rising address.
     pub(crate) written: Vec<Written>,
-    /// Where `syscall` instructions of the program's own may lie.
-    pub(crate) calls: Vec<u64>,
 }
 
 impl Ours {
@@ -112,10 +110,8 @@ impl Ours {
         if inside {
             return false;
         }
-        let Some(at) = calls::instruction(&self.mem, self.calls.iter().copied()) else { return false };
         let given = self.word(IMAGE + image::GIVES_AREAS).unwrap_or(0) as u32 != 0;
-        threads.iter().all(|thread| self.give_back(thread, (at, given)))
-            && threads.first().is_some_and(|thread| self.unmap(thread, (at, given)))
+        threads.iter().all(|thread| self.give_back(thread, &maps, given)) && self.unmap(threads, &maps, given)
     }
 
     /// Takes all jumps out, page by page. Returns whether none is left.
@@ -176,7 +172,7 @@ impl Ours {
     }
 
     /// Gives a stopped thread back what it had: no slot, no sequence of ours, no area. Returns whether it has all of it.
-    fn give_back(&self, thread: &Stopped, (at, given): (u64, bool)) -> bool {
+    fn give_back(&self, thread: &Stopped, maps: &Maps, given: bool) -> bool {
         let Ok(regs) = tracee::registers(thread.tid) else { return true };
         let Some(index) = slot_index(regs.gs_base) else { return true };
         let area = self.word(regs.gs_base + slot::RSEQ).unwrap_or(0);
@@ -189,26 +185,21 @@ impl Ours {
         let own = areas::area_address(index);
         if given && area == own {
             let signature = self.word(IMAGE + image::RSEQ_SIGNATURE & !7).unwrap_or(0) >> 32;
-            let Ok(caller) = Caller::by_own(self.pid, (thread.tid, regs), &self.mem, at) else { return false };
-            if caller.call(libc::SYS_rseq, [own, areas::AREA, UNREGISTER, signature, 0, 0]).is_err() {
+            let mut errands = Errands::default();
+            errands.plain(libc::SYS_rseq, [own, areas::AREA, UNREGISTER, signature, 0, 0]);
+            if errands.run(thread, (&self.mem, maps), &mut || ()) != Ok(vec![0]) {
                 return false;
             }
         }
         tracee::set_gs_base(thread.tid, 0).is_ok()
     }
 
-    /// Has a stopped thread unmap all that is ours.
-    fn unmap(&self, thread: &Stopped, (at, given): (u64, bool)) -> bool {
-        let fixed = [GLOBAL..IMAGE + image::SIZE, BLOBS_AT..BLOBS_AT + BLOBS_SIZE];
+    /// Has one of the stopped threads unmap all that is ours. Returns whether it did.
+    fn unmap(&self, threads: &[Stopped], maps: &Maps, given: bool) -> bool {
+        let fixed = [BLOBS_AT..BLOBS_AT + BLOBS_SIZE, GLOBAL..IMAGE + image::SIZE];
         let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
         // The image last: it says what was there, were we killed in between.
-        let all: Vec<Range<u64>> =
-            areas.into_iter().chain(self.near.iter().cloned()).chain(fixed.into_iter().rev()).collect();
-        let Ok(regs) = tracee::registers(thread.tid) else { return false };
-        let Ok(caller) = Caller::by_own(self.pid, (thread.tid, regs), &self.mem, at) else { return false };
-        let unmapped = |range: Range<u64>| {
-            caller.call(libc::SYS_munmap, [range.start, range.end - range.start, 0, 0, 0, 0]).is_ok()
-        };
-        all.into_iter().all(unmapped)
+        let all: Vec<Range<u64>> = areas.into_iter().chain(self.near.iter().cloned()).chain(fixed).collect();
+        Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()
     }
 }

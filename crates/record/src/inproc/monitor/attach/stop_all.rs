@@ -94,7 +94,8 @@ impl AllStopped {
                 let stopped = wait(tid, deadline)?;
                 told.0.pop();
                 // One that was killed meanwhile has none.
-                if let (Some(()), Ok(regs)) = (stopped, tracee::registers(tid)) {
+                if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(tid)) {
+                    undisturbed(tid, &mut regs);
                     self.threads.push(Stopped { tid, regs });
                 }
             }
@@ -117,6 +118,37 @@ impl Drop for Told {
                 let _ = tracee::detach(*tid, 0);
                 late::note(*tid);
             }
+        }
+    }
+}
+
+/// Calls that the kernel does not make again by itself when their thread was stopped (signal(7)): they would fail
+/// with EINTR, which a program sees that nobody has sent a signal to.
+const NOT_MADE_AGAIN: [i64; 13] = [
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_io_getevents,
+    libc::SYS_io_uring_enter,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_msgrcv,
+];
+
+/// Has a thread that was stopped in such a call make it again, unless a handler runs first (ERESTARTNOHAND of
+/// include/linux/errno.h).
+fn undisturbed(tid: i32, regs: &mut libc::user_regs_struct) {
+    const INTERRUPTED: i64 = -(libc::EINTR as i64);
+    const RESTART_UNLESS_HANDLED: i64 = -514;
+    if regs.rax as i64 == INTERRUPTED && NOT_MADE_AGAIN.contains(&(regs.orig_rax as i64)) {
+        let again = libc::user_regs_struct { rax: RESTART_UNLESS_HANDLED as u64, ..*regs };
+        if tracee::set_registers(tid, &again).is_ok() {
+            *regs = again;
         }
     }
 }
@@ -153,6 +185,18 @@ fn wait(tid: i32, deadline: u64) -> Result<Option<()>, NotStopped> {
                 return Ok(None);
             }
             Waited::NothingYet | Waited::Interrupted => return Err(NotStopped::Busy(tid)),
+        }
+    }
+}
+
+/// Stops a thread that is attached to and runs. `None` where it does not stop, or has ended.
+pub(crate) fn stop_again(tid: i32) -> Option<()> {
+    tracee::interrupt(tid).ok()?;
+    match wait(tid, sys::now() + STOPS.as_nanos() as u64) {
+        Ok(stopped) => stopped,
+        Err(_) => {
+            late::note(tid);
+            None
         }
     }
 }

@@ -72,7 +72,7 @@ fn confinement(pid: i32, status: &str) -> Option<Refusal> {
     let why = seccomp::obstacle(pid)?;
     let own = filters_in(status) != Filters::None;
     let reason = if own { "it has a seccomp filter, which may end it for what watching does".to_owned() } else { why };
-    Some(Refusal::with(reason, format!("systoll attach --backend ptrace {pid}")))
+    Some(Refusal::with(reason, "started by systoll it can be watched: systoll run -- CMD"))
 }
 
 /// Whether the address space of a process is bounded.

@@ -1,4 +1,5 @@
-//! Hands files to a stopped process that may not open them, by calls that it is had make.
+//! Hands files to a process at its exec stop that may not open them: it is had make calls before it has run an
+//! instruction of its program.
 
 use crate::inproc::monitor::shared::peer::take_descriptor;
 use crate::inproc::monitor::shared::remote::Mem;
@@ -7,16 +8,12 @@ use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// A stopped thread that makes calls for us in place of its own next instruction. When this is dropped it has its
-/// registers and its signals again.
-pub(crate) struct Caller<'a> {
+/// A process at its exec stop, which makes calls before it has run an instruction of its program.
+pub(crate) struct AtExec<'a> {
     pid: i32,
-    tid: i32,
     mem: &'a Mem,
-    /// Where the one instruction lies that this takes.
+    /// Where unused bytes of its code lie, for the one instruction that this takes.
     at: u64,
-    /// Whether it is ours, in bytes that are not used.
-    planted: bool,
     regs: libc::user_regs_struct,
     mask: u64,
 }
@@ -40,53 +37,32 @@ const CONTROL_HEADER: usize = 16;
 
 const CONTROL_SIZE: usize = CONTROL_HEADER + 8;
 
-impl<'a> Caller<'a> {
-    /// The only thread of a process at its exec stop, with these registers and with `at` free for code.
+impl<'a> AtExec<'a> {
+    /// The process with these registers, with `at` free for code.
     ///
     /// # Errors
     /// The kernel's, in words.
-    fn at_exec(pid: i32, mem: &'a Mem, at: u64, regs: libc::user_regs_struct) -> Result<Self, String> {
-        // No handler is there yet.
-        let mut caller = Self::by_own(pid, (pid, regs), mem, at)?;
+    fn new(pid: i32, mem: &'a Mem, at: u64, regs: libc::user_regs_struct) -> Result<Self, String> {
+        let mask = tracee::signal_mask(pid).map_err(|e| e.desc().to_owned())?;
+        // No handler may run in between, and none is there yet: what comes stays pending.
+        tracee::set_signal_mask(pid, u64::MAX).map_err(|e| e.desc().to_owned())?;
         mem.write(at, &SYSCALL).map_err(|e| format!("its code can't be written: {e}"))?;
-        caller.planted = true;
-        Ok(caller)
-    }
-
-    /// Thread `tid` of process `pid`, which is stopped with these registers; `at` is a `syscall` instruction of its own.
-    ///
-    /// # Errors
-    /// The kernel's, in words.
-    pub(crate) fn by_own(
-        pid: i32,
-        (tid, regs): (i32, libc::user_regs_struct),
-        mem: &'a Mem,
-        at: u64,
-    ) -> Result<Self, String> {
-        let mask = tracee::signal_mask(tid).map_err(|e| e.desc().to_owned())?;
-        // No handler may run in between: what comes stays pending.
-        tracee::set_signal_mask(tid, u64::MAX).map_err(|e| e.desc().to_owned())?;
-        Ok(Self { pid, tid, mem, at, planted: false, regs, mask })
+        Ok(Self { pid, mem, at, regs, mask })
     }
 
     /// Has the process make a call; its result.
-    ///
-    /// # Errors
-    /// The kernel's, in words.
-    pub(crate) fn call(&self, number: i64, args: [u64; 6]) -> Result<u64, String> {
-        let made = tracee::make_call(self.tid, self.at, &self.regs, (number, args))?;
-        let error = Some(-(made as i64)).filter(|error| (1..4096).contains(error));
-        error.map_or(Ok(made), |error| Err(Errno::from_raw(error as i32).desc().to_owned()))
+    fn call(&self, number: i64, args: [u64; 6]) -> Result<u64, String> {
+        let made = tracee::make_call(self.pid, self.at, &self.regs, (number, args))?;
+        let error = Some(-(made as i64)).filter(|error| *error > 0).map(|error| Errno::from_raw(error as i32));
+        error.map_or(Ok(made), |error| Err(error.desc().to_owned()))
     }
 }
 
-impl Drop for Caller<'_> {
+impl Drop for AtExec<'_> {
     fn drop(&mut self) {
-        if self.planted {
-            let _ = self.mem.write(self.at, &[0; SYSCALL.len()]);
-        }
-        let _ = tracee::set_registers(self.tid, &self.regs);
-        let _ = tracee::set_signal_mask(self.tid, self.mask);
+        let _ = self.mem.write(self.at, &[0; SYSCALL.len()]);
+        let _ = tracee::set_registers(self.pid, &self.regs);
+        let _ = tracee::set_signal_mask(self.pid, self.mask);
     }
 }
 
@@ -101,7 +77,7 @@ pub(crate) fn hand_over(
     (mem, at): (&Mem, u64),
     regs: libc::user_regs_struct,
 ) -> Result<[i32; 2], String> {
-    let process = Caller::at_exec(pid, mem, at, regs)?;
+    let process = AtExec::new(pid, mem, at, regs)?;
     let scratch = (regs.rsp - SCRATCH) & !63;
     let mut was = [0; SCRATCH as usize];
     let words = |e: std::io::Error| format!("its stack can't be used: {e}");
@@ -111,11 +87,7 @@ pub(crate) fn hand_over(
     handed
 }
 
-/// The same by a thread that has so much memory for it, at `scratch`, as [`hand_over`] takes below a stack.
-///
-/// # Errors
-/// In words.
-pub(crate) fn over_sockets(process: &Caller<'_>, files: &[File; 2], scratch: u64) -> Result<[i32; 2], String> {
+fn over_sockets(process: &AtExec<'_>, files: &[File; 2], scratch: u64) -> Result<[i32; 2], String> {
     let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
     process.call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, scratch, 0, 0])?;
     let [theirs, ours] = process.halves(scratch)?;
@@ -130,7 +102,7 @@ pub(crate) fn over_sockets(process: &Caller<'_>, files: &[File; 2], scratch: u64
     received
 }
 
-impl Caller<'_> {
+impl AtExec<'_> {
     /// Two numbers that its memory holds at an address.
     fn halves(&self, at: u64) -> Result<[i32; 2], String> {
         let mut bytes = [0; 8];
@@ -160,7 +132,10 @@ impl Caller<'_> {
 }
 
 /// Sends two descriptors over a socket (unix(7), SCM_RIGHTS).
-fn send(socket: &File, files: &[File; 2]) -> std::io::Result<()> {
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn send(socket: &File, files: &[File; 2]) -> std::io::Result<()> {
     let mut control = [0u64; CONTROL_SIZE / 8];
     let fds = files.each_ref().map(|file| file.as_raw_fd() as u32);
     control[0] = CONTROL_SIZE as u64;
