@@ -97,6 +97,11 @@ static void waited(const char *what, double since, double wanted) {
 static int quiet[2];
 
 static void *sleeper(void *which) {
+    /* A signal for the process may come to any thread that is not stopped. */
+    sigset_t timer;
+    sigemptyset(&timer);
+    sigaddset(&timer, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &timer, 0);
     for (;;) {
         double since = now();
         const double t = 1.5;
@@ -136,9 +141,7 @@ static void *sleeper(void *which) {
                 complain("clock_nanosleep", 0);
             break;
         case 6: {
-            sigset_t none;
-            sigemptyset(&none);
-            if (ppoll(&p, 1, &time, &none))
+            if (ppoll(&p, 1, &time, &timer))
                 complain("ppoll", 0);
             break;
         }

@@ -46,7 +46,7 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
         ends_process: true,
         ..Launch::default()
     };
-    let running = Running { pids, how, limit: args.limit, calls: args.calls };
+    let running = Running { pids, how, limit: args.window, calls: args.calls };
     let mut backend: Box<dyn Backend> = match args.backend {
         BackendChoice::Ptrace => backend(BackendKind::Ptrace),
         BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),

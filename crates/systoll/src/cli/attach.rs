@@ -24,7 +24,7 @@ pub struct AttachArgs {
     pub show: ShowArgs,
     /// Watch for this long, e.g. 30s; without it until Ctrl-C, or until all have ended
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    pub limit: Option<Duration>,
+    pub window: Option<Duration>,
     /// Watch until about so many calls have been made
     #[arg(long, value_name = "N")]
     pub calls: Option<u64>,
@@ -41,7 +41,7 @@ pub struct AttachArgs {
     #[arg(long, value_name = "PATH")]
     pub cgroup: Vec<String>,
     /// Take out what a systoll that was killed has left in these processes
-    #[arg(long, conflicts_with_all = ["limit", "calls", "save", "save_to", "every"])]
+    #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,
     /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
     #[arg(long, value_name = "REC")]
