@@ -33,8 +33,7 @@ pub const CALL: u64 = 0x40;
 /// Offset in a call of its result.
 pub const RESULT: u64 = 0x38;
 
-/// Times that a thread gives up its processor in a wait, and looks for as long before each: some tenths of a second in all.
-const TURNS: u32 = 200_000;
+/// Times that a thread looks in a wait before it gives up its processor once.
 const LOOKS: u32 = 100;
 
 /// Registers as the code leaves them, in the order in which it loads them.
@@ -47,6 +46,8 @@ pub struct Errand {
     pub page: u64,
     /// Bytes of it.
     pub size: u64,
+    /// Cycles of the time stamp counter that each wait takes at most.
+    pub patience: u64,
     /// The thread's blocked signals.
     pub mask: u64,
     /// Where the thread goes on.
@@ -63,12 +64,24 @@ const SIZE: i32 = 8;
 const MASK: i32 = 16;
 const ALL: i32 = 24;
 const FLAGS: i32 = 32;
+const PATIENCE: i32 = 40;
 /// Behind the address at which the thread goes on.
-const SAVED: i32 = 48;
+const SAVED: i32 = 56;
 
 /// Flags as `lahf` has them, and the one that it has not.
 const OF_LAHF: u64 = 0xd5;
 const OVERFLOW: u64 = 1 << 11;
+
+/// How the code begins: where its words lie is told by the four bytes in the middle.
+const BEGINS: ([u8; 3], [u8; 8]) = ([0x48, 0x8d, 0x2d], [0x48, 0x8b, 0x7d, 0x00, 0x48, 0x8b, 0x75, 0x08]);
+
+/// Where code of an errand's begins in some bytes, if it is there.
+#[must_use]
+pub fn find(bytes: &[u8]) -> Option<usize> {
+    let (first, last) = BEGINS;
+    let len = first.len() + 4 + last.len();
+    bytes.windows(len).position(|window| window.starts_with(&first) && window.ends_with(&last))
+}
 
 impl Errand {
     /// The code, to be written to address `at` and run from its first byte.
@@ -81,7 +94,7 @@ impl Errand {
         write(&mut a, words, entry)?;
         a.set_label(&mut words)?;
         let flags = (self.flags & OF_LAHF) << 8 | u64::from(self.flags & OVERFLOW != 0);
-        a.dq(&[self.page, self.size, self.mask, u64::MAX, flags])?;
+        a.dq(&[self.page, self.size, self.mask, u64::MAX, flags, self.patience])?;
         a.set_label(&mut entry)?;
         a.dq(&[self.rip])?;
         a.dq(&self.registers)?;
@@ -93,7 +106,11 @@ impl Errand {
 /// given.
 fn wait(a: &mut CodeAssembler, until: Option<(u64, CodeLabel)>) -> Result<(), AssembleError> {
     let (mut turn, mut look) = (a.create_label(), a.create_label());
-    a.mov(r12d, TURNS)?;
+    a.rdtsc()?;
+    a.shl(rdx, 32u32)?;
+    a.or(rax, rdx)?;
+    a.mov(r12, rax)?;
+    a.add(r12, qword_ptr(rbp + PATIENCE))?;
     a.set_label(&mut turn)?;
     a.mov(r13d, LOOKS)?;
     a.set_label(&mut look)?;
@@ -106,8 +123,11 @@ fn wait(a: &mut CodeAssembler, until: Option<(u64, CodeLabel)>) -> Result<(), As
     a.jne(look)?;
     a.mov(eax, libc::SYS_sched_yield as u32)?;
     a.syscall()?;
-    a.sub(r12d, 1)?;
-    a.jne(turn)?;
+    a.rdtsc()?;
+    a.shl(rdx, 32u32)?;
+    a.or(rax, rdx)?;
+    a.cmp(rax, r12)?;
+    a.jb(turn)?;
     Ok(())
 }
 
@@ -184,12 +204,19 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
-    const ERRAND: Errand =
-        Errand { page: 0x7000, size: 4096, mask: 5, rip: 0x1234, flags: OVERFLOW | 1, registers: [7; REGISTERS] };
+    const ERRAND: Errand = Errand {
+        page: 0x7000,
+        size: 4096,
+        patience: 9,
+        mask: 5,
+        rip: 0x1234,
+        flags: OVERFLOW | 1,
+        registers: [7; REGISTERS],
+    };
 
     fn instructions(at: u64) -> Vec<Instruction> {
         let code = ERRAND.code(at).unwrap();
-        let words = 8 * (6 + REGISTERS);
+        let words = 8 * (7 + REGISTERS);
         let code = &code[..code.len() - words];
         Decoder::with_ip(64, code, at, DecoderOptions::NONE).into_iter().collect()
     }
@@ -206,6 +233,14 @@ mod tests {
         let branches = all.iter().filter(|i| i.near_branch_target() != 0);
         assert!(branches.map(Instruction::near_branch_target).all(|to| (0x40_0000..end).contains(&to)));
         assert!(all.iter().all(|i| !i.is_invalid()));
+    }
+
+    #[test]
+    fn it_is_found_where_it_was_left() {
+        let mut bytes = vec![0; 100];
+        assert_eq!(find(&bytes), None);
+        bytes.extend(ERRAND.code(0x1000).unwrap());
+        assert_eq!(find(&bytes), Some(100));
     }
 
     #[test]

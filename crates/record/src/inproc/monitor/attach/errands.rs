@@ -13,13 +13,14 @@ use std::time::Duration;
 use systoll_hooks::assemble::errand::{CALL, CALLS, DONE, Errand, GO, READ, RESULT};
 use systoll_hooks::layout::GLOBAL;
 
-/// Where the page lies that the code uses, and its bytes: below all that is ours.
-const PAGE: u64 = GLOBAL - (1 << 20);
+/// Where the page lies that the code uses, one place or the other: below all that is ours. And its bytes.
+const PAGES: [u64; 2] = [GLOBAL - (1 << 20), GLOBAL - (2 << 20)];
 const SIZE: u64 = 1 << 14;
 /// Offset in it of what calls point to.
 const DATA: u64 = 1 << 13;
-/// How long all of it may take.
+/// How long all of it may take, and for how long the thread waits for systoll each time, cycles of no less than that.
 const LIMIT: Duration = Duration::from_millis(1_500);
+const PATIENCE_CYCLES: u64 = 1_000_000_000;
 /// What the kernel answers inside for a call that is to be made again (include/linux/errno.h).
 const RESTARTS: [i64; 3] = [-512, -513, -514];
 const RESTARTS_BLOCK: i64 = -516;
@@ -45,14 +46,33 @@ pub(crate) enum Word {
 }
 
 /// Calls to be made one after the other, with the memory that they use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Errands {
+    /// Address of the page.
+    page: u64,
     calls: Vec<[Word; 7]>,
     /// What is written into the page before, by address.
     data: Vec<(u64, Vec<u8>)>,
 }
 
+/// Pages that were left in a process.
+pub(crate) fn left_pages(maps: &Maps) -> impl Iterator<Item = Range<u64>> {
+    let is_there = |page: &Range<u64>| !Layout::Known(&maps.all).is_free(page);
+    PAGES.map(|page| page..page + SIZE).into_iter().filter(is_there)
+}
+
 impl Errands {
+    /// None yet, for a process that has this mapped.
+    ///
+    /// # Errors
+    /// Where there is no room for a page.
+    pub(crate) fn new(maps: &Maps) -> Result<Self, NotMade> {
+        let is_free = |page: &u64| Layout::Known(&maps.all).is_free(&(*page..*page + SIZE));
+        let page = PAGES.into_iter().find(is_free);
+        let page = page.ok_or_else(|| NotMade::None("there is no room for a page in it".into()))?;
+        Ok(Self { page, calls: Vec::new(), data: Vec::new() })
+    }
+
     /// Adds a call. Returns which one it is.
     pub(crate) fn add(&mut self, number: i64, args: [Word; 6]) -> usize {
         let [a, b, c, d, e, f] = args;
@@ -67,18 +87,18 @@ impl Errands {
 
     /// Has bytes stand in the page, so many behind where data begins. Returns their address.
     pub(crate) fn data(&mut self, offset: u64, bytes: Vec<u8>) -> u64 {
-        let at = PAGE + DATA + offset;
+        let at = self.page + DATA + offset;
         self.data.push((at, bytes));
         at
     }
 
     /// Where the result of a call will stand.
-    pub(crate) fn result_of(call: usize) -> u64 {
-        PAGE + CALLS + call as u64 * CALL + RESULT
+    fn result_of(&self, call: usize) -> u64 {
+        self.page + CALLS + call as u64 * CALL + RESULT
     }
 
     /// The page's beginning: the calls, and the constants that they use behind them.
-    fn page(&self) -> Vec<u8> {
+    fn contents(&self) -> Vec<u8> {
         let ends = CALLS + (self.calls.len() as u64 + 1) * CALL;
         let mut constants: Vec<u64> = Vec::new();
         let mut words = vec![0u64; (CALLS / 8) as usize];
@@ -88,7 +108,7 @@ impl Errands {
                     Word::At(address) => *address,
                     Word::Is(number) => {
                         constants.push(*number);
-                        PAGE + ends + 8 * (constants.len() as u64 - 1)
+                        self.page + ends + 8 * (constants.len() as u64 - 1)
                     }
                 });
             }
@@ -110,16 +130,13 @@ impl Errands {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<i64>, NotMade> {
         let none = |why: &str| NotMade::None(why.to_owned());
-        let page = self.page();
-        if page.len() as u64 > DATA {
+        let contents = self.contents();
+        if contents.len() as u64 > DATA {
             return Err(none("too many calls"));
-        }
-        if !Layout::Known(&maps.all).is_free(&(PAGE..PAGE + SIZE)) {
-            return Err(none("there is no room for a page in it"));
         }
         let regs = tracee::registers(thread.tid).map_err(|_| NotMade::Away)?;
         let mask = tracee::signal_mask(thread.tid).map_err(|_| NotMade::Away)?;
-        let errand = Errand { page: PAGE, size: SIZE, mask, ..coming_back(&regs) };
+        let errand = Errand { page: self.page, size: SIZE, patience: PATIENCE_CYCLES, mask, ..coming_back(&regs) };
         let words = |e: &dyn std::fmt::Display| NotMade::None(e.to_string());
         let len = errand.code(0).map_err(|e| words(&e))?.len();
         // What is shared can't be written.
@@ -128,9 +145,9 @@ impl Errands {
             remote::unused(mem, &own, len + 16).ok_or_else(|| none("no room in it for a few hundred bytes of code"))?;
         let code = errand.code(at).map_err(|e| words(&e))?;
         mem.write(at, &code).map_err(|e| words(&e))?;
-        let away = Sent { tid: thread.tid, regs, mask, mem, code: at..at + code.len() as u64 };
+        let away = Sent { tid: thread.tid, page: self.page, regs, mask, mem, code: at..at + code.len() as u64 };
         away.go()?;
-        let made = self.made(&away, &page, meanwhile);
+        let made = self.made(&away, &contents, meanwhile);
         away.come_back()?;
         // Nothing of it is left.
         let _ = mem.write(at, &vec![0; code.len()]);
@@ -138,7 +155,7 @@ impl Errands {
     }
 
     /// Tells the thread what to do, and waits until it has been done.
-    fn made(&self, sent: &Sent<'_>, page: &[u8], meanwhile: &mut dyn FnMut()) -> Result<Vec<i64>, NotMade> {
+    fn made(&self, sent: &Sent<'_>, contents: &[u8], meanwhile: &mut dyn FnMut()) -> Result<Vec<i64>, NotMade> {
         let deadline = sys::now() + LIMIT.as_nanos() as u64;
         let mem = sent.mem;
         sent.until(deadline, &mut || sent.word(GO).is_some())?;
@@ -146,16 +163,16 @@ impl Errands {
         for (at, bytes) in &self.data {
             mem.write(*at, bytes).map_err(failed)?;
         }
-        let behind = page.get(CALLS as usize..).unwrap_or_default();
-        mem.write(PAGE + CALLS, behind).map_err(failed)?;
-        mem.write(PAGE + GO, &1u64.to_le_bytes()).map_err(failed)?;
+        let behind = contents.get(CALLS as usize..).unwrap_or_default();
+        mem.write(self.page + CALLS, behind).map_err(failed)?;
+        mem.write(self.page + GO, &1u64.to_le_bytes()).map_err(failed)?;
         sent.until(deadline, &mut || {
             meanwhile();
             sent.word(DONE).is_some_and(|done| done != 0)
         })?;
-        let results = (0..self.calls.len()).map(|n| sent.word(Self::result_of(n) - PAGE).map(|word| word as i64));
+        let results = (0..self.calls.len()).map(|n| sent.word(self.result_of(n) - self.page).map(|word| word as i64));
         let results = results.collect::<Option<Vec<_>>>().ok_or(NotMade::Away)?;
-        mem.write(PAGE + READ, &1u64.to_le_bytes()).map_err(failed)?;
+        mem.write(self.page + READ, &1u64.to_le_bytes()).map_err(failed)?;
         sent.until(deadline, &mut || sent.word(READ).is_none())?;
         Ok(results)
     }
@@ -184,12 +201,13 @@ fn coming_back(regs: &libc::user_regs_struct) -> Errand {
     let r = regs;
     let registers =
         [rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rbp];
-    Errand { page: 0, size: 0, mask: 0, rip, flags: regs.eflags, registers }
+    Errand { page: 0, size: 0, patience: 0, mask: 0, rip, flags: regs.eflags, registers }
 }
 
 /// A thread that runs code of ours.
 struct Sent<'a> {
     tid: i32,
+    page: u64,
     regs: libc::user_regs_struct,
     mask: u64,
     mem: &'a Mem,
@@ -208,7 +226,7 @@ impl Sent<'_> {
     /// The word at an offset of its page; `None` while that is not mapped.
     fn word(&self, offset: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        self.mem.read(PAGE + offset, &mut bytes).ok()?;
+        self.mem.read(self.page + offset, &mut bytes).ok()?;
         Some(u64::from_le_bytes(bytes))
     }
 
@@ -249,15 +267,15 @@ mod tests {
 
     #[test]
     fn calls_point_to_what_they_are_made_with() {
-        let mut errands = Errands::default();
+        let mut errands = Errands::new(&Maps::default()).unwrap();
         let first = errands.plain(libc::SYS_getpid, [1, 2, 3, 4, 5, 6]);
-        errands.add(libc::SYS_close, [Word::At(Errands::result_of(first)); 6]);
-        let page = errands.page();
+        errands.add(libc::SYS_close, [Word::At(errands.result_of(first)); 6]);
+        let page = errands.contents();
         let word = |at: u64| u64::from_le_bytes(page[at as usize..][..8].try_into().unwrap());
-        let target = |at: u64| word(word(at) - PAGE);
+        let target = |at: u64| word(word(at) - PAGES[0]);
         assert_eq!(target(CALLS), libc::SYS_getpid as u64);
         assert_eq!((0..6).map(|n| target(CALLS + 8 + 8 * n)).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
-        assert_eq!(word(CALLS + CALL + 8), PAGE + CALLS + RESULT);
+        assert_eq!(word(CALLS + CALL + 8), PAGES[0] + CALLS + RESULT);
         assert_eq!(word(CALLS + 2 * CALL), 0);
     }
 

@@ -61,7 +61,7 @@ impl Process<'_> {
     /// # Errors
     /// Where it has not mapped all of it; then it has mapped nothing, unless it is away.
     pub(crate) fn map(&self, files: &[File; 2], (code, image): (&[Mapping], &Mapping)) -> Result<(), NotMade> {
-        let mut errands = Errands::default();
+        let mut errands = Errands::new(self.maps)?;
         let fds = errands.data(FDS, NO_FDS.to_vec());
         let received = prepare(&mut errands, fds);
         let of = |n: u64| Word::At(received + 4 * n);
@@ -105,7 +105,7 @@ impl Process<'_> {
     /// Where it has not unmapped all of them.
     pub(crate) fn unmap(&self, ranges: &[Range<u64>]) -> Result<(), NotMade> {
         for some in ranges.chunks(AT_ONCE) {
-            let mut errands = Errands::default();
+            let mut errands = Errands::new(self.maps)?;
             for range in some {
                 errands.plain(libc::SYS_munmap, [range.start, range.end - range.start, 0, 0, 0, 0]);
             }
