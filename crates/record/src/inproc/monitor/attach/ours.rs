@@ -5,7 +5,7 @@
 //! the same call of its program's code. When no thread is there, and none comes back by a handler's frame, each gets back
 //! what it had, and one unmaps what we have mapped. Where that takes too long the memory stays, which does nothing.
 
-use crate::inproc::monitor::attach::errands::Errands;
+use crate::inproc::monitor::attach::errands::{Errands, left_pages};
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
 use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
@@ -55,6 +55,8 @@ pub(crate) struct Ours {
     pub(crate) near: Vec<Range<u64>>,
     /// By rising address.
     pub(crate) written: Vec<Written>,
+    /// Code that a thread was to run for a systoll that was killed meanwhile.
+    pub(crate) errands: Vec<Written>,
 }
 
 impl Ours {
@@ -84,7 +86,10 @@ impl Ours {
 
     /// Whether code of ours lies at an address.
     fn has(&self, address: u64) -> bool {
-        (BLOBS_AT..BLOBS_AT + BLOBS_SIZE).contains(&address) || self.near.iter().any(|code| code.contains(&address))
+        let of_errand = |left: &Written| (left.at..left.at + left.new.len() as u64).contains(&address);
+        (BLOBS_AT..BLOBS_AT + BLOBS_SIZE).contains(&address)
+            || self.near.iter().any(|code| code.contains(&address))
+            || self.errands.iter().any(of_errand)
     }
 
     /// The word of the process's memory at an address.
@@ -97,7 +102,7 @@ impl Ours {
     /// Takes out of a process whose threads are stopped what can be taken out now. Returns whether that was all.
     fn leave_stopped(&self, threads: &[Stopped]) -> bool {
         // No thread is in the middle of a jump: each is one instruction, and before it was written none stood there.
-        if !self.restore() {
+        if !self.restore(&self.written) {
             return false;
         }
         let maps = Maps::of(self.pid);
@@ -107,7 +112,7 @@ impl Ours {
             let frames = frames::interrupted(thread.tid, thread.regs.rsp, &maps.all);
             inside |= frames.is_none_or(|frames| frames.into_iter().any(|rip| self.has(rip)));
         }
-        if inside {
+        if inside || !self.restore(&self.errands) {
             return false;
         }
         let given = self.word(IMAGE + image::GIVES_AREAS).unwrap_or(0) as u32 != 0;
@@ -115,9 +120,9 @@ impl Ours {
     }
 
     /// Takes all jumps out, page by page. Returns whether none is left.
-    fn restore(&self) -> bool {
+    fn restore(&self, written: &[Written]) -> bool {
         let mut whole = true;
-        for page in self.written.chunk_by(|a, b| a.at / PAGE == b.at / PAGE) {
+        for page in written.chunk_by(|a, b| a.at / PAGE == b.at / PAGE) {
             let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
             let mut bytes = vec![0; (last.at - first.at) as usize + last.new.len()];
             if self.mem.read(first.at, &mut bytes).is_err() {
@@ -185,7 +190,7 @@ impl Ours {
         let own = areas::area_address(index);
         if given && area == own {
             let signature = self.word(IMAGE + image::RSEQ_SIGNATURE & !7).unwrap_or(0) >> 32;
-            let mut errands = Errands::default();
+            let Ok(mut errands) = Errands::new(maps) else { return false };
             errands.plain(libc::SYS_rseq, [own, areas::AREA, UNREGISTER, signature, 0, 0]);
             if errands.run(thread, (&self.mem, maps), &mut || ()) != Ok(vec![0]) {
                 return false;
@@ -199,7 +204,8 @@ impl Ours {
         let fixed = [BLOBS_AT..BLOBS_AT + BLOBS_SIZE, GLOBAL..IMAGE + image::SIZE];
         let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
         // The image last: it says what was there, were we killed in between.
-        let all: Vec<Range<u64>> = areas.into_iter().chain(self.near.iter().cloned()).chain(fixed).collect();
+        let all: Vec<Range<u64>> =
+            left_pages(maps).chain(areas).chain(self.near.iter().cloned()).chain(fixed).collect();
         Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()
     }
 }
