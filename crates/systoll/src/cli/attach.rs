@@ -14,7 +14,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   systoll attach --service nginx --for 1m --save a.systoll
   systoll attach --clean 4711              take out what a killed systoll has left
 
-They run on as they were: docs/attach.md tells what it does to a process, and what it costs";
+They run on as they were: docs/use/attach.md tells what it does to a process, and what it costs";
 
 /// `systoll attach`.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub struct AttachArgs {
     /// Have --save replace a file that is no recording
     #[arg(long, requires = "save")]
     pub force: bool,
-    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/fleet.md)
+    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,
     #[command(flatten)]

@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use systoll_binfile::maps::{Line, lines};
 use systoll_files::Links;
+use systoll_hooks::assemble::errand;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, global, image};
 
 /// How the kernel calls our files.
@@ -25,6 +26,8 @@ const JUMP_LEN: usize = 5;
 const FILLING: u8 = 0x90;
 /// Bytes that a jump and its filling take at most.
 const MOST: usize = 64;
+/// Bytes at a mapping's end where code of an errand may have been left.
+const TAIL: usize = 4096;
 /// Bytes of a mapping that are compared with its file at most.
 const MOST_CODE: u64 = 1 << 30;
 
@@ -47,11 +50,12 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
             _ => refuse(Refusal::new("there is no such process")),
         });
     }
-    if !target::is_entered(&maps) && !lines(&maps.text).any(|line| is_ours(&line)) {
-        return Ok(false);
-    }
     let mem = Mem::open(pid).map_err(denied)?;
     let ours = look(pid, &maps, mem).map_err(|why| refuse(Refusal::new(why)))?;
+    let nothing = ours.near.is_empty() && ours.written.is_empty() && ours.errands.is_empty();
+    if nothing && !target::is_entered(&maps) {
+        return Ok(false);
+    }
     match ours.take_out(&|| ()) {
         None => Err(refuse(Refusal::new("it has ended"))),
         Some(outcome) if outcome.clean => Ok(true),
@@ -82,7 +86,7 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
         .filter(|line| line.executable && is_ours(line) && !fixed.contains(&line.range.start))
         .map(|line| line.range.clone())
         .collect();
-    let mut written = Vec::new();
+    let (mut written, mut errands) = (Vec::new(), Vec::new());
     for line in lines(&maps.text).filter(|line| line.executable && !is_ours(line) && !line.shared) {
         let range = line.range.start..line.range.end.min(line.range.start.saturating_add(MOST_CODE));
         let mut there = vec![0; (range.end - range.start) as usize];
@@ -90,17 +94,22 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
             continue;
         }
         let jumps = jumps(&there, range.start, &near);
-        if jumps.is_empty() {
+        let tail = there.len().saturating_sub(TAIL);
+        let errand = errand::find(there.get(tail..).unwrap_or_default()).map(|at| at + tail);
+        if jumps.is_empty() && errand.is_none() {
             continue;
         }
         let whole = original(pid, &line, there.len()).ok_or_else(|| {
             let path = String::from_utf8_lossy(line.path).into_owned();
             format!("{path}: what its code was is not known any more, as its file is not there")
         })?;
+        if let Some((at, (new, was))) = errand.and_then(|at| Some((at, (there.get(at..)?, whole.get(at..)?)))) {
+            errands.push(Written { at: range.start + at as u64, was: was.to_vec(), new: new.to_vec() });
+        }
         written.extend(jumps.into_iter().filter_map(|at| written_at(&there, &whole, at, range.start)));
     }
     written.sort_by_key(|written: &Written| written.at);
-    Ok(Ours { pid, mem, near, written })
+    Ok(Ours { pid, mem, near, written, errands })
 }
 
 /// Where in code that lies at `start` jumps lead into one of these ranges.

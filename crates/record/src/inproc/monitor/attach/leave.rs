@@ -60,7 +60,13 @@ fn ours(session: &Session, id: ProgramId, pid: i32) -> Option<Ours> {
     let files = &session.programs.get(&id)?.hooks.files;
     let mut written: Vec<Written> = files.iter().flat_map(written_in).collect();
     written.sort_by_key(|written| written.at);
-    Some(Ours { pid, mem: Mem::open(pid).ok()?, near: files.iter().map(Patched::code_range).collect(), written })
+    Some(Ours {
+        pid,
+        mem: Mem::open(pid).ok()?,
+        near: files.iter().map(Patched::code_range).collect(),
+        written,
+        errands: Vec::new(),
+    })
 }
 
 fn written_in(file: &Patched) -> impl Iterator<Item = Written> {

@@ -1,5 +1,6 @@
 //! Looks at a process that is to be entered, and says why it had better not be.
 
+use crate::inproc::monitor::attach::errands::left_pages;
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, status};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::shared::maps::Maps;
@@ -86,7 +87,7 @@ fn bounds_memory(pid: i32) -> bool {
 /// Whether memory of systoll's is in a process: of another systoll, or of one that was killed.
 pub(crate) fn is_entered(maps: &Maps) -> bool {
     let ours = GLOBAL..BLOBS_AT + BLOBS_SIZE;
-    maps.all.iter().any(|m| m.range.start < ours.end && ours.start < m.range.end)
+    left_pages(maps).next().is_some() || maps.all.iter().any(|m| m.range.start < ours.end && ours.start < m.range.end)
 }
 
 /// The refusal of a process that has memory of systoll's already.
