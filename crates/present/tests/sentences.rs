@@ -5,7 +5,7 @@ mod common;
 
 use common::{report, stories};
 use systoll_judge::*;
-use systoll_model::{BackendKind, Exit, Phase, Problem, ProblemKind, Recording, Sysno};
+use systoll_model::{Attached, BackendKind, Exit, Phase, Problem, ProblemKind, Recording, Sysno};
 use systoll_present::{ReportOptions, Style, report_json};
 
 type Story = (Recording, Judgement);
@@ -23,6 +23,14 @@ struct Sentence {
 fn healthy(change: fn(&mut Recording, &mut Judgement)) -> Story {
     let (mut rec, mut judgement) = stories::healthy();
     change(&mut rec, &mut judgement);
+    (rec, judgement)
+}
+
+/// A story of a program that ran before.
+fn attached(left_running: bool) -> Story {
+    let (mut rec, judgement) = stories::healthy();
+    rec.header.exit = None;
+    rec.header.attached = Some(Attached { age_ns: 9_000_000_000_000, longest_stop_ns: 300_000, left_running });
     (rec, judgement)
 }
 
@@ -216,6 +224,18 @@ const SENTENCES: &[Sentence] = &[
                 (rec.header.exit, rec.header.backend) = (None, BackendKind::Import);
             })
         },
+    },
+    Sentence {
+        says: "ran for 2 h 30 min before, runs on",
+        needs: "a program that ran before, and was left running",
+        holds: || attached(true),
+        fails: || attached(false),
+    },
+    Sentence {
+        says: "ran for 2 h 30 min before, has ended",
+        needs: "a program that ran before, and ended while it was watched",
+        holds: || attached(false),
+        fails: || attached(true),
     },
     Sentence {
         says: "the trace does not show how it ended",

@@ -45,6 +45,11 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
         command: &h.command,
         exit: h.exit.map(exit),
+        attached: h.attached.map(|a| Attached {
+            age_ns: a.age_ns,
+            longest_stop_ns: a.longest_stop_ns,
+            left_running: a.left_running,
+        }),
         backend: h.backend.name(),
         exact: rec.exact(),
         lost: h.lost,

@@ -9,6 +9,7 @@ pub(super) struct Report<'a> {
     pub(super) systoll: Version<'a>,
     pub(super) command: &'a [String],
     pub(super) exit: Option<BTreeMap<&'static str, i32>>,
+    pub(super) attached: Option<Attached>,
     pub(super) backend: &'static str,
     pub(super) exact: bool,
     pub(super) lost: u64,
@@ -81,6 +82,13 @@ pub(super) struct WireCounted<'a> {
 pub(super) struct Version<'a> {
     pub(super) version: &'a str,
     pub(super) schema: u32,
+}
+
+#[derive(Serialize)]
+pub(super) struct Attached {
+    pub(super) age_ns: u64,
+    pub(super) longest_stop_ns: u64,
+    pub(super) left_running: bool,
 }
 
 #[derive(Serialize)]

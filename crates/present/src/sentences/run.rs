@@ -164,6 +164,10 @@ impl Sentences<'_> {
         Some(match self.rec.header.exit {
             Some(Exit::Code(code)) => format!("exit {code}"),
             Some(Exit::Signal(signal)) => format!("killed by {}", signal_name(signal)),
+            None if let Some(attached) = &self.rec.header.attached => match attached.left_running {
+                true => format!("ran for {} before, runs on", time(attached.age_ns)),
+                false => format!("ran for {} before, has ended", time(attached.age_ns)),
+            },
             None if self.stripped() => return None,
             None if self.rec.header.backend == BackendKind::Import => "the trace does not show how it ended".into(),
             None => "still running".into(),
