@@ -34,7 +34,7 @@ fn links(recording: &Recording, id: RowId) -> Vec<Link<'_>> {
     };
     let frames = user.into_iter().chain(from_user.iter().copied()).filter(|id| ours(id) || Some(*id) == row.user);
     let link = |frame: FrameId| {
-        recording.frame(frame).told_locations().iter().enumerate().map(move |(location, l)| Link {
+        recording.frame(frame).shown_locations().iter().enumerate().map(move |(location, l)| Link {
             place: RoundPlace { frame, location },
             function: &l.function,
             file: l.file.as_deref(),

@@ -1,4 +1,4 @@
-//! `systoll diff --json` (docs/json.md, docs/diff.schema.json).
+//! `systoll diff --json` (docs/reference/json.md, docs/reference/diff.schema.json).
 
 use super::common::SCHEMA_VERSION;
 use super::parts::finite;
@@ -103,7 +103,7 @@ struct WireRoundPart {
     each: Option<f64>,
 }
 
-/// What changed, as one JSON object; `version` is that of the systoll that compared.
+/// Converts the changes to one JSON object. `version` is that of systoll.
 pub fn diff_json(diff: &Diff, version: &str) -> Value {
     let wire = WireDiff {
         systoll: super::wire::Version { version, schema: SCHEMA_VERSION },
@@ -119,7 +119,7 @@ pub fn diff_json(diff: &Diff, version: &str) -> Value {
         rounds: diff.rounds.iter().map(round).collect(),
         notes: diff.notes.iter().map(note_text).collect(),
     };
-    // Plain structs with string keys: there is nothing in them that JSON can't hold.
+    // Plain structs with string keys: JSON can hold all of it.
     serde_json::to_value(wire).unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use super::parts::{Estimate, User, estimate, finite};
 use crate::access::{frame, module};
-use crate::told::Told;
+use crate::sentences::Sentences;
 use serde::Serialize;
 use systoll_judge::{Numbers, Round, RoundCall, RoundStep, Times, Variety};
 
@@ -85,12 +85,12 @@ struct WireRoundTold {
 }
 
 /// Returns a round of the report.
-pub(super) fn wire_round<'a>(told: Told<'a>, round: &'a Round) -> WireRound<'a> {
-    let sentences = told.round(round);
+pub(super) fn wire_round<'a>(sentences: Sentences<'a>, round: &'a Round) -> WireRound<'a> {
+    let told = sentences.round(round);
     WireRound {
         count: estimate(round.count),
         steps: round.steps.iter().map(step).collect(),
-        user: user(told, round),
+        user: user(sentences, round),
         calls: round.calls,
         toll_ns: round.toll_ns,
         waited_ns: round.waited_ns,
@@ -109,24 +109,24 @@ pub(super) fn wire_round<'a>(told: Told<'a>, round: &'a Round) -> WireRound<'a> 
         of_the_rest: round.is_of_rest,
         rows: round.rows.iter().map(|row| row.row.0).collect(),
         told: WireRoundTold {
-            motif: sentences.motif,
-            cost: sentences.cost,
-            place: sentences.place,
-            notes: sentences.notes,
-            seen: sentences.seen,
+            motif: told.motif,
+            cost: told.cost,
+            place: told.place,
+            notes: told.notes,
+            seen: told.seen,
         },
     }
 }
 
-fn user<'a>(told: Told<'a>, round: &Round) -> Option<User<'a>> {
+fn user<'a>(sentences: Sentences<'a>, round: &Round) -> Option<User<'a>> {
     let place = round.place?;
-    let frame = frame(told.rec, place.frame)?;
+    let frame = frame(sentences.rec, place.frame)?;
     let location = frame.locations.get(place.location)?;
     Some(User {
         function: &location.function,
         file: location.file.as_deref(),
         line: location.line,
-        module: module(told.rec, frame.module).map(|m| &*m.path),
+        module: module(sentences.rec, frame.module).map(|m| &*m.path),
     })
 }
 

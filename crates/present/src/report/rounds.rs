@@ -29,7 +29,7 @@ impl Report<'_> {
     }
 
     fn round(&self, round: &Round) -> Vec<Line> {
-        let told = self.told().round(round);
+        let told = self.sentences().round(round);
         let width = self.style.columns();
         let indented = |role, text: &str, indent: usize| {
             let of_line = move |line| Line::of(Role::Plain, " ".repeat(indent)).with(role, line);
