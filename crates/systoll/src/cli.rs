@@ -283,6 +283,9 @@ pub struct ShowArgs {
     /// All findings, remarks and groups, not just the first few
     #[arg(long)]
     pub all: bool,
+    /// What threads do again and again: every round of calls, with its count, price and line
+    #[arg(long, conflicts_with_all = ["counts", "by"])]
+    pub rounds: bool,
     /// List every single call that took at least this long, e.g. 10ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub longer: Option<Duration>,

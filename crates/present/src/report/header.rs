@@ -205,6 +205,9 @@ impl Report<'_> {
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
             }
+            BackendKind::Import if self.sentences().is_table() => {
+                Line::of(Role::Plain, "read from a table: times are its own, prices of rows without are this box's")
+            }
             BackendKind::Import => Line::of(Role::Plain, "read from a trace, prices are this box's"),
         }
     }
