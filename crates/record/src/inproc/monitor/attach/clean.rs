@@ -58,6 +58,9 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
     match ours.take_out(&|| ()) {
         None => Err(refuse(Refusal::new("it has ended"))),
         Some(outcome) if outcome.clean => Ok(true),
+        Some(outcome) if !outcome.restored => {
+            Err(refuse(Refusal::new("it could not be stopped: nothing was taken out")))
+        }
         Some(_) => Err(refuse(Refusal::new(
             "a thread of it may still come back to code of systoll's; its own code is as it was",
         ))),
