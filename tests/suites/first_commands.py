@@ -31,8 +31,8 @@ def open_means_what_libraries_make_of_it(box):
 
 @test()
 def straces_options_lead_to_ours(box):
-    for typed, word in ((["-p", "1"], "does not attach"), (["--attach=1"], "does not attach"), (["-tt"], "strace -t"), (["-T"], "--longer"),
-                        (["-C"], "-c"), (["-P", "/etc"], "--by fd"), (["-z"], "--json"), (["-s", "99"], "strace"), (["-fp", "1"], "does not attach"),
+    for typed, word in ((["-p", "1"], "systoll attach PID"), (["--attach=1"], "systoll attach PID"), (["-tt"], "strace -t"), (["-T"], "--longer"),
+                        (["-C"], "-c"), (["-P", "/etc"], "--by fd"), (["-z"], "--json"), (["-s", "99"], "strace"), (["-fp", "1"], "systoll attach PID"),
                         (["-u", "nobody"], "runuser"), (["--summary"], "-c"), (["--trace-path=/etc"], "--by fd"), (["--failed-only"], "errno")):
         told = said(box, "run", *typed, "--", "true", code=FAILED)
         assert word in told and told.startswith("systoll: run has no -"), (typed, told)
