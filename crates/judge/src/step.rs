@@ -2,8 +2,8 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH,
-    SIZE, STATUS_FLAGS, Source, StateLine, Thing, Transfer, Value,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, SIZE,
+    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Value,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -167,8 +167,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// What an opening shows.
 fn signs_of_opening(opened: &Opened<'_>) -> Signs {
-    Signs::OPENS
-        .with(Signs::OPENS_AGAIN, opened.again && !opened.writes)
+    Signs::OPENS.with(Signs::OPENS_AGAIN, opened.again && !opened.writes)
 }
 
 /// What a question or a set shows.

@@ -70,7 +70,8 @@ struct Rows<'a> {
 
 impl<'a> Awake<'a> {
     pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
-        let each = |(bell, rows): (&Bell<'a>, &Rows<'_>)| Some((*bell, rows.each(rung.edges.contains(&bell.0), recording)?));
+        let each =
+            |(bell, rows): (&Bell<'a>, &Rows<'_>)| Some((*bell, rows.each(rung.edges.contains(&bell.0), recording)?));
         let (mut bells, mut counts) = (Map::default(), Vec::new());
         for (bell, each) in rung.bells.iter().filter_map(each) {
             bells.insert(bell, counts.len());
@@ -116,7 +117,7 @@ impl<'a> Rung<'a> {
 /// Whether the call asks to be told of edges.
 fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     let line = semantics.of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
-    line.is_some() && call.data(3, Moment::Entry).is_some_and(|event| edge(event))
+    line.is_some() && call.data(3, Moment::Entry).is_some_and(edge)
 }
 
 fn edge(event: &[u8]) -> bool {

@@ -89,7 +89,9 @@ impl Made {
         let bytes = |len: usize| n.to_le_bytes().into_iter().cycle().take(len).collect::<Vec<u8>>();
         for source in sources {
             match *source {
-                Source::In(arg) | Source::InAbsolute(arg) | Source::ArgAndIn(_, arg) if !self.has(arg, Moment::Entry) => {
+                Source::In(arg) | Source::InAbsolute(arg) | Source::ArgAndIn(_, arg)
+                    if !self.has(arg, Moment::Entry) =>
+                {
                     self.put(arg, Moment::Entry, [b"/", &bytes(32)[..]].concat());
                 }
                 Source::Out(arg) | Source::OutBut(arg, ..) | Source::OutStart(arg, _) | Source::OutStr(arg)
@@ -120,7 +122,12 @@ impl Made {
 fn recording(calls: &[Made]) -> Recording {
     let mut recording = Recording::default();
     recording.header.own_cpu_ns = Some(1_000_000);
-    recording.processes.push(Process { exe: "/bin/app".into(), instances: 1, main_at_ns: Some(1), ..Process::default() });
+    recording.processes.push(Process {
+        exe: "/bin/app".into(),
+        instances: 1,
+        main_at_ns: Some(1),
+        ..Process::default()
+    });
     recording.stacks.push(Stack::default());
     let mut shown = Vec::new();
     for (at, made) in calls.iter().enumerate() {
@@ -128,12 +135,23 @@ fn recording(calls: &[Made]) -> Recording {
         let place = recording.rows.iter().position(|row| row.syscall == syscall).unwrap_or_else(|| {
             let counts = Counts { toll_ns: Some(0), waited_ns: Some(0), ..Counts::default() };
             let (process, context, outer) = (ProcessId(0), StackId(0), StackId(0));
-            let row = Row { process, syscall, context, outer, api: None, api_module: None, user: None, lines: vec![], counts };
+            let row = Row {
+                process,
+                syscall,
+                context,
+                outer,
+                api: None,
+                api_module: None,
+                user: None,
+                lines: vec![],
+                counts,
+            };
             recording.rows.push(row);
             recording.rows.len() - 1
         });
         recording.rows[place].counts.calls += 1;
-        let data = |(arg, at, bytes): &(u8, Moment, Vec<u8>)| ArgData { arg: *arg, at: *at, bytes: bytes.clone(), cut: false };
+        let data =
+            |(arg, at, bytes): &(u8, Moment, Vec<u8>)| ArgData { arg: *arg, at: *at, bytes: bytes.clone(), cut: false };
         shown.push(WindowCall {
             row: RowId(place as u32),
             // Not the first of its row: what claims leave out is the first of a window.
@@ -162,7 +180,8 @@ fn claimed(calls: &[Made]) -> Vec<Option<Kind>> {
 
 /// How many calls of that name have a claim of one of the kinds.
 fn count(calls: &[Made], name: &str, kinds: &[Kind]) -> usize {
-    let of_name = |(made, kind): &(&Made, Option<Kind>)| made.name == name && kind.is_some_and(|kind| kinds.contains(&kind));
+    let of_name =
+        |(made, kind): &(&Made, Option<Kind>)| made.name == name && kind.is_some_and(|kind| kinds.contains(&kind));
     calls.iter().zip(claimed(calls)).filter(of_name).count()
 }
 
@@ -227,7 +246,12 @@ fn what_is_set_to_what_it_is_is_claimed_and_what_is_set_to_something_else_is_not
     for line in STATE_LINES.iter().filter(sets) {
         let again = rounds(|_| vec![asks(line, 2)]);
         assert!(count(&again, line.call, SET) >= HALF, "{}", told(line.call, line.when, &again));
-        assert_eq!(count(&[asks(line, 2)], line.call, &[Kind::NoOp]).min(1), usize::from(tells_old(line)), "{}", line.call);
+        assert_eq!(
+            count(&[asks(line, 2)], line.call, &[Kind::NoOp]).min(1),
+            usize::from(tells_old(line)),
+            "{}",
+            line.call
+        );
     }
 }
 
@@ -304,7 +328,8 @@ fn what_is_made_and_given_up_again_and_again_is_claimed_and_what_is_kept_or_diff
         let ended = rounds(|n| life(thing, 1, 0x9000 + n * 0x10_0000).split_off(1));
         assert_eq!(both(&ended), 0, "ended: {}", told(thing.makes, thing.when, &ended));
         let other = rounds(|n| life(thing, n + 1, 0x9000));
-        let tells = thing.sort.iter().any(|s| !matches!(s, Source::Arg(arg) if thing.when.iter().any(|t| is_of(t, *arg))));
+        let tells =
+            thing.sort.iter().any(|s| !matches!(s, Source::Arg(arg) if thing.when.iter().any(|t| is_of(t, *arg))));
         if tells {
             assert_eq!(both(&other), 0, "another each time: {}", told(thing.makes, thing.when, &other));
         }
@@ -344,7 +369,11 @@ fn neighbouring_ranges_in_small_pieces_are_claimed_and_others_are_not() {
         let one = 4096.min(line.small);
         let calls = rounds(|n| vec![piece(line, n, one, 0)]);
         // A size that the next one overwrites is told of as that.
-        assert!(count(&calls, line.call, &[Kind::SmallIo, Kind::Toggle]) >= HALF, "{}", told(line.call, line.when, &calls));
+        assert!(
+            count(&calls, line.call, &[Kind::SmallIo, Kind::Toggle]) >= HALF,
+            "{}",
+            told(line.call, line.when, &calls)
+        );
         let apart = rounds(|n| vec![piece(line, n, one, 2 * line.small)]);
         assert_eq!(count(&apart, line.call, small), 0, "apart: {}", told(line.call, line.when, &apart));
         let large = rounds(|n| vec![piece(line, n, line.small + 4096, 0)]);
@@ -366,7 +395,11 @@ fn neighbouring_ranges_in_small_pieces_are_claimed_and_others_are_not() {
 fn what_has_a_cheaper_way_is_claimed() {
     for line in CHEAPER {
         let calls = rounds(|_| vec![Made::new(line.call).when(line.when)]);
-        assert!(count(&calls, line.call, &[Kind::SlowPath, Kind::BusyPoll]) >= HALF, "{}", told(line.call, line.when, &calls));
+        assert!(
+            count(&calls, line.call, &[Kind::SlowPath, Kind::BusyPoll]) >= HALF,
+            "{}",
+            told(line.call, line.when, &calls)
+        );
         if line.when.iter().any(|test| matches!(test, When::AtOnce)) {
             let waits = rounds(|_| vec![Made { waited: 50_000, ..Made::new(line.call).when(line.when) }]);
             assert_eq!(count(&waits, line.call, &[Kind::SlowPath]), 0, "it waits: {}", line.call);

@@ -39,8 +39,11 @@ impl Detector for Pieces {
         for (at, step) in steps.iter().enumerate() {
             let piece = step.lines.ranged(&step.observed).and_then(|line| Some((line, same(line, step)?)));
             let own = piece.as_ref().map(|(_, same)| same);
-            let over: Vec<Same> =
-                runs.iter().filter(|(of, run)| Some(*of) != own && run.is_ended_by(of, step)).map(|(of, _)| of.clone()).collect();
+            let over: Vec<Same> = runs
+                .iter()
+                .filter(|(of, run)| Some(*of) != own && run.is_ended_by(of, step))
+                .map(|(of, _)| of.clone())
+                .collect();
             over.iter().filter_map(|of| runs.remove(of)).for_each(|run| run.claim(false, steps, claims));
             let Some((line, same)) = piece else { continue };
             let before = runs.get(&same).map(|run| run.end);

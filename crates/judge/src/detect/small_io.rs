@@ -10,7 +10,7 @@ use crate::replay::{Moved, Step};
 use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::{Exit, Recording};
+use systoll_model::{Class, Recording, WindowCall};
 
 /// Mean size of a small transfer, at most.
 const SMALL: u64 = 512;
@@ -44,15 +44,14 @@ pub(super) struct SmallIo<'a> {
     bells: Bells<'a>,
     /// Whether watching stops the program for so long that what it shows may be answered meanwhile.
     stops: bool,
-    /// Processes that a signal ended: what they wrote last to a file may be all that tells of it.
+    /// Processes that ended themselves by a signal: what they wrote last to a file may be all that tells of it.
     killed: Set<u32>,
 }
 
 impl<'a> SmallIo<'a> {
     pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        let killed = (0u32..).zip(&recording.processes).filter(|(_, p)| matches!(p.exit, Some(Exit::Signal(_))));
-        Self { bells: Bells::new(rung), stops, killed: killed.map(|(process, _)| process).collect() }
+        Self { bells: Bells::new(rung), stops, killed: killed(recording) }
     }
 
     /// Whether a write to a terminal may have been answered before the program could read on.
@@ -60,6 +59,19 @@ impl<'a> SmallIo<'a> {
         let shows = step.moved.is_some_and(|m| m.line.way == Way::Out) && is_terminal(step);
         stream.terminal && stream.way == Way::In && shows && (self.stops || step.observed.call.waited_ns.is_none())
     }
+}
+
+/// Processes that sent a signal which none of their threads outlived.
+fn killed(recording: &Recording) -> Set<u32> {
+    let fatal = |call: &WindowCall| {
+        let signature = recording.row(call.row).syscall.signature().filter(|signature| !signature.never_returns);
+        call.result.is_none()
+            && signature.is_some_and(|signature| {
+                [Class::Signal, Class::Process].iter().all(|class| signature.classes.contains(*class))
+            })
+    };
+    let last = recording.windows.iter().filter(|window| window.calls.last().is_some_and(fatal));
+    last.map(|window| window.process.0).collect()
 }
 
 /// Transfers of one way through one descriptor, with nothing in between that asks for them.
@@ -76,7 +88,7 @@ struct Run {
     results: usize,
     /// Whether another thread of the process is at the other end.
     within: bool,
-    /// Whether it goes to a file, from a process that a signal ended.
+    /// Whether it goes to a file, from a process that ended itself.
     last_words: bool,
     /// Whether its last transfer ended a line.
     line: bool,
@@ -139,7 +151,9 @@ impl Detector for SmallIo<'_> {
                 }
                 let stream = Stream::of(step, moved);
                 let position = moved.line.at.map(|a| step.observed.arg(a));
-                let over = |r: &Run| r.next != position || came_later(step, moved) || stream.terminal && r.is_over(step, steps);
+                let over = |r: &Run| {
+                    r.next != position || came_later(step, moved) || stream.terminal && r.is_over(step, steps)
+                };
                 if runs.get(&stream).is_some_and(over) {
                     let run = runs.remove(&stream);
                     run.into_iter().for_each(|run| end(stream, run, false, claims));
@@ -219,7 +233,8 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         return every(&|p| p.way == Way::Out);
     }
     // Who sleeps for a moment before each of them has each when it is due.
-    if step.pauses || step.forks || step.look.is_some_and(|look| look.sleeps) && step.observed.call.waited_ns != Some(0) {
+    if step.pauses || step.forks || step.look.is_some_and(|look| look.sleeps) && step.observed.call.waited_ns != Some(0)
+    {
         return every(&|_| true);
     }
     if let Some(moved) = &step.moved {
@@ -329,7 +344,10 @@ impl Run {
     /// as soon as they are known: the process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
     fn weak(&self, Stream { fd, way, .. }: Stream) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
-        self.within || self.message && way == Way::In || way == Way::Out && self.last_words || way == Way::Out && given && 2 * self.results >= self.steps.len()
+        self.within
+            || self.message && way == Way::In
+            || way == Way::Out && self.last_words
+            || way == Way::Out && given && 2 * self.results >= self.steps.len()
     }
 
     /// Whether what `step` writes to the same terminal belongs to what comes next: a line ended, or the program worked.

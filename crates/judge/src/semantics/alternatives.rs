@@ -70,7 +70,14 @@ const fn list_of_one(call: &'static str, instead: &'static str) -> Cheaper {
 /// A wait for no time at all.
 const fn no_wait(call: &'static str, when: &'static [When]) -> Cheaper {
     let does = "waits for no time at all";
-    Cheaper { call, when, by_wait: false, does, instead: "leave it out, or sched_yield where others are to run", saves_ns: None }
+    Cheaper {
+        call,
+        when,
+        by_wait: false,
+        does,
+        instead: "leave it out, or sched_yield where others are to run",
+        saves_ns: None,
+    }
 }
 
 /// A wait until a time that has come already.

@@ -50,8 +50,9 @@ pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, valu
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use shown::Shown;
 pub(crate) use state::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, INTEREST, NAME,
-    PATH, POSITION, PROTECTION, SCHEDULING, SIZE, SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared, State, StateId,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
+    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SIZE, SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared, State,
+    StateId,
 };
 pub(crate) use state_lines::StateLine;
 pub(crate) use things::Thing;

@@ -322,8 +322,7 @@ pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a fil
 
 /// That a timer is not set, as far as it is known without a clock: one of the process, one that is made and one that
 /// is a descriptor.
-pub(crate) static ALARM: State =
-    State { name: "alarm", thing: "a timer", shared: Shared::All, ..PLAIN };
+pub(crate) static ALARM: State = State { name: "alarm", thing: "a timer", shared: Shared::All, ..PLAIN };
 pub(crate) static TIMER: State = State { name: "timer", thing: "a timer", ..PLAIN };
 pub(crate) static TIMER_DESCRIPTOR: State = State { name: "timer-descriptor", thing: "a timer", ..PLAIN };
 

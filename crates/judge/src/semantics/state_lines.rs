@@ -6,8 +6,8 @@
 use super::effects::OTHER_OPTIONS;
 use super::state::*;
 use super::vocabulary::Source::{
-    Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path,
-    Result, ResultMask, Unread,
+    Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart,
+    OutStr, Path, Result, ResultMask, Unread,
 };
 use super::vocabulary::When::{self, EmptyPath, InNoBits, InZeros, Is, NoneOf, NotNull, Null, OneOf};
 use super::vocabulary::{Act, How, Source};

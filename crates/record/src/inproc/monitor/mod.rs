@@ -1,15 +1,15 @@
 //! Starts a program with counting code in it, answers its questions, and reads the counts.
 //!
-//! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it
-//! runs; the target's code is written only while its one thread waits, or before any thread knows
-//! the code; whatever becomes of the launcher, the target runs on.
+//! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it runs; the target's code
+//! is written only while its one thread waits, or before any thread knows the code; if the launcher ends, however it
+//! does, the target runs on.
 
 #[cfg(any(test, feature = "any-target"))]
 mod any_image;
 mod death_notice;
 mod exec;
 mod handles;
-mod outlook;
+mod next_question;
 mod polling;
 mod program;
 mod requests;
@@ -22,10 +22,10 @@ mod tracees;
 mod watch;
 
 use super::cache::Cache;
+use crate::assemble::RunFacts;
 use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet};
 use crate::error::Error;
 use crate::launch;
-use crate::parts::RunFacts;
 use crate::signals::Signals;
 use exec::files::Files;
 use exec::place::Maker;
@@ -46,12 +46,12 @@ use systoll_symbols::Symbols;
 #[cfg(any(test, feature = "any-target"))]
 use {exec::confinement, shared::maps};
 
-/// Watches from inside: counting code in the target, which is let go.
+/// The backend that watches from inside: the target counts by itself, and ptrace has detached from it.
 #[derive(Debug, Default)]
 pub struct InprocBackend(());
 
 impl InprocBackend {
-    /// A backend that has not looked at anything yet.
+    /// Creates a backend that has probed nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -62,7 +62,7 @@ fn with_source(error: &Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-/// What the box lacks, if anything.
+/// Returns what this machine lacks, if anything.
 fn missing() -> Option<String> {
     (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
 }
@@ -73,25 +73,25 @@ fn options(closely: Closely, elide: bool) -> Options {
     Options { results: true, time, waited: time, windows: looks, elide: elide || !looks, long: None, sampled: false }
 }
 
-/// The power of two of cycles from which on code keeps calls one by one, for all that take so long. A power:
-/// code that is kept for the next run serves there too, though its clock is never quite the same.
+/// Returns the power of two of cycles from which on the code keeps single calls, for calls that take `longer`. With a
+/// power of two a later run can reuse cached code, though its measured clock rate differs slightly.
 fn long_power(longer: Duration, cycles_per_ns: f64) -> u8 {
     let cycles = longer.as_nanos() as f64 * cycles_per_ns;
-    // A hundredth less, by which the clock may be wrong at first.
+    // One percent less, by which the clock's rate may be wrong at first.
     (cycles * 0.99).max(1.0).log2().min(f64::from(LONGEST_POWER)) as u8
 }
 
 /// What counting code adds to a call, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnShare {
-    /// A call without it, in the same moments.
+    /// A call without the counting code, measured in the same moments, ns.
     pub plain_ns: f64,
-    /// What it adds.
+    /// What the counting code adds, ns.
     pub added_ns: f64,
 }
 
-/// Measures in this process what counting by `options` adds to a call; `None` where that can't be
-/// tried: without FSGSBASE, or where this process is watched itself or may not map code.
+/// Measures in this process what counting by `options` adds to a call. Returns `None` if that is impossible: without
+/// FSGSBASE, or if this process is watched itself or may not map code.
 #[must_use]
 pub fn own_share(options: &Options) -> Option<OwnShare> {
     if missing().is_some() {
@@ -103,8 +103,8 @@ pub fn own_share(options: &Options) -> Option<OwnShare> {
     Some(OwnShare { plain_ns: measured.plain.min / ns, added_ns: measured.share.added / ns })
 }
 
-/// Programs that do next to nothing, for trying: the first that is there. Small systems have a shell and no `true` at its usual
-/// place.
+/// Commands that do next to nothing, for a trial; the first that exists is used. Small systems have a shell, but no
+/// `true` at its usual place.
 const TRIED: [&[&str]; 3] = [&["/bin/true"], &["/usr/bin/true"], &["/bin/sh", "-c", ":"]];
 
 impl Backend for InprocBackend {
@@ -164,7 +164,7 @@ impl InprocBackend {
     fn watch(&self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
         let _limits = crate::limits::Raised::new();
         let finished = recording::finish(self.watched(launch, control)?, launch.ends_process);
-        // Who compares runs of counts only asks for no time.
+        // A caller that compares runs of counts asks for no time.
         let twins = finished.twins.as_ref().filter(|_| launch.forward_signals && launch.closely == Closely::All);
         let beside = twins.and_then(|twins| {
             twins.measure(|twin| {
@@ -176,7 +176,7 @@ impl InprocBackend {
         Ok(finished.recording(beside.unwrap_or(Beside::UNMEASURED)))
     }
 
-    /// Starts a command and watches it until nothing of it is left.
+    /// Starts a command and watches it until all its processes have ended.
     fn watched(&self, launch: &Launch, control: &mut dyn Control) -> Result<Session, Error> {
         let ratio = clock::Ratio::begin();
         if let Some(why) = crate::sandbox::kills(BackendKind::Inproc) {
@@ -186,7 +186,7 @@ impl InprocBackend {
         if let Some(what) = missing() {
             return Err(Error::refused(BackendKind::Inproc, what));
         }
-        // Done before measuring starts, so its cost is not charged to the target.
+        // Ask before measuring starts, so that the cost is not charged to the target.
         seccomp::inherited();
         if let Some(why) = crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
             return Err(Error::refused(BackendKind::Inproc, why));
@@ -202,12 +202,12 @@ impl InprocBackend {
         let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
         let crossing = measured.as_ref().map(|m| overhead::in_ns(m.plain, ratio.cycles_per_ns()));
         let crossing = crossing.unwrap_or_else(|| systoll_price::crossing(overhead::CROSSING));
-        // Nothing has been started: the caller may choose another way.
+        // Nothing has been started yet: the caller may choose another backend.
         let refused = |e| Error::refused(BackendKind::Inproc, with_source(&e));
         let memory = Memory::new().map_err(refused)?;
         let held = prepared.start(&signals.original_mask()).map_err(refused)?;
-        // Not before the fork, which is for one thread, nor beside a measurement; and what else there is to do goes on
-        // meanwhile.
+        // Start threads only after the fork, which needs a single-threaded process, and not beside a measurement; the
+        // rest of the preparation goes on meanwhile.
         let (ahead, maker, mut polling) = (Ahead::default(), Maker::new(options), Polling::new());
         let (program, room) = (prepared.program(), memory.codes().clone());
         let (beside, kept) = (polling.beside(), Arc::clone(&cache));
@@ -242,7 +242,7 @@ impl InprocBackend {
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) use any_image::use_image;
 
-/// Reads the texts of a process under /proc: for fuzzing.
+/// Parses the texts of a process under /proc: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) fn use_proc(text: &[u8]) {
     maps::use_text(text);

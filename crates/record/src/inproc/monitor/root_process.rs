@@ -5,22 +5,22 @@ use crate::procfs::IoCalls;
 use crate::table::ImageId;
 use systoll_model::Exit;
 
-/// The process that was started, and what has become of it.
+/// The process that was started, and its end.
 #[derive(Debug, Default)]
 pub(crate) struct RootProcess {
     pub(crate) pid: i32,
     /// Its image in the table.
     pub(crate) image: Option<ImageId>,
     pub(crate) exit: Option<Exit>,
-    /// Why its program can't be watched: nothing of it has run.
+    /// Why its program can't be watched, if so; none of it has run.
     pub(crate) refused: Option<String>,
-    /// Whether it has ended since the loop last looked whether all is over.
+    /// True if it ended since the loop last checked.
     pub(crate) just_ended: bool,
-    /// Whether it has become its program.
+    /// True if its exec has succeeded.
     pub(crate) exec_done: bool,
-    /// What systoll was told of its end.
+    /// When systoll was told to end.
     pub(crate) ending: Ending,
-    /// Whether watching has ended before the command's processes have.
+    /// True if watching ended before the command's processes did.
     pub(crate) cut_short: bool,
     /// The kernel's counts of reads and writes at its exec and at its end.
     pub(crate) audit_base: Option<IoCalls>,
@@ -30,7 +30,7 @@ pub(crate) struct RootProcess {
 }
 
 impl RootProcess {
-    /// Thread `tid` has ended; whether it was the command's own process.
+    /// Notes that thread `tid` has ended. Returns true if it was the command's own process.
     pub(crate) fn note_end(&mut self, tid: i32, exit: Exit) -> bool {
         if tid == self.pid {
             self.exit = Some(exit);

@@ -1,6 +1,5 @@
-//! Writing a file's jumps where not all of its code is there as it was planned: a loader maps it piece
-//! by piece, and other tools change code too. What differs is left as it is, with all of the site it
-//! belongs to; the rest is counted.
+//! Writes a file's jumps where not all of its code is as planned: a loader maps it piece by piece, and other tools
+//! change code too. If code differs, the whole site it belongs to is left alone; all other sites are hooked.
 
 use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps, Mem};
 use std::collections::BTreeSet;
@@ -8,14 +7,14 @@ use std::collections::BTreeSet;
 /// What was not written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Sites at whose code other bytes lie, by rising address.
+    /// Sites whose code differs, by rising address.
     pub(crate) sites: Vec<u64>,
-    /// Where the first of these bytes lie in the file, what is there, and what the file has.
+    /// Address in the file of the first difference, the bytes found, and the file's bytes.
     pub(crate) evidence: Option<(u64, Vec<u8>, Vec<u8>)>,
 }
 
 impl Left {
-    /// What lies where, for a person.
+    /// Describes the difference for a person.
     pub(crate) fn shown(&self) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
         let (at, there, was) = self.evidence.clone().unwrap_or_default();
@@ -23,25 +22,25 @@ impl Left {
     }
 }
 
-/// How a change stands in a process.
+/// State of a change in a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Its code is not mapped yet.
     Absent,
-    /// As the file has it.
+    /// The code is the file's.
     Planned,
     /// The jump is there.
     Written,
-    /// Neither.
+    /// The code is neither.
     Differs,
 }
 
 impl Mem {
-    /// Writes those of a file's jumps that are missing, in what is mapped to be run as `is_code` says,
-    /// but for sites whose code is not as planned.
+    /// Writes those of a file's jumps that are missing, in mappings that are executable according to `is_code`, except
+    /// for sites whose code differs.
     ///
     /// # Errors
-    /// In words, where the file can't be hooked so at all; nothing has been written then.
+    /// A text, if the file can't be hooked at all; nothing has been written then.
     pub(crate) fn patch_around(&self, jumps: &Jumps, bias: u64, is_code: &dyn Fn(u64) -> bool) -> Result<Left, String> {
         let pieces = jumps.pieces.iter().map(|piece| {
             let at = bias.wrapping_add(piece.vaddr);
@@ -62,7 +61,7 @@ impl Mem {
         Ok(left)
     }
 
-    /// Whether any of a file's jumps is there.
+    /// Returns true if any of a file's jumps is in place.
     pub(crate) fn has_any(&self, jumps: &Jumps, bias: u64) -> bool {
         jumps.changes.iter().any(|change| {
             let new = jumps.bytes_of(change).1;
@@ -72,7 +71,7 @@ impl Mem {
     }
 }
 
-/// Changes the pieces that are there as far as their sites may be.
+/// Applies the changes to the pieces that are mapped, site by site.
 fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>]) -> Result<Left, String> {
     let mut left = Left::default();
     let (mut spoiled, mut absent) = (BTreeSet::new(), BTreeSet::new());
@@ -98,7 +97,7 @@ fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>]) -> Result<Left, String>
             let (was, new) = jumps.bytes_of(change);
             let at = (change.vaddr - piece.vaddr) as usize;
             let state = state(Some(bytes), at, was, new).0;
-            // A site is hooked as a whole or not at all: one that waits for a piece has its jumps then.
+            // A site is hooked as a whole or not at all. A site that waits for a missing piece keeps the jumps it has.
             let wanted = match (state, spoiled.contains(&change.site), absent.contains(&change.site)) {
                 (State::Planned, false, false) => new,
                 (State::Written, true, _) => was,
