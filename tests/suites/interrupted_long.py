@@ -121,13 +121,6 @@ def what_watches_no_program_ends_at_once(box):
     os.mkfifo(fifo)
     os.chmod(fifo, 0o666)
 
-    def is_open():
-        try:
-            os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-            return True
-        except OSError:
-            return False
-
     for argv in (["report", fifo], ["export", "--format", "flamegraph", fifo]):
         code, out, err = blocked(box, argv, fifo)
         assert (code, out) == (130, "") and err == "systoll: interrupted before there was anything to tell\n", (argv, code, out, err)

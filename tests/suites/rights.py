@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 from harness import Skip, test, tool
-from suites.corners import same
+from suites.namespaces_and_tracers import same
 from suites.counts import counted
 
 
@@ -22,7 +22,7 @@ def calls_of(doc, program):
 def drops(name, threads, *how, users=("root",)):
     @test(name, users=users, backends=("inproc",))
     def check(box):
-        program = box.build("drops.c")
+        program = box.build("drops_rights.c")
         doc, r = box.report([program, str(threads), *how])
         assert r.returncode == 0, r
         made = sum(map(int, r.stdout.split()))

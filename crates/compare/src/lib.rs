@@ -1,4 +1,5 @@
-//! What changed between recordings, and whether a budget holds. Pure: no I/O beyond given text (clippy.toml holds it).
+//! Compares recordings, and checks whether a budget holds. Pure: no I/O beyond given text
+//! (clippy.toml enforces it).
 //!
 //! Rows are matched by what they mean (system call, public function, caller's function and file), never by an
 //! address. What varies from run to run is told apart from what changed: by several recordings of a side where
@@ -38,6 +39,7 @@ mod lines;
 mod names;
 mod objects;
 mod range;
+mod rounds;
 mod select;
 mod table;
 mod tracked;
@@ -51,6 +53,7 @@ pub use diff::{Diff, Note, Summary, diff};
 pub use findings::FindingChange;
 pub use key::{By, Key};
 pub use range::Range;
+pub use rounds::{RoundChange, RoundFigures, RoundPart};
 pub use select::{SelectError, Selector};
 pub use tracked::{Tracked, Wanted};
 pub use vary::Chance;

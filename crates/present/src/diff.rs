@@ -1,26 +1,32 @@
-//! The `diff` screen: what changed, old beside new; and the same as a table in Markdown.
+//! The `diff` screen: the changes, old beside new, on a terminal and as a table in Markdown.
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, sentence, shell_words, shorten};
 use crate::units::{counted, grouped, time};
 use std::io::{self, Write};
-use systoll_compare::{By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, Summary, Verdict};
+use systoll_compare::{
+    By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, RoundChange, RoundFigures, Summary, Verdict,
+};
 
-/// Changes shown where not all are asked for.
+/// Changes shown without `--all`.
 const CHANGES: usize = 20;
-/// Callers shown beneath a system call.
+/// Callers shown below a system call without `--all`.
 const BENEATH: usize = 3;
-/// Columns a row's name has beside its figures at least; where there are fewer it stands above.
+/// Columns that a row's name needs beside its figures; with fewer, the name stands above them.
 const NAME: usize = 24;
-/// What varies by itself is named so often.
+/// Rounds shown without `--all`.
+const ROUNDS: usize = 3;
+/// Calls of a round that are named at most.
+const ROUND_CALLS: usize = 8;
+/// Rows that vary by themselves and are named at most.
 const VARYING: usize = 8;
 
-/// How much of a diff is shown.
+/// The part of a diff to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// All of it.
+    /// True to show all of it.
     pub all: bool,
-    /// At most so many rows; 20 where `None`.
+    /// Rows shown at most; 20 if `None`.
     pub limit: Option<usize>,
 }
 
@@ -34,14 +40,14 @@ impl DiffOptions {
     }
 }
 
-/// Figures before a row's name: old, new, change, toll.
+/// Number of figures before a row's name: old, new, change, toll.
 const CELLS: usize = 4;
 type Cells = [String; CELLS];
 
-/// Writes what changed, largest toll first.
+/// Writes the changes, largest toll first.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_diff(w: &mut dyn Write, diff: &Diff, options: DiffOptions, style: &Style) -> io::Result<()> {
     let mut lines = head(diff, style);
     if diff.is_empty() {
@@ -55,6 +61,11 @@ pub fn write_diff(w: &mut dyn Write, diff: &Diff, options: DiffOptions, style: &
     if !findings.is_empty() {
         lines.push(Line::default());
         lines.extend(findings.into_iter().flat_map(|line| line.broken(style.columns())));
+    }
+    let rounds = rounds(diff, options);
+    if !rounds.is_empty() {
+        lines.push(Line::default());
+        lines.extend(rounds.into_iter().flat_map(|line| line.broken(style.columns())));
     }
     let closing = closing(diff, options, style);
     if !closing.is_empty() {
@@ -146,18 +157,18 @@ fn signed(old: u64, new: u64) -> String {
     format!("{sign}{}", grouped(new.abs_diff(old)))
 }
 
-/// What the calls cost more or less, where that is known.
+/// Writes the change in cost, or nothing if it is not known.
 fn toll(old: Option<u64>, new: Option<u64>) -> String {
     let (Some(old), Some(new)) = (old.or(new.map(|_| 0)), new.or(old.map(|_| 0))) else { return String::new() };
     format!("{}{}", if new < old { '-' } else { '+' }, time(new.abs_diff(old)))
 }
 
-/// A count, or where it varied from what to what.
+/// Writes a count, or its lowest and highest value if it varied.
 fn range(range: Range) -> String {
     if range.spread() == 0 { grouped(range.low) } else { format!("{}..{}", grouped(range.low), grouped(range.high)) }
 }
 
-/// What a row is called.
+/// Returns the name of a changed row, with its place.
 fn name(change: &Change, by: By) -> Line {
     let mut line = who(&change.key, by);
     if matches!(by, By::Row | By::Caller | By::Line)
@@ -179,19 +190,19 @@ fn name(change: &Change, by: By) -> Line {
     line
 }
 
-/// A key in words.
+/// Returns the name of a key, with its file and program.
 fn key_name(key: &Key, by: By) -> Line {
     whereabouts(who(key, by), key, by)
 }
 
-/// The call and who makes it.
+/// Returns the system call and its caller.
 fn who(key: &Key, by: By) -> Line {
     let mut line = Line::default();
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
     if let Some(call) = key.syscall.filter(|_| by != By::Caller) {
         line.push(Role::Name, call.to_string());
     }
-    // A function that is called as its system call is says nothing twice.
+    // A function with the name of its system call is not named twice.
     let call = key.syscall.map(|s| s.to_string());
     let callers = [text(&key.api).filter(|api| Some(api) != call.as_ref()), text(&key.function)];
     for caller in callers.into_iter().flatten() {
@@ -203,7 +214,7 @@ fn who(key: &Key, by: By) -> Line {
     line
 }
 
-/// The file and the program a caller lies in, where that is no matter of course.
+/// Adds the caller's file and program, unless they are a matter of course.
 fn whereabouts(mut line: Line, key: &Key, by: By) -> Line {
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
     if let Some(library) = text(&key.library) {
@@ -246,6 +257,64 @@ fn findings(diff: &Diff) -> Vec<Line> {
     };
     let new = diff.findings_new.iter().map(|f| line("new finding ", Role::Bad, f));
     new.chain(diff.findings_gone.iter().map(|f| line("finding gone", Role::Good, f))).collect()
+}
+
+fn rounds(diff: &Diff, options: DiffOptions) -> Vec<Line> {
+    let most = if options.all { usize::MAX } else { ROUNDS };
+    let line = |change: &RoundChange| {
+        let (word, role) = round_word(change);
+        let mut line = Line::of(role, format!("  {word}  ")).with(Role::Plain, round_text(change));
+        if let Some(place) = &change.place {
+            let file = place.file.as_deref().map(|f| clean(f.rsplit('/').next().unwrap_or(f)));
+            let at = place.line.map_or_else(String::new, |n| format!(":{n}"));
+            line.push_name(Role::Plain, format!("  < {}", clean(&place.function)));
+            line.push_name(Role::Faint, file.map_or_else(String::new, |file| format!(" {file}{at}")));
+        }
+        line.with(Role::Faint, format!("  {}", toll(Some(change.old.toll_ns), Some(change.new.toll_ns))))
+    };
+    diff.rounds.iter().take(most).map(line).collect()
+}
+
+/// What became of a round.
+fn round_word(change: &RoundChange) -> (&'static str, Role) {
+    let (old, new) = (&change.old, &change.new);
+    match (old.count.high, new.count.high) {
+        (0, _) => ("new round       ", Role::Bad),
+        (_, 0) => ("round gone      ", Role::Good),
+        _ if new.calls_each() > 1.1 * old.calls_each() => ("round is longer ", Role::Bad),
+        _ if old.calls_each() > 1.1 * new.calls_each() => ("round is shorter", Role::Good),
+        _ if new.count.median > old.count.median => ("round more often", Role::Bad),
+        _ => ("round less often", Role::Good),
+    }
+}
+
+/// `6,000 × (openat, close) → 6,000 × (openat, fstat, close)`; where only one side has it, or only its number changed, its
+/// calls once.
+fn round_text(change: &RoundChange) -> String {
+    let (old, new) = (round_calls(&change.old), round_calls(&change.new));
+    let count = |figures: &RoundFigures| range(figures.count);
+    match (change.old.count.high, change.new.count.high) {
+        (0, _) => format!("{} × ({new})", count(&change.new)),
+        (_, 0) => format!("{} × ({old})", count(&change.old)),
+        _ if old == new => format!("{} → {} × ({new})", count(&change.old), count(&change.new)),
+        _ => format!("{} × ({old}) → {} × ({new})", count(&change.old), count(&change.new)),
+    }
+}
+
+fn round_calls(figures: &RoundFigures) -> String {
+    let mut parts: Vec<String> = figures
+        .calls
+        .iter()
+        .take(ROUND_CALLS)
+        .map(|part| match part.each {
+            each if each >= 1.5 => format!("{} ×{}", part.syscall, grouped(each.round() as u64)),
+            _ => part.syscall.to_string(),
+        })
+        .collect();
+    if let Some(more) = figures.calls.len().checked_sub(ROUND_CALLS).filter(|more| *more > 0) {
+        parts.push(format!("{more} more"));
+    }
+    parts.join(", ")
 }
 
 fn closing(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {
@@ -293,7 +362,7 @@ fn varying(change: &Change, by: By) -> Line {
     line.with(Role::Faint, format!(" {} → {}{why}", range(old), range(new)))
 }
 
-/// A note in words.
+/// Writes a note as text.
 pub(crate) fn note_text(note: &Note) -> String {
     match note {
         Note::OneRun => "one recording a side: only what depends on scheduling or memory is known to vary by itself; \
@@ -305,10 +374,10 @@ pub(crate) fn note_text(note: &Note) -> String {
     }
 }
 
-/// Writes what changed as a table in Markdown, for a pull request.
+/// Writes the changes as a table in Markdown, for a pull request.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions) -> io::Result<()> {
     writeln!(w, "### System calls: {} → {}\n", range(diff.old.calls), range(diff.new.calls))?;
     if diff.is_empty() {
@@ -339,6 +408,9 @@ pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions)
             writeln!(w, "\n**{label}:** {} ({calls})", markdown(&f.id))?;
         }
     }
+    for change in diff.rounds.iter().take(ROUNDS) {
+        writeln!(w, "\n**{}:** {}", round_word(change).0.trim_end(), markdown(&round_text(change)))?;
+    }
     if !diff.varying.is_empty() {
         let rows = counted(diff.varying.len() as u64, "row varies", "rows vary");
         writeln!(w, "\n<sub>{rows} by itself, left out above.</sub>")?;
@@ -346,7 +418,7 @@ pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions)
     diff.notes.iter().try_for_each(|note| writeln!(w, "\n<sub>{}</sub>", markdown(&note_text(note))))
 }
 
-/// Text of strangers in Markdown: nothing of it is markup, a cell's border or HTML.
+/// Escapes strangers' text for Markdown: none of it becomes markup, a cell's border or HTML.
 fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {

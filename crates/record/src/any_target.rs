@@ -1,22 +1,22 @@
-//! What this crate reads of a target, from bytes of the caller's: for fuzzing.
+//! Feeds the caller's bytes to everything in this crate that reads a target's memory: for fuzzing.
 //!
-//! Invariant: whatever the bytes are, it comes to an end without a panic, and what it says is bounded.
+//! Invariant: for any bytes, each function returns without a panic, and its results are bounded.
 
 use crate::arguments::argument_data;
-use crate::written::{self, Names};
+use crate::ring_windows::{self, Names};
 use std::ops::Range;
 use systoll_hooks::assemble::WrittenCall;
 use systoll_model::{Moment, Sysno};
 
-/// Where the bytes lie in the target.
+/// Address of the bytes in the target.
 const BASE: u64 = 0x10_000;
-/// Bytes of a window's data that are kept of one argument.
+/// Bytes kept of one argument in a window, at most.
 const BOUND: usize = 4096;
 
-/// Reads what the arguments of every call point to, in a memory of these bytes.
+/// Reads what the arguments of every call point to, from a memory that holds `bytes`.
 ///
 /// # Panics
-/// If more is kept than is bounded.
+/// If more is kept than the bounds allow.
 pub fn use_arguments(bytes: &[u8], seed: u64) {
     let read = |address: u64, buffer: &mut [u8]| {
         let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
@@ -45,33 +45,34 @@ pub fn use_arguments(bytes: &[u8], seed: u64) {
     }
 }
 
-/// Takes a call that a thread has written for one of each system call.
+/// Reads a call that a thread wrote into its ring, as if it were each of the system calls.
 ///
 /// # Panics
-/// If more is kept than is bounded.
+/// If more is kept than the bounds allow.
 pub fn use_written(call: &WrittenCall<'_>) {
     let mut names = Names::new(call.nth.is_multiple_of(2));
     for number in 0..Sysno::NATIVE {
         let Some(signature) = Sysno(number).signature() else { continue };
-        let data = written::data(call, signature, BOUND);
+        let data = ring_windows::data(call, signature, BOUND);
         assert!(data.iter().all(|d| d.bytes.len() <= 1 << 16), "{number}: {call:?}");
-        let asked = written::question(call, signature, BOUND);
+        let asked = ring_windows::question(call, signature, BOUND);
         assert!(asked.is_none_or(|asked| !asked.path.is_empty()), "{number}: {call:?}");
         names.of(call, signature);
     }
 }
 
-/// Takes all that a launcher takes from an image that its program has written over: who asks, which slots are
-/// in use, what they have counted. `parts` hold what `word` says. Whether it could be tried here at all.
+/// Reads an image that its program has overwritten, as a launcher does: who asks, which slots are in use, what they
+/// have counted. `parts` are the byte ranges that are filled, with the words that `word` returns. Returns true if this
+/// machine could set up such an image.
 ///
 /// # Panics
-/// If what comes of it is no whole recording.
+/// If the result is no whole recording.
 #[must_use]
 pub fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {
     crate::inproc::use_image(parts, word)
 }
 
-/// Reads the texts of a process under /proc.
+/// Parses `text` as each of the files that we read from a process's folder in /proc.
 pub fn use_proc(text: &[u8]) {
     crate::inproc::use_proc(text);
 }

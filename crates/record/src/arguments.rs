@@ -1,14 +1,14 @@
-//! What the arguments of a call point to.
+//! Reads what the arguments of a call point to.
 
 use systoll_model::{ArgData, ArgKind, Moment, Signature};
 
-/// The longest path Linux knows.
+/// Bytes of the longest path Linux knows.
 const MAX_STRING: usize = 4096;
-/// Strings of an array that are kept.
+/// Strings kept of an array of strings, at most.
 const MAX_STRINGS: usize = 8;
 
-/// Reads what the arguments of a call point to; `read` fills a buffer from an address and tells
-/// how much could be read.
+/// Reads what the arguments of a call point to. `read` fills a buffer from an address and returns how many bytes it
+/// could read.
 pub(crate) fn argument_data(
     signature: &Signature,
     at: Moment,
@@ -41,12 +41,12 @@ pub(crate) fn argument_data(
     all
 }
 
-/// The string at an address, up to its end, and whether that was not found.
+/// Returns the string at an address without its NUL, and true if no NUL was found.
 pub(crate) fn string(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
     let mut text = Vec::new();
     let mut at = address;
     while text.len() < MAX_STRING {
-        // Never across a page in one read: the next one need not be mapped.
+        // A read never crosses a page: the next page may be unmapped.
         let to_page_end = 4096 - (at % 4096) as usize;
         let mut chunk = [0; 256];
         let want = chunk.len().min(to_page_end);
@@ -64,7 +64,7 @@ pub(crate) fn string(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (V
     (text, true)
 }
 
-/// The first strings of an array of addresses, a NUL between them, and whether there was no end to it.
+/// Returns the first strings of an array of addresses, separated by NUL, and true if the array's end was not found.
 pub(crate) fn strings(address: u64, read: &dyn Fn(u64, &mut [u8]) -> usize) -> (Vec<u8>, bool) {
     let mut all = Vec::new();
     for i in 0..MAX_STRINGS as u64 {

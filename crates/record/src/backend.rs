@@ -1,4 +1,4 @@
-//! The trait every backend stands behind.
+//! The trait that every backend implements.
 
 use crate::error::Error;
 use std::ffi::OsString;
@@ -13,13 +13,13 @@ use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
 pub struct WindowPolicy {
     /// Calls in a window.
     pub calls: usize,
-    /// Windows kept of each row: the first, the newest, two of the newest octave.
+    /// Windows kept of each row: the first, the newest, and two of the newest octave.
     pub kept_per_row: usize,
     /// Windows kept in all.
     pub kept: usize,
-    /// What all windows together may cost beside `share`, of the observer's time.
+    /// Time that all windows together may cost the observer, beside `share`.
     pub allowance: Duration,
-    /// The share of the run's time windows may cost on top.
+    /// Share of the run's time that windows may cost, added to `allowance`.
     pub share: f64,
     /// Bytes read of one argument, at most.
     pub bytes: usize,
@@ -37,9 +37,8 @@ pub enum Closely {
     /// Counted, timed, and looked at in windows.
     #[default]
     All,
-    /// Counted only, by code that can answer calls in place whether it is asked to or not: for
-    /// comparing a run in which it does with one in which it does not. A backend that has no such
-    /// code watches as ever.
+    /// Calls are counted only, by code that is able to answer calls in place whether or not it is asked to. This is
+    /// for comparing a run that answers calls with one that does not. A backend without such code watches as usual.
     CountsOnly,
 }
 
@@ -50,48 +49,61 @@ pub struct Launch {
     pub command: Vec<OsString>,
     /// Changes to its environment.
     pub env: Vec<EnvChange>,
-    /// Its standard output and error go to /dev/null instead of ours.
+    /// Sends its standard output and error to /dev/null instead of ours.
     pub discard_output: bool,
-    /// Its standard input, output and error, each ours where `None`. Goes before `discard_output`.
+    /// Its standard input, output and error; ours where `None`. Takes precedence over `discard_output`.
     pub streams: [Option<Arc<File>>; 3],
-    /// Its working directory, ours if none.
+    /// Its working directory; ours if `None`.
     pub cwd: Option<PathBuf>,
-    /// Calls to be answered in place; a backend that can't refuses before it starts anything.
+    /// Calls to answer in place. A backend that can't do this refuses before it starts anything.
     pub elisions: Vec<Elision>,
     /// How closely calls are watched.
     pub closely: Closely,
     /// How windows are opened.
     pub windows: WindowPolicy,
-    /// Keep every call that takes so long one by one, among [`systoll_model::Recording::longest`], as far as there
-    /// is room. `None`: as each backend does unasked.
+    /// Keeps every call that takes at least this long in [`systoll_model::Recording::longest`], as far as there is
+    /// room. `None`: each backend keeps its usual number of long calls.
     pub longer: Option<Duration>,
-    /// Read the clock around some of the calls that are alike, where a backend can tell the rest by them. Not where
-    /// [`Launch::longer`] asks for single calls.
+    /// Reads the clock around only some of the calls of a row, if the backend can estimate the others from them.
+    /// Has no effect where [`Launch::longer`] asks for single calls.
     pub sampled_time: bool,
-    /// Seed of the windows' random places.
+    /// Seed for the random places of windows.
     pub seed: u64,
-    /// How long processes the command leaves behind are watched after its own end once it has
-    /// been told to end (SIGTERM, SIGINT).
+    /// Once the command has been told to end (SIGTERM, SIGINT): how long to watch the processes that it leaves
+    /// behind.
     pub linger: Duration,
-    /// Whether this process stands for the command: signals sent to it are the command's. Else they
-    /// end this process, as they do without a run.
+    /// True if this process stands for the command, so that signals sent to us are forwarded to it. Otherwise they
+    /// end this process, as they do when nothing is being watched.
     pub forward_signals: bool,
-    /// How long the command may take to end once SIGTERM was forwarded to it; then it runs on unwatched.
-    /// `None`: as long as leaves this process two seconds in all.
+    /// Time the command may take to end after SIGTERM was forwarded to it; then it runs on unwatched. `None`: as
+    /// much as lets this process end within two seconds in all.
     pub grace: Option<Duration>,
-    /// Whether this process ends soon after the run: what a backend has gathered is then given back by that, which takes
-    /// less than to give it back piece by piece.
+    /// True if this process ends soon after the run. A backend then leaves its memory to be freed by that end,
+    /// which takes less time than freeing it piece by piece.
     pub ends_process: bool,
 }
 
-/// What a backend tells while it watches, and asks of its caller.
+/// Processes that run, and how to watch them.
+#[derive(Clone, Debug, Default)]
+pub struct Running {
+    /// The processes.
+    pub pids: Vec<i32>,
+    /// How to watch them: all of a launch that is not about starting.
+    pub how: Launch,
+    /// For how long; `None`: until all have ended, or this process is told to end.
+    pub limit: Option<Duration>,
+    /// Until so many calls have been counted, or a few more: counts are looked at every tenth of a second.
+    pub calls: Option<u64>,
+}
+
+/// What a backend reports to its caller while it watches, and asks of it.
 pub trait Control {
-    /// Called now and then with the number of calls counted, of processes alive, and whether
-    /// the command itself has ended.
+    /// Reports progress now and then: the number of calls counted, the number of processes alive, and true if the
+    /// command itself has ended.
     fn progress(&mut self, calls: u64, processes: usize, command_ended: bool);
-    /// How often [`Control::snapshot`] is wanted unasked; SIGUSR1 asks for one at any time.
+    /// Returns how often [`Control::snapshot`] is to be called without a request; SIGUSR1 requests one at any time.
     fn every(&self) -> Option<Duration>;
-    /// The recording so far.
+    /// Receives the recording so far.
     fn snapshot(&mut self, recording: &Recording);
 }
 
@@ -107,39 +119,46 @@ impl Control for Quiet {
     fn snapshot(&mut self, _: &Recording) {}
 }
 
-/// Whether a backend can serve here.
+/// A backend's answer to the question if it can work here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Which backend.
+    /// The backend.
     pub kind: BackendKind,
-    /// Whether it can watch a program it starts.
+    /// True if it can watch a program that it starts.
     pub can_run: bool,
-    /// What was tried and what came of it, one line each.
+    /// What was tried, with the result, one line each.
     pub found: Vec<String>,
-    /// What is missing, with the one command that would help where there is one.
+    /// What is missing, each with the command that would help, if one would.
     pub missing: Vec<(String, Option<String>)>,
 }
 
 /// One way of watching a program.
 pub trait Backend {
-    /// Which one.
+    /// Returns which backend this is.
     fn kind(&self) -> BackendKind;
 
-    /// Finds out by doing whether it can serve here.
+    /// Tries out whether it can work here.
     fn probe(&self) -> Probe;
 
-    /// What being watched adds to the cheapest call, in ns of wall time.
+    /// Measures how much wall time watching adds to the cheapest call, in ns.
     ///
     /// # Errors
-    /// When it can't serve here.
+    /// If it can't work here.
     fn cost(&self) -> Result<Spread, Error>;
 
-    /// Starts `launch`, watches it and everything it starts to the end, and returns what was seen.
-    /// Set-id programs deeper in the tree are let go unwatched before they could lose their
-    /// privilege, and are named among the recording's problems.
+    /// Starts `launch`, watches it and all its descendants to their end, and returns the recording. A set-id
+    /// program among the descendants is let go unwatched before it could lose its privilege, and is named among the
+    /// recording's problems.
+    ///
+    /// If nothing was started: the program does not exist, is not executable, is set-id or 32-bit, asks for
+    /// elisions that this backend can't do, or may not be watched.
+    fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
+
+    /// Watches processes that run, for a while, and leaves them running as they were.
     ///
     /// # Errors
-    /// Where nothing was started: no such program, not executable, a set-id or 32-bit program,
-    /// elisions it can't do, no permission to watch.
-    fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
+    /// Where none of them could be entered: nothing was done to any then.
+    fn attach(&mut self, _running: &Running, _control: &mut dyn Control) -> Result<Recording, Error> {
+        Err(Error::refused(self.kind(), "it watches what it starts, not what runs already".into()))
+    }
 }

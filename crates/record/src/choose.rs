@@ -1,4 +1,4 @@
-//! Which backend watches where none is asked for: the cheapest that can.
+//! Chooses the backend where the user names none: the cheapest that can watch the program.
 
 use crate::backend::{Backend, Control, Launch};
 use crate::error::Error;
@@ -7,31 +7,31 @@ use crate::ptrace::PtraceBackend;
 use std::time::Duration;
 use systoll_model::{BackendKind, Problem, ProblemKind, Recording};
 
-/// Whether [`automatic`] begins with the in-process backend; else that one watches only those who
-/// ask for it by name.
+/// True if [`automatic`] tries the in-process backend first; otherwise that backend watches only when asked for by
+/// name.
 pub const AUTO_INPROC: bool = true;
 
-/// The backend of that kind.
+/// Returns the backend of that kind.
 #[must_use]
 pub fn backend(kind: BackendKind) -> Box<dyn Backend> {
     match kind {
         BackendKind::Inproc => Box::new(InprocBackend::new()),
-        // What only reads traces watches nothing; this one can watch nearly anything.
+        // An import has no backend; ptrace can watch nearly anything.
         BackendKind::Ptrace | BackendKind::Import => Box::new(PtraceBackend::new()),
     }
 }
 
-/// The backends tried where none is asked for, in this order: the cheapest first.
+/// Returns the backends to try where the user names none, cheapest first.
 #[must_use]
 pub fn automatic() -> Vec<Box<dyn Backend>> {
     backends().into_iter().filter(|b| AUTO_INPROC || b.kind() != BackendKind::Inproc).collect()
 }
 
-/// Runs `launch` with the first of `backends` that can watch it. A backend that refuses has run
-/// nothing of the program; which one did and why is the recording's first problem, a note.
+/// Runs `launch` with the first of `backends` that can watch it. A backend that refuses has run nothing of the program.
+/// The recording's first problem is then a note that says which backends refused and why.
 ///
 /// # Errors
-/// What keeps the program from being started at all, or the last refusal where all refuse.
+/// The error that keeps the program from being started at all, or a refusal if all backends refuse.
 pub fn run_with_first(
     backends: &mut [Box<dyn Backend>],
     launch: &Launch,
@@ -50,13 +50,13 @@ pub fn run_with_first(
             Err(e) => return Err(e),
         }
     }
-    // That the last one lacks a skill says less than why one that has it did not serve.
+    // If one backend refused and another merely can't elide calls, the refusal tells the user more.
     let skilled = refused.iter().rposition(|(_, e)| matches!(e, Error::Refused { .. }));
     let which = skilled.unwrap_or(refused.len().saturating_sub(1));
     Err(refused.into_iter().nth(which).map_or(Error::NoBackend, |(_, e)| e))
 }
 
-/// Why `kind` watches and nothing cheaper does.
+/// Explains why `kind` watches instead of the cheaper backends that refused.
 fn note(kind: BackendKind, refused: &[(BackendKind, Error)]) -> Option<Problem> {
     let why = |(kind, error): &(BackendKind, Error)| match error {
         Error::Refused { reason, .. } => format!("{} can't here: {reason}", kind.name()),
@@ -67,7 +67,7 @@ fn note(kind: BackendKind, refused: &[(BackendKind, Error)]) -> Option<Problem> 
     (!why.is_empty()).then(|| Problem::new(ProblemKind::Note, text))
 }
 
-/// Puts the note into reports so far as well.
+/// Adds the note to the reports made during the run.
 struct Noting<'a> {
     control: &'a mut dyn Control,
     note: Option<&'a Problem>,
@@ -94,7 +94,7 @@ impl Control for Noting<'_> {
     }
 }
 
-/// Every backend of this build, cheapest first.
+/// Returns every backend of this build, cheapest first.
 #[must_use]
 pub fn backends() -> Vec<Box<dyn Backend>> {
     [BackendKind::Inproc, BackendKind::Ptrace].into_iter().map(backend).collect()
@@ -106,7 +106,7 @@ mod tests {
     use crate::backend::{Probe, Quiet};
     use systoll_model::{Header, Spread};
 
-    /// Fails by the given error, or watches.
+    /// A backend that fails with the given error, or watches.
     struct Fake(BackendKind, fn() -> Option<Error>);
 
     impl Backend for Fake {

@@ -1,15 +1,16 @@
-//! What processor time can be, beside what calls cost.
+//! Processor time that is consistent with what a program's calls cost.
 
-/// Both are measured: the time may be found this much shorter than what was paid in calls, as a part of that.
+/// Both figures are measured, so the processor time may come out lower than the cost of the calls by this share of that
+/// cost.
 const SLACK: f64 = 0.05;
-/// The same for very short programs, ns.
+/// The same tolerance for very short programs, ns.
 const SLACK_NS: u64 = 100_000;
 
-/// Why a time is not told that is less than its calls alone came to.
+/// Reason for not showing a processor time that is lower than the cost of its calls.
 pub(crate) const IMPOSSIBLE: &str = "its calls came to more than what was left of it";
 
-/// A processor time of which calls took `toll_ns`, that at least; `None` where it was found to be so much less
-/// that one of the two is wrong.
+/// Returns a processor time that is at least `toll_ns`, the cost of its calls. Returns `None` if the measured time is
+/// so much lower that one of the two figures must be wrong.
 pub(crate) fn not_below(cpu_ns: u64, toll_ns: u64) -> Option<u64> {
     let missing = toll_ns.saturating_sub(cpu_ns);
     (missing <= SLACK_NS.max((toll_ns as f64 * SLACK) as u64)).then_some(cpu_ns.max(toll_ns))

@@ -1,25 +1,25 @@
-//! When watching ends although processes go on: a signal has told systoll to end.
+//! Decides when watching ends although processes still run, because a signal told systoll to end.
 
 use crate::signals::{STAYS, Wanted};
 use std::time::Duration;
 
-/// Since when systoll is told to end.
+/// When systoll was told to end, if it was.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     told: Option<u64>,
 }
 
-/// Why watching ends although processes go on.
+/// Why watching ends although processes still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CutShort {
     /// The command itself does not end.
     CommandStays,
-    /// It has ended, and the processes it left behind have had their time.
+    /// The command has ended, and the time for the processes that it left behind is over.
     LeftBehind,
 }
 
 impl CutShort {
-    /// What a recording says of it; `left` processes were still running.
+    /// Returns the sentence for the recording; `left` processes were still running.
     pub(crate) fn text(self, left: usize) -> String {
         match self {
             Self::CommandStays => STAYS.to_owned(),
@@ -31,8 +31,8 @@ impl CutShort {
 }
 
 impl Ending {
-    /// Whether watching ends now, by what signals have asked for so far. Processes that the command leaves
-    /// behind have `linger` from the signal on.
+    /// Returns why watching ends now, if it does, by what signals have asked for so far. Processes that the command
+    /// leaves behind may run for `linger` after the signal.
     pub(crate) fn look(
         &mut self,
         wanted: &Wanted,

@@ -1,18 +1,18 @@
-//! What can keep a program from being started or watched.
+//! Errors that keep a program from being started or watched.
 
 use std::path::PathBuf;
 use systoll_model::BackendKind;
 
-/// Why nothing was recorded. Each has a documented exit code.
+/// Why nothing was recorded. Each error has a documented exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No file of that name, or not in PATH.
+    /// No such file, or none of that name in PATH.
     #[error("{}: no such program", if .0.as_os_str().is_empty() { "''".into() } else { .0.to_string_lossy() })]
     NotFound(PathBuf),
     /// A directory was named.
     #[error("{}: is a directory", .0.display())]
     Directory(PathBuf),
-    /// It may not be executed, or the kernel would not.
+    /// The program may not be executed, or the kernel refuses to execute it.
     #[error("{}: not executable: {reason}", .program.display())]
     NotExecutable {
         /// The file.
@@ -25,7 +25,7 @@ pub enum Error {
     SetId {
         /// The file.
         program: PathBuf,
-        /// Which privilege.
+        /// The privilege.
         what: String,
     },
     /// A program of another architecture.
@@ -33,16 +33,28 @@ pub enum Error {
     Architecture {
         /// The file.
         program: PathBuf,
-        /// What it is.
+        /// The architecture.
         what: String,
     },
     /// The kernel refused to let us watch.
     #[error("can't watch with {}: {reason}", backend.name())]
     Refused {
-        /// Which backend.
+        /// The backend.
         backend: BackendKind,
-        /// What was tried and what stopped it.
+        /// What was tried and what prevented it.
         reason: String,
+    },
+    /// A process that runs can't be entered; nothing was done to it.
+    #[error("can't watch process {pid}{}: {reason}", if .name.is_empty() { String::new() } else { format!(" ({})", .name) })]
+    NotEntered {
+        /// Which.
+        pid: i32,
+        /// What it is called, as far as that is known.
+        name: String,
+        /// What stands in the way.
+        reason: String,
+        /// What would help.
+        advice: Option<String>,
     },
     /// This backend can't answer calls in place.
     #[error("{} can't answer calls in place of the kernel", .0.name())]
@@ -53,7 +65,7 @@ pub enum Error {
     /// No command given.
     #[error("no command to run")]
     NoCommand,
-    /// A signal ended the command before it had begun: it was not let go of in time to see it coming.
+    /// A signal ended the command before its first instruction; it was blocked until just before the exec.
     #[error("{}: ended by signal {signal} before it had begun", .program.display())]
     Ended {
         /// The program.
@@ -61,10 +73,10 @@ pub enum Error {
         /// The signal.
         signal: i32,
     },
-    /// Anything of our own that failed.
+    /// An operation of systoll itself failed.
     #[error("{what}")]
     Own {
-        /// What was being done.
+        /// The operation.
         what: String,
         #[source]
         /// Why it failed.
@@ -73,12 +85,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// What this backend can't watch, and why.
+    /// Says that `backend` can't watch, with the reason.
     pub(crate) fn refused(backend: BackendKind, reason: String) -> Self {
         Self::Refused { backend, reason }
     }
 
-    /// 127 not found, 126 not executable, 125 systoll's own failure or refusal.
+    /// Returns 127 if the program was not found, 126 if it is not executable, 128 plus the signal that ended it early,
+    /// else 125.
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::NotFound(_) => 127,
@@ -88,7 +101,7 @@ impl Error {
         }
     }
 
-    /// What would help, in one line.
+    /// Returns one line of advice, if anything would help.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::SetId { program, .. } => {
@@ -98,6 +111,7 @@ impl Error {
                 Some("--backend ptrace watches whatever may be debugged, slowly".into())
             }
             Self::Refused { .. } => Some("systoll doctor says what can be watched here".into()),
+            Self::NotEntered { advice, .. } => advice.clone(),
             Self::Directory(_) | Self::NotFound(_) => None,
             Self::NotExecutable { program, reason } if reason.contains("format") => {
                 Some(format!("a script without #! needs its interpreter: systoll run -- sh {}", program.display()))
@@ -111,7 +125,7 @@ impl Error {
     }
 }
 
-/// The system's words for an error, without Rust's "(os error N)".
+/// Returns the system's text for an error, without Rust's "(os error N)".
 pub(crate) fn reason(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(errno) => nix::errno::Errno::from_raw(errno).desc().to_owned(),

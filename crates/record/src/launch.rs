@@ -1,4 +1,4 @@
-//! Finds the program and starts it, held until the watcher is ready.
+//! Finds the program and starts it as a child that is held until the watcher is ready.
 
 use crate::backend::Launch;
 use crate::error::Error;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use systoll_model::{EnvChange, Exit, TimeZone};
 
-/// A program found and looked at, ready to be started.
+/// A program that was found and may be watched, ready to be started.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     program: CString,
@@ -28,7 +28,7 @@ pub(crate) struct Prepared {
     streams: [Option<Arc<File>>; 3],
 }
 
-/// A started child that waits to be let go.
+/// A started child that waits to be released.
 pub(crate) struct Held {
     pub(crate) pid: i32,
     line: File,
@@ -71,7 +71,7 @@ fn c_string(text: OsString) -> Result<CString, Error> {
     CString::new(text.into_vec()).map_err(|e| Error::own("an argument holds a NUL byte", e))
 }
 
-/// The `TZ` that the command will have.
+/// Returns the `TZ` that the command will have.
 pub(crate) fn time_zone(launch: &Launch) -> TimeZone {
     let set = environment(&launch.env).remove(OsStr::new("TZ"));
     set.map_or(TimeZone::Unset, |name| TimeZone::Set(name.to_string_lossy().into_owned()))
@@ -103,7 +103,7 @@ fn find(name: &OsStr, path: Option<&OsString>, cwd: Option<&Path>) -> Result<Pat
         let program = if dir.as_os_str().is_empty() { Path::new(".").join(name) } else { dir.join(name) };
         match executable(&here(&program), &program) {
             Ok(()) => return Ok(program),
-            // What is in a folder that may not be searched is not known.
+            // We can't tell what is in a folder that may not be searched.
             Err(e @ Error::NotExecutable { .. }) if here(&program).symlink_metadata().is_ok() => {
                 denied = denied.or(Some(e));
             }
@@ -126,15 +126,15 @@ fn executable(at: &Path, program: &Path) -> Result<(), Error> {
 }
 
 impl Prepared {
-    /// The program as it will be given to `execve`.
+    /// Returns the program as it will be given to `execve`.
     pub(crate) fn program(&self) -> PathBuf {
         PathBuf::from(OsStr::from_bytes(self.program.as_bytes()))
     }
 
-    /// Forks a child that waits to be let go and then becomes the program.
+    /// Forks a child that waits to be released and then becomes the program.
     ///
     /// # Errors
-    /// When pipes or a process can't be had.
+    /// If no pipe or no process can be had.
     pub(crate) fn start(&self, mask: &OriginalMask) -> Result<Held, Error> {
         let (ours, its) = pair()?;
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
@@ -143,8 +143,8 @@ impl Prepared {
         let (argv, envp) = (pointers(&self.argv), pointers(&self.envp));
         let child =
             Child { prepared: self, argv: &argv, envp: &envp, line: its.as_raw_fd(), watchers: ours.as_raw_fd(), mask };
-        // What is sent to it before its exec stays pending until it is about to become the program: then it
-        // dies of it as the program would have, and not half-way.
+        // Signals sent to the child before its exec stay pending until it is about to become the program: it then dies
+        // of them as the program would have, and not half-way.
         let blocked = AllBlocked::new();
         // SAFETY: the child only makes async-signal-safe calls on memory prepared above until it
         // execs or exits, as fork in a process with threads demands.
@@ -159,7 +159,7 @@ impl Prepared {
     }
 }
 
-/// One pair for both directions: where few descriptors are to be had, two pipes are too many.
+/// Makes one socket pair for both directions: where descriptors are scarce, two pipes are too many.
 fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     let mut fds = [0; 2];
     // SAFETY: `fds` has room for both descriptors, which are ours alone from here on.
@@ -171,7 +171,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     }
 }
 
-/// Moves a descriptor out of 0 to 2, where it would pass for a standard stream.
+/// Moves a descriptor out of 0 to 2, where it would be mistaken for a standard stream.
 fn high(fd: OwnedFd) -> Result<OwnedFd, Error> {
     if fd.as_raw_fd() > 2 {
         return Ok(fd);
@@ -187,15 +187,15 @@ fn high(fd: OwnedFd) -> Result<OwnedFd, Error> {
 }
 
 impl Held {
-    /// Lets the child go.
+    /// Lets the child go on to its exec.
     ///
     /// # Errors
-    /// When the child is gone.
+    /// If the child is gone.
     pub(crate) fn release(&mut self) -> std::io::Result<()> {
         self.line.write_all(b"g")
     }
 
-    /// Why the child has ended, as `exit` says, without having become `program`.
+    /// Returns why the child ended, with `exit`, before it became `program`.
     pub(crate) fn not_begun(mut self, program: PathBuf, exit: Option<Exit>) -> Error {
         if let Some(Exit::Signal(signal)) = exit {
             return Error::Ended { program, signal };
@@ -210,7 +210,7 @@ impl Held {
     }
 }
 
-/// All signals are blocked in this thread while it lives.
+/// Blocks all signals in this thread while it lives.
 struct AllBlocked(libc::sigset_t);
 
 impl AllBlocked {
@@ -236,15 +236,15 @@ struct Child<'a> {
     prepared: &'a Prepared,
     argv: &'a [*const libc::c_char],
     envp: &'a [*const libc::c_char],
-    /// To the watcher: its word to go comes here, and the errno of a failed exec goes there.
+    /// Connection to the watcher: the word to go arrives here, and the errno of a failed exec is sent back.
     line: i32,
-    /// The watcher's end: held here as well, it would hide its death.
+    /// The watcher's end of the connection; a copy held here would hide the watcher's death, so the child closes it.
     watchers: i32,
     mask: &'a OriginalMask,
 }
 
 impl Child<'_> {
-    /// Restores what systoll's own start changed, waits, and execs.
+    /// Restores what systoll's own start changed, waits for the word to go, and execs.
     ///
     /// # Safety
     /// Must run in a forked child, which it never leaves.
@@ -278,7 +278,7 @@ impl Child<'_> {
                 self.fail();
             }
             let mut byte = 0u8;
-            // A short read means the watcher is gone: never run unwatched unasked.
+            // A short read means the watcher is gone: never run unwatched without being asked to.
             if libc::read(self.line, (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(125);
             }

@@ -1,9 +1,9 @@
-//! The ledger of a run: what dear calls that name an object were about, see [`systoll_model::Notes`].
+//! The ledger of a run: what expensive calls that name an object asked about it, see [`systoll_model::Notes`].
 
 use crate::table::Table;
 use systoll_model::{ArgData, Before, Looked, Notes, Question, QuestionAsked, Sysno};
 
-/// A call that was looked at.
+/// A sampled call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookedAt<'a> {
     pub(crate) row: u32,
@@ -12,18 +12,18 @@ pub(crate) struct LookedAt<'a> {
     pub(crate) fd: Option<&'a str>,
     pub(crate) result: Option<i64>,
     pub(crate) entry_ns: u64,
-    /// For how many calls of its row it stands; zero: for none.
+    /// Calls of its row that it stands for; 0 if the ledger does not count it.
     pub(crate) stands_for: u64,
 }
 
-/// Filled with calls as they are looked at, by whichever way.
+/// Collects sampled calls, whichever way they were sampled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     notes: Notes,
 }
 
 impl Ledger {
-    /// Notes a call of a process ([`Table::process`]), and tells what it asked.
+    /// Notes a call of a process ([`Table::process`]). Returns the question that it asked.
     pub(crate) fn note(&mut self, table: &Table, process: u32, call: LookedAt<'_>) -> Option<QuestionAsked> {
         let syscall = table.rows.get(call.row as usize)?.syscall;
         let question = question(syscall, call)?;
@@ -32,17 +32,17 @@ impl Ledger {
         Some(QuestionAsked::new(process, &question))
     }
 
-    /// Notes a call of an image that stands alone.
+    /// Notes a sampled call that is part of no window.
     pub(crate) fn note_look(&mut self, look: Looked<'_>) {
         self.notes.add(look);
     }
 
-    /// How what a call asked at a time is known from before.
+    /// Returns how the answer to a question asked at `at_ns` was known before.
     pub(crate) fn before(&self, asked: &QuestionAsked, at_ns: u64) -> Before {
         self.notes.before(asked, at_ns)
     }
 
-    /// What came of it, by rows.
+    /// Returns the finished ledgers, by row.
     pub(crate) fn ledgers(&self) -> Vec<systoll_model::Ledger> {
         self.notes.ledgers()
     }

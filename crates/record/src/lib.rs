@@ -2,11 +2,27 @@
 //!
 //! Invariant: nothing outside a backend's folder knows which backend ran; what a backend
 //! saw leaves it as a [`systoll_model::Recording`] with every name resolved.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_record::{Launch, Quiet, automatic, run_with_first};
+//!
+//! let launch = Launch { command: vec!["true".into()], ..Launch::default() };
+//! // The cheapest backend that can watch this program here: in-process, else ptrace.
+//! let recording = run_with_first(&mut automatic(), &launch, &mut Quiet)?;
+//! assert!(recording.calls() > 0);
+//! for total in recording.by_syscall() {
+//!     println!("{:>9} {:>7}  {}", total.counts.calls, total.counts.failed(), total.syscall);
+//! }
+//! # Ok::<(), systoll_record::Error>(())
+//! ```
 
 mod allocator;
 #[cfg(any(test, feature = "any-target"))]
 pub mod any_target;
 mod arguments;
+mod assemble;
 mod backend;
 mod choose;
 mod cpu;
@@ -16,13 +32,13 @@ pub mod inproc;
 mod launch;
 mod ledger;
 mod limits;
-mod named;
+mod naming;
 mod packages;
-mod parts;
 mod problems;
 mod procfs;
 mod ptrace;
 mod raw_window;
+mod ring_windows;
 mod sandbox;
 mod served_pages;
 mod setid;
@@ -36,12 +52,12 @@ mod tracee;
 mod trunks;
 mod whole_stacks;
 mod windows;
-mod written;
 
 pub use allocator::OrEnd;
-pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy};
+pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, Running, WindowPolicy};
 pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
 pub use error::Error;
+pub use inproc::clean;
 pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;
 pub use signals::let_signals_through;

@@ -1,34 +1,34 @@
-//! The limits systoll was started with: raised for itself while it watches, given back to what it starts.
+//! Raises the resource limits that systoll was started with while it watches, and gives them back to the programs it
+//! starts.
 //!
-//! Watching from inside takes a descriptor for every program and a file in memory larger than any disk;
-//! names take memory. None of that is the command's, which gets the limits it would have had.
+//! Watching from inside needs a descriptor for every program and a file in memory larger than any disk; names need
+//! memory. The command is not charged for that: it gets the limits it would have had.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
-/// systoll itself failed.
+/// Exit code if systoll itself failed.
 pub(crate) const OWN: c_int = 125;
 
-/// A limit's number, as the C library has it.
+/// A limit's number, as the C library types it.
 type Resource = libc::__rlimit_resource_t;
 
-/// What is raised.
+/// The limits that are raised.
 const RAISED: [Resource; 5] =
     [libc::RLIMIT_NOFILE, libc::RLIMIT_FSIZE, libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_CPU];
 
-/// The least stack that systoll works with.
+/// Bytes of the smallest stack that systoll works with.
 const LEAST_STACK: u64 = 1 << 20;
 
-/// Bytes to be had for a thread to begin: for its stack, the one its signals are handled on, and what others take
+/// Bytes that must be available for a thread to start: its stack, its signal stack, and what other threads allocate
 /// meanwhile.
 const OF_A_THREAD: usize = 4 << 20;
 
-/// Begins a thread, where there is memory for one: a thread that finds none for its signals' stack panics as it begins,
-/// whatever it was for.
+/// Starts a thread if there is memory for one: a Rust thread that can't allocate its signal stack panics as it starts.
 ///
 /// # Errors
-/// Where it can't be begun.
+/// If the thread can't be started.
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -39,7 +39,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.into()).spawn(work)
 }
 
-/// [`spawn`], of a thread that ends before `scope` does.
+/// [`spawn`] for a thread that ends before `scope` does.
 ///
 /// # Errors
 /// Those of [`spawn`].
@@ -56,30 +56,31 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
 
 fn has_memory_for_a_thread() -> bool {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at a place of the kernel's choice, which nobody knows of and is given back at once.
+    // SAFETY: a new mapping at an address of the kernel's choice, which nobody else knows and which is unmapped at
+    // once.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), OF_A_THREAD, protection, flags, -1, 0);
         at != libc::MAP_FAILED && libc::munmap(at, OF_A_THREAD) == 0
     }
 }
 
-/// A limit as it was, soft and hard; meaningless unless [`IS_RAISED`].
+/// The original soft and hard value of a limit; meaningless unless [`IS_RAISED`].
 struct Was([AtomicU64; 2]);
 
-/// Whether [`WAS`] holds what limits were.
+/// True if [`WAS`] holds the original limits.
 static IS_RAISED: AtomicBool = AtomicBool::new(false);
-/// In the order of [`RAISED`].
+/// The original limits, in the order of [`RAISED`].
 static WAS: [Was; RAISED.len()] = [const { Was([const { AtomicU64::new(0) }; 2]) }; RAISED.len()];
 
-/// While it lives this process may have as much of everything as it is allowed to.
+/// While this lives, this process's limits are as high as it is allowed to set them.
 #[derive(Debug)]
 pub struct Raised {
-    /// Whether it was this one that raised them.
+    /// True if this instance raised the limits.
     own: bool,
 }
 
 impl Raised {
-    /// Raises them, unless they are raised already.
+    /// Raises the limits, unless they are raised already.
     #[must_use]
     pub fn new() -> Self {
         let own = !IS_RAISED.load(Ordering::Acquire);
@@ -121,18 +122,19 @@ fn raise(resource: Resource, limit: libc::rlimit) {
         return;
     }
     let highest = match resource {
-        // The kernel ends a process that has used it up without a word; a little earlier it can still say so.
+        // The kernel kills a process that has used up the hard limit without a word; one second earlier systoll can
+        // still print why.
         libc::RLIMIT_CPU if limit.rlim_max != endless => limit.rlim_max.saturating_sub(1).max(1),
         _ => limit.rlim_max,
     };
-    // Root may go beyond the hard limit; descriptors have another bound there, which stays.
+    // Root may exceed the hard limit. Descriptors have another bound (fs.nr_open), so their hard limit stays.
     let beyond = resource != libc::RLIMIT_NOFILE && set(resource, endless, endless);
     if !beyond {
         set(resource, highest, limit.rlim_max);
     }
 }
 
-/// The limit in force.
+/// Returns the limit in force.
 fn limit(resource: Resource) -> Option<libc::rlimit> {
     // SAFETY: a zeroed rlimit is valid to be written to, and read once it has been.
     unsafe {
@@ -147,7 +149,7 @@ fn set(resource: Resource, soft: u64, hard: u64) -> bool {
     unsafe { libc::setrlimit(resource, &limit) == 0 }
 }
 
-/// Gives a process, or a forked child, the limits systoll was started with. Async-signal-safe.
+/// Restores the limits systoll was started with, in this process or a forked child. Async-signal-safe.
 pub(crate) fn restore() {
     if !IS_RAISED.load(Ordering::Acquire) {
         return;
@@ -161,12 +163,12 @@ pub(crate) fn restore() {
     }
 }
 
-/// How many descriptors this process may have now.
+/// Returns how many descriptors this process may have open now.
 pub(crate) fn allowed_descriptors() -> u64 {
     limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur)
 }
 
-/// What a command will have of `resource`, bytes; `None` for no limit.
+/// Returns the command's limit of `resource` in bytes; `None` for no limit.
 fn of_the_command(resource: Resource) -> Option<u64> {
     let at = RAISED.iter().position(|r| *r == resource).filter(|_| IS_RAISED.load(Ordering::Acquire));
     let soft = match at.and_then(|at| WAS.get(at)) {
@@ -176,17 +178,17 @@ fn of_the_command(resource: Resource) -> Option<u64> {
     (soft != libc::RLIM_INFINITY).then_some(soft)
 }
 
-/// Why no memory can be shared with a command under the limits it will have, if that is so.
+/// Returns why no memory can be shared with a command under its limits, or `None` if it can.
 pub(crate) fn forbid_sharing() -> Option<String> {
     let bytes = of_the_command(libc::RLIMIT_AS)?;
     Some(format!("the command may have {bytes} bytes of addresses (ulimit -v), and shared memory takes more"))
 }
 
-/// What of the limits keeps systoll from doing anything at all. Also has signals that tell of a limit reached
-/// cause no more than an error, or a word: they would end this process in silence.
+/// Checks for limits under which systoll can't work at all. Also installs handlers for the signals that report an
+/// exceeded limit, which would otherwise end this process in silence.
 ///
 /// # Errors
-/// In words, with what would help.
+/// A text that says what would help.
 pub fn prepare() -> Result<(), String> {
     on_limit(libc::SIGXFSZ, file_too_large);
     on_limit(libc::SIGXCPU, time_used_up);
@@ -200,7 +202,7 @@ pub fn prepare() -> Result<(), String> {
     }
 }
 
-/// A handler and not SIG_IGN: an exec puts it back to the default by itself.
+/// Installs a handler instead of SIG_IGN: an exec resets it to the default by itself.
 fn on_limit(signal: c_int, handler: extern "C" fn(c_int)) {
     // SAFETY: zeroed structs are valid to be filled; the handlers are async-signal-safe.
     unsafe {
@@ -215,14 +217,14 @@ fn on_limit(signal: c_int, handler: extern "C" fn(c_int)) {
     }
 }
 
-/// The call that was too much fails by EFBIG, which its caller tells.
+/// Does nothing: the write that exceeded the limit fails with EFBIG, which its caller reports.
 extern "C" fn file_too_large(_: c_int) {}
 
 extern "C" fn time_used_up(_: c_int) {
     last_words(b"systoll: its own processor time is used up (ulimit -t); what it watched runs on unwatched\n", OWN)
 }
 
-/// Says `line` on standard error and ends this process: nothing else can be done any more. Async-signal-safe.
+/// Writes `line` to standard error and ends this process. Async-signal-safe.
 pub(crate) fn last_words(line: &[u8], code: c_int) -> ! {
     // SAFETY: writes bytes that live through the call, and leaves.
     unsafe {

@@ -1,28 +1,29 @@
-//! Which versions of packages a script's sources are of, by what Python's and Node's installers leave beside them.
+//! Finds the package versions of a script's sources, by the metadata that Python's and Node's installers leave beside
+//! them.
 //!
-//! The paths come from the memory of targets. What is read of a file is a version's digits and dots, and lists that a
-//! name is looked for in; nothing else of it leaves this module.
+//! The paths come from the memory of targets. Only a version's digits and dots leave this module; the other files are
+//! only searched for a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use systoll_files::{head, names};
 use systoll_model::{Frame, Package, Row};
 
-/// Packages looked for in a run at most.
+/// Packages looked up in a run, at most.
 const MOST: usize = 64;
-/// Entries of a folder of installed packages that are looked at.
+/// Entries read of a folder of installed packages, at most.
 const MOST_ENTRIES: usize = 4_096;
-/// Bytes read of a file that tells what a package has.
+/// Bytes read of a metadata file, at most.
 const MOST_BYTES: u64 = 64 << 10;
-/// A version is no longer than this.
+/// Bytes of a version, at most.
 const MOST_VERSION: usize = 32;
-/// Where Python's installers put packages: pip, and Debian's.
+/// Folders into which Python's installers put packages: pip's and Debian's.
 const PYTHON: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 const NODE: &str = "/node_modules/";
 /// Calls after which a program's paths may mean other files than ours.
 const OTHER_ROOT: [&str; 5] = ["chroot", "pivot_root", "unshare", "setns", "mount"];
 
-/// The packages of the frames' sources whose version is known; none where a program may have had another root.
+/// Returns the packages of the frames' sources whose version is known; none if a program may have changed its root.
 pub(crate) fn packages(frames: &[Frame], rows: &[Row]) -> Vec<Package> {
     let moves = |row: &Row| row.counts.calls > 0 && row.syscall.name().is_some_and(|name| OTHER_ROOT.contains(&name));
     if rows.iter().any(moves) {
@@ -33,21 +34,21 @@ pub(crate) fn packages(frames: &[Frame], rows: &[Row]) -> Vec<Package> {
     versions(homes.into_iter().take(MOST))
 }
 
-/// Where a package's sources lie.
+/// The place of a package's sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Home<'a> {
-    /// A module, `name`, in a folder of packages: a folder or a file there, `path`.
+    /// A module `name` in a folder of packages `all`: `path` is its folder or file there.
     Python { all: &'a str, path: &'a str, name: &'a str },
     /// A folder with a package.json.
     Node { path: &'a str },
 }
 
-/// The package that a source is of, by its path alone.
+/// Returns the package that a source belongs to, by its path alone.
 fn home(source: &str) -> Option<Home<'_>> {
     if !source.starts_with('/') || source.contains('\0') {
         return None;
     }
-    // The innermost: a package may have packages of its own.
+    // Take the innermost folder: a package may contain packages of its own.
     if let Some(at) = source.rfind(NODE).map(|at| at + NODE.len()) {
         let rest = source.get(at..)?;
         let first = rest.find('/')?;
@@ -61,13 +62,13 @@ fn home(source: &str) -> Option<Home<'_>> {
     Some(Home::Python { all, path: source.get(..at + entry.len())?, name })
 }
 
-/// A module of Python's.
+/// A Python module.
 struct Module<'a> {
     path: &'a str,
     name: &'a str,
 }
 
-/// The homes whose version is known. Each folder of packages is listed once, however many modules of it ran.
+/// Returns the packages whose version is known. Lists each folder of packages once, however many of its modules ran.
 fn versions<'a>(homes: impl Iterator<Item = Home<'a>>) -> Vec<Package> {
     let mut packages = Vec::new();
     let mut folders: BTreeMap<&str, Vec<Module<'_>>> = BTreeMap::new();
@@ -83,8 +84,8 @@ fn versions<'a>(homes: impl Iterator<Item = Home<'a>>) -> Vec<Package> {
     packages
 }
 
-/// What an installer has left of a distribution (PyPA's specification of installed projects: a folder
-/// `NAME-VERSION.dist-info`; setuptools: `NAME-VERSION-py3.11.egg-info`).
+/// The metadata folder of a distribution (PyPA's specification of installed projects: `NAME-VERSION.dist-info`;
+/// setuptools: `NAME-VERSION-py3.11.egg-info`).
 struct Distribution<'a> {
     entry: &'a str,
     project: String,
@@ -100,10 +101,10 @@ impl<'a> Distribution<'a> {
     }
 }
 
-/// The versions of the distributions that have these modules of one folder: the distribution of that name, else the
-/// first that lists it in its `top_level.txt`.
+/// Returns the versions of the distributions that contain these modules of one folder: the distribution of that name,
+/// otherwise the first that lists the module in its `top_level.txt`.
 fn of_python(all: &str, mut modules: Vec<Module<'_>>) -> Vec<Package> {
-    // What is not there for us is another's.
+    // A module that we can't see belongs to another mount namespace.
     modules.retain(|module| Path::new(module.path).symlink_metadata().is_ok());
     if modules.is_empty() {
         return Vec::new();
@@ -137,20 +138,20 @@ fn of_python(all: &str, mut modules: Vec<Module<'_>>) -> Vec<Package> {
     packages
 }
 
-/// As PyPA's specification compares projects' names.
+/// Normalises a project's name as PyPA's specification compares them.
 fn normal(name: &str) -> String {
     name.to_lowercase().replace(['-', '.'], "_")
 }
 
-/// The `version` of a package.json.
+/// Returns the `version` of a package.json.
 fn of_node(folder: &str) -> Option<String> {
-    // Of a longer file the head is no JSON.
+    // The head of a longer file is no valid JSON.
     let text = head(Path::new(folder).join("package.json"), MOST_BYTES).ok()?;
     let json: serde_json::Value = serde_json::from_slice(&text).ok()?;
     Some(plain(json.get("version")?.as_str()?)?.to_owned())
 }
 
-/// A version that is numbers between dots; others can't be compared.
+/// Returns a version that consists of numbers and dots; others can't be compared.
 fn plain(version: &str) -> Option<&str> {
     let is_plain = version.len() <= MOST_VERSION
         && version.starts_with(|c: char| c.is_ascii_digit())
@@ -195,7 +196,7 @@ mod tests {
         for unknown in ["site-packages/beta/a.py", "site-packages/gone/a.py", "node_modules/c/i.js", "app.py", ""] {
             assert_eq!(of(unknown), None, "{unknown}");
         }
-        // Several of one folder, as they would be asked for alone.
+        // Several modules of one folder give what each gives alone.
         let several =
             ["dateutil/tz/tz.py", "sh.py", "gone/a.py", "beta/a.py"].map(|f| format!("{root}/site-packages/{f}"));
         let found = versions(several.iter().filter_map(|source| home(source)));

@@ -1,15 +1,15 @@
-//! What went wrong or is missing, each once.
+//! What went wrong or is missing in a run, each noted once.
 
 use systoll_model::{Problem, ProblemKind};
 
-/// Problems kept: more than these say nothing new.
+/// Problems kept, at most; further ones tell nothing new.
 const MOST: usize = 64;
 
 /// Problems of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
     pub(crate) list: Vec<Problem>,
-    /// How often calls were found that are not counted, repeated ones included.
+    /// Number of losses noted, repeated ones included: calls that are not counted.
     pub(crate) losses: u64,
 }
 

@@ -6,8 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use systoll_model::TimeZone;
 
-/// A file of /proc as the kernel writes it: those here are shorter than a page.
+/// Reads up to a page of a file of /proc; the files read here are shorter.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<Vec<u8>> {
     systoll_files::read_kernel(path, 4096).ok()
 }
@@ -16,30 +17,30 @@ fn text(path: String) -> Option<String> {
     String::from_utf8(read(path)?).ok()
 }
 
-/// Thread group of a thread.
+/// Returns the thread group of a thread.
 pub(crate) fn tgid(tid: i32) -> Option<i32> {
     status_field(tid, "Tgid:")?.parse().ok()
 }
 
-/// Parent of a process.
+/// Returns the parent of a process.
 pub(crate) fn ppid(pid: i32) -> Option<i32> {
     status_field(pid, "PPid:")?.parse().ok()
 }
 
-/// Effective user id of a process.
+/// Returns the effective user id of a process.
 pub(crate) fn euid(pid: i32) -> Option<u32> {
     let [_, effective, ..] = ids(pid)?.users;
     Some(effective)
 }
 
-/// What a thread's users and groups are: real, effective, saved, and of files.
+/// A thread's user and group ids: real, effective, saved and file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     pub(crate) users: [u32; 4],
     pub(crate) groups: [u32; 4],
 }
 
-/// Users and groups of a thread.
+/// Returns the user and group ids of a thread.
 pub(crate) fn ids(tid: i32) -> Option<Ids> {
     let text = text(format!("/proc/{tid}/status"))?;
     let four = |key: &str| {
@@ -50,9 +51,9 @@ pub(crate) fn ids(tid: i32) -> Option<Ids> {
     Some(Ids { users: four("Uid:")?, groups: four("Gid:")? })
 }
 
-/// Whether a process that has just executed a program has the user, the groups and all capabilities that
-/// this one has, so that it may open what this one has open. By what the kernel tells programs when they
-/// begin (getauxval(3)): to read a status takes ten times as long.
+/// Returns true if a process that has just executed a program has this process's user, groups and capabilities, and
+/// may thus open what we have open. Reads the auxiliary vector (getauxval(3)): reading the status file takes ten times
+/// as long.
 pub(crate) fn has_our_credentials(pid: i32) -> bool {
     const AT_SECURE: u64 = 23;
     const AT_UID: u64 = 11;
@@ -69,7 +70,7 @@ pub(crate) fn has_our_credentials(pid: i32) -> bool {
         && has_our_namespaces(pid)
 }
 
-/// Whether a process has our users and our mounts: numbers of users, and paths, mean the same to it.
+/// Returns true if a process lives in our user and mount namespaces: user numbers and paths mean the same to it.
 pub(crate) fn has_our_namespaces(pid: i32) -> bool {
     static OURS: OnceLock<Option<[PathBuf; 2]>> = OnceLock::new();
     let of = |process: &str| {
@@ -80,53 +81,54 @@ pub(crate) fn has_our_namespaces(pid: i32) -> bool {
     theirs.is_some() && theirs == *OURS.get_or_init(|| of("self"))
 }
 
-/// Whether a process can gain nothing by exec any more.
+/// Returns true if a process can gain no privilege by exec any more.
 pub(crate) fn no_new_privs(pid: i32) -> bool {
     status_field(pid, "NoNewPrivs:").as_deref() == Some("1")
 }
 
-/// A field of /proc/PID/status, trimmed.
+/// Returns a field of /proc/PID/status, trimmed.
 pub(crate) fn status_field(pid: i32, key: &str) -> Option<String> {
     let text = text(format!("/proc/{pid}/status"))?;
     text.lines().find_map(|l| l.strip_prefix(key)).map(|v| v.trim().to_owned())
 }
 
-/// Processor that a process's first thread was last on.
+/// Returns the processor that a process's first thread last ran on.
 pub(crate) fn processor(pid: i32) -> Option<usize> {
     let text = text(format!("/proc/{pid}/stat"))?;
-    // Its name, in parentheses, may hold any byte; of what follows it is the 37th field (proc(5): 39).
+    // The name in parentheses may hold any byte. Counted from behind it, the processor is the 37th field (39 in
+    // proc(5)).
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
 }
 
-/// How many threads of the box run or want to, the one that asks among them.
+/// Returns how many threads of the whole machine run or want to run, the calling one included.
 pub(crate) fn running() -> Option<usize> {
     let text = text("/proc/loadavg".into())?;
     text.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }
 
-/// Whether a thread is gone, or on its way out of the kernel (PF_EXITING among the flags of proc(5)).
+/// Returns true if a thread is gone or is leaving the kernel (PF_EXITING among the flags of proc(5)).
 pub(crate) fn is_ending(tid: i32) -> bool {
     const PF_EXITING: u64 = 0x4;
     let Some(stat) = text(format!("/proc/{tid}/stat")) else { return true };
-    // Behind its name, which may hold any byte, the 7th field is the one that proc(5) numbers 9.
+    // Counted from behind the name, which may hold any byte, the flags are the 7th field (9 in proc(5)).
     let flags = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
     flags.is_none_or(|flags| flags & PF_EXITING != 0)
 }
 
-/// Whether a thread has been killed and has not yet begun to end.
+/// Returns true if a thread has been killed but has not begun to end.
 pub(crate) fn is_killed(tid: i32) -> bool {
     const KILL: u64 = 1 << (libc::SIGKILL - 1);
     let pending = |key| status_field(tid, key).and_then(|mask| u64::from_str_radix(&mask, 16).ok());
     ["SigPnd:", "ShdPnd:"].into_iter().any(|key| pending(key).is_some_and(|mask| mask & KILL != 0))
 }
 
-/// Path of the running program.
+/// Returns the path of the running program.
 pub(crate) fn exe(pid: i32) -> Option<Arc<str>> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     Some(path.to_string_lossy().trim_end_matches(" (deleted)").into())
 }
 
-/// Command line, cut to 16 words and 1,024 bytes.
+/// Returns the command line, cut to 16 words and 1,024 bytes.
 pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
     let bytes = read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let bytes = &bytes[..bytes.len().min(1024)];
@@ -138,8 +140,9 @@ pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
     words
 }
 
-/// The words of a process's command line and of its variables whose names end in `OPTIONS`, each with a zero byte at its end.
-/// Only to be asked at its exec, when it cannot have put other memory in their place; `None` if they can't be read.
+/// Returns the words of a process's command line and its variables whose names end in `OPTIONS`, each with a NUL at
+/// its end. Call it at the process's exec only, while it can't have replaced them yet. Returns `None` if they can't be
+/// read.
 pub(crate) fn options_at_exec(pid: i32) -> Option<Vec<u8>> {
     let mut words = read(format!("/proc/{pid}/cmdline"))?;
     let environment = read(format!("/proc/{pid}/environ"))?;
@@ -152,14 +155,14 @@ pub(crate) fn options_at_exec(pid: i32) -> Option<Vec<u8>> {
     Some(words)
 }
 
-/// Name of a thread.
+/// Returns the name of a thread.
 pub(crate) fn comm(tid: i32) -> String {
     text(format!("/proc/{tid}/comm")).map(|s| s.trim_end().to_owned()).unwrap_or_default()
 }
 
-/// What a descriptor is behind.
+/// Returns the file, socket or pipe that a descriptor refers to.
 pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
-    // None, or AT_FDCWD.
+    // A negative number is no descriptor, or AT_FDCWD.
     if fd < 0 {
         return None;
     }
@@ -167,20 +170,43 @@ pub(crate) fn fd_target(pid: i32, fd: i32) -> Option<Arc<str>> {
     Some(path.to_string_lossy().as_ref().into())
 }
 
-/// Minor page faults of a thread: the tenth field of its stat, of which the second may hold anything.
+/// Returns the minor page faults of a thread: the tenth field of its stat, whose second field may hold any byte.
 pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
     let text = text(format!("/proc/{tid}/task/{tid}/stat"))?;
     let (_, after_name) = text.rsplit_once(')')?;
     after_name.split_whitespace().nth(7)?.parse().ok()
 }
 
-/// User and system time, ns, of processes that still run and of the children they have waited for: what
-/// the kernel gives a process that waits for them when they end. It counts in ticks.
+/// For how long a process has run, ns.
+pub(crate) fn age_ns(pid: i32) -> Option<u64> {
+    const TICK_NS: u64 = 10_000_000;
+    let text = text(format!("/proc/{pid}/stat"))?;
+    // Field 22 of proc(5): ticks after the system's start; its name may hold any byte.
+    let started: u64 = text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is valid to be written to.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
+    let now = (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64);
+    Some(now.saturating_sub(started.saturating_mul(TICK_NS)))
+}
+
+/// The `TZ` that a process was started with.
+pub(crate) fn time_zone_of(pid: i32) -> TimeZone {
+    const MOST: usize = 1 << 20;
+    let Ok(environment) = systoll_files::read_kernel(format!("/proc/{pid}/environ"), MOST) else {
+        return TimeZone::Unknown;
+    };
+    let set = environment.split(|b| *b == 0).find_map(|entry| entry.strip_prefix(b"TZ="));
+    set.map_or(TimeZone::Unset, |name| TimeZone::Set(String::from_utf8_lossy(name).into_owned()))
+}
+
+/// Returns the user and system time in ns of running processes and of the children they have waited for: what the
+/// kernel will report to their parents when they end. The kernel counts it in ticks.
 pub(crate) fn running_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
     const TICK_NS: u64 = 10_000_000;
     let ticks = |pid: i32| {
         let text = text(format!("/proc/{pid}/stat"))?;
-        // Fields 14 to 17 of proc(5); its name may hold any byte.
+        // Fields 14 to 17 of proc(5); the name may hold any byte.
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).map(|f| f.parse::<u64>().ok());
         let (user, sys, of_children) = (fields.next()??, fields.next()??, (fields.next()??, fields.next()??));
         Some((user.saturating_add(of_children.0), sys.saturating_add(of_children.1)))
@@ -191,35 +217,35 @@ pub(crate) fn running_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
     (sum.0.saturating_mul(TICK_NS), sum.1.saturating_mul(TICK_NS))
 }
 
-/// Read and write calls of a process as the kernel counts them.
+/// Read and write calls of a process, as counted by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IoCalls {
     pub(crate) reads: u64,
     pub(crate) writes: u64,
 }
 
-/// syscr and syscw of /proc/PID/io, which cover all threads, dead ones included.
+/// Reads syscr and syscw of /proc/PID/io, which cover all threads, including those that have ended.
 pub(crate) fn io_calls(pid: i32) -> Option<IoCalls> {
     let text = text(format!("/proc/{pid}/io"))?;
     let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key))?.trim().parse().ok();
     Some(IoCalls { reads: field("syscr:")?, writes: field("syscw:")? })
 }
 
-/// What a thread has run and waited for a processor, from /proc/TID/schedstat.
+/// A thread's running time and its waiting time for a processor, from /proc/TID/schedstat.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ran {
-    /// On a processor, ns.
+    /// Time on a processor, ns.
     pub(crate) cpu_ns: u64,
-    /// Runnable but waiting for one, ns.
+    /// Time runnable but waiting for a processor, ns.
     pub(crate) queued_ns: u64,
 }
 
-/// Descriptors never taken for what is kept open: everything else is read through them.
+/// Descriptors reserved for reading other files: files kept open never use them.
 const SPARE: usize = 40;
-/// Schedstats kept open.
+/// Number of files kept open.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread's schedstat.
+/// An open schedstat file of a thread.
 #[derive(Debug)]
 pub(crate) struct Schedstat {
     file: File,
@@ -234,18 +260,18 @@ impl Drop for Schedstat {
     }
 }
 
-/// Whether one more descriptor may be kept, where that leaves enough of them for everything else.
+/// Returns true if one more file may be kept open without using the reserved descriptors.
 fn may_keep() -> bool {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
     KEPT.load(Ordering::Relaxed).saturating_add(SPARE) < limit
 }
 
-/// The memory of a process, until it execs: read faster than by process_vm_readv(2).
+/// The memory of a process until its next exec; reading it is faster than process_vm_readv(2).
 #[derive(Debug)]
 pub(crate) struct Memory(File);
 
 impl Memory {
-    /// Opened to be kept, where descriptors are to be had.
+    /// Opens a process's memory to keep it open, if enough descriptors are left.
     pub(crate) fn keep(pid: i32) -> Option<Self> {
         if !may_keep() {
             return None;
@@ -255,7 +281,8 @@ impl Memory {
         Some(Self(file))
     }
 
-    /// Fills `buffer` from `address` on; how much could be read: nothing once the process has another memory.
+    /// Fills `buffer` from `address` on. Returns how many bytes could be read: 0 once the process has executed
+    /// another program.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.0.read_at(buffer, address).unwrap_or(0)
     }
@@ -273,7 +300,7 @@ impl Schedstat {
         Some(Self { file, kept: false })
     }
 
-    /// Opened to be kept, where that leaves descriptors enough for everything else.
+    /// Opens a thread's schedstat to keep it open, if enough descriptors are left.
     pub(crate) fn keep(pid: i32, tid: i32) -> Option<Self> {
         if !may_keep() {
             return None;

@@ -1,11 +1,11 @@
-//! Calls looked at closely, and windows of them, with addresses that have no names yet.
+//! Sampled calls and their windows, with addresses that have no names yet.
 
 use crate::ledger::LookedAt;
 use crate::table::ImageId;
 use std::sync::Arc;
 use systoll_model::{ArgData, QuestionAsked, Signature};
 
-/// A call of a window with raw addresses.
+/// A call of a window, with raw addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct RawCall {
     pub(crate) row: u32,
@@ -20,14 +20,14 @@ pub(crate) struct RawCall {
     pub(crate) signals_before: u32,
     pub(crate) faults: Option<u64>,
     pub(crate) stack: Option<u32>,
-    /// For how many calls of its row it stands in the ledger; zero: for none.
+    /// Calls of its row that it stands for in the ledger; 0 if the ledger does not count it.
     pub(crate) stands_for: u64,
-    /// What it asked of an object, once the ledger has been told.
+    /// The question that it asked about an object, once the ledger knows it.
     pub(crate) asked: Option<QuestionAsked>,
 }
 
 impl RawCall {
-    /// As the ledger has it.
+    /// Returns the fields that the ledger needs.
     pub(crate) fn looked_at(&self) -> LookedAt<'_> {
         let Self { row, args, data, fd, result, entry_ns, stands_for, .. } = self;
         let (row, result, entry_ns, stands_for) = (*row, *result, *entry_ns, *stands_for);
@@ -43,25 +43,25 @@ pub(crate) struct EnteredCall {
     pub(crate) nth: u64,
     pub(crate) signature: Option<&'static Signature>,
     pub(crate) args: [u64; 6],
-    /// Since the run's start.
+    /// Time since the run's start, ns.
     pub(crate) run_ns: u64,
 }
 
 /// The thread in which a window opens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opener {
-    /// Its number within the recording.
+    /// The thread's number within the recording.
     pub(crate) thread: u32,
     pub(crate) tid: i32,
-    /// By which number its process is told from others of its program.
+    /// Number that tells the process from others of its program.
     pub(crate) process: u32,
 }
 
-/// A window with raw addresses.
+/// A window, with raw addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct RawWindow {
     pub(crate) image: ImageId,
-    /// Whose calls these are, see [`Table::process`](crate::table::Table::process).
+    /// The process that makes these calls, see [`Table::process`](crate::table::Table::process).
     pub(crate) process: u32,
     pub(crate) thread: u32,
     pub(crate) row: u32,

@@ -1,8 +1,8 @@
-//! Calls for which a sandbox ends this process: asked before they are needed, by a child.
+//! Finds calls for which a sandbox would kill this process, by making them in a child first.
 //!
-//! A seccomp filter that refuses by an error is heard where the call is made. One that kills leaves no time for a word. So
-//! where this process lives under a filter a child makes each call that watching takes, in a form that does nothing, and
-//! notes in memory that it shares with this process which one it is about to make.
+//! A seccomp filter that refuses a call with an error is noticed where the call is made. A filter that kills leaves
+//! no time to tell the user. Therefore, when this process runs under a filter, a child makes each call that watching
+//! needs, in a form without effect, and notes in shared memory which one it is about to make.
 
 use crate::tracee::{Stop, Waited, wait_for};
 use libc::{c_long, c_void};
@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use systoll_model::{BackendKind, Sysno};
 
-/// A call in a form that does nothing: no place is read or written, no descriptor is one.
+/// A call in a form without effect: its arguments are no valid addresses and no descriptors.
 type Harmless = (c_long, [u64; 5]);
 
 const NONE: u64 = u64::MAX;
 
-/// Calls of any way of watching.
+/// Calls that every backend makes.
 const ALWAYS: [Harmless; 36] = [
     (libc::SYS_ptrace, [2, 0, 0, 0, 0]),
     (libc::SYS_process_vm_readv, [0, 0, 0, 0, 0]),
@@ -56,7 +56,7 @@ const ALWAYS: [Harmless; 36] = [
 ];
 /// Calls of this process's C library: musl opens files by `open`, glibc by `openat`.
 const LIBRARY: &[Harmless] = if cfg!(target_env = "musl") { &[(libc::SYS_open, [0; 5])] } else { &[] };
-/// Those of watching from inside besides.
+/// Calls that the inproc backend makes besides.
 const INPROC: [Harmless; 6] = [
     (libc::SYS_ftruncate, [NONE, 0, 0, 0, 0]),
     (libc::SYS_fallocate, [NONE, 0, 0, 0, 0]),
@@ -65,7 +65,7 @@ const INPROC: [Harmless; 6] = [
     (libc::SYS_madvise, [0; 5]),
     (libc::SYS_clock_getres, [99, 0, 0, 0, 0]),
 ];
-/// Those of watching by ptrace besides.
+/// Calls that the ptrace backend makes besides.
 const PTRACE: [Harmless; 7] = [
     (libc::SYS_dup, [NONE, 0, 0, 0, 0]),
     (libc::SYS_pipe2, [0; 5]),
@@ -76,17 +76,17 @@ const PTRACE: [Harmless; 7] = [
     (libc::SYS_sched_yield, [0; 5]),
 ];
 
-/// This process's own state, as /proc told it when that was first asked for: the kernel takes long to tell.
+/// Returns the text of /proc/self/status, read once: the kernel takes long to produce it.
 pub(crate) fn own_status() -> &'static str {
     static STATUS: OnceLock<String> = OnceLock::new();
     STATUS.get_or_init(|| {
-        // A program's name is bytes.
+        // A program's name may be no UTF-8.
         let bytes = crate::procfs::read("/proc/self/status").unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// Why this process would be ended as it begins to watch by `backend`, if it would.
+/// Returns why the sandbox would kill this process when it watches by `backend`, or `None` if it would not.
 pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     // SECCOMP_MODE_FILTER (proc_pid_status(5)).
     let filtered = |line: &str| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2");
@@ -101,7 +101,7 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     ))
 }
 
-/// Those of `calls` that end a process.
+/// Returns those of `calls` that end a process.
 fn deadly(calls: &[Harmless]) -> Vec<c_long> {
     static WORD: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
     let Some(at) = *WORD.get_or_init(shared_word) else { return Vec::new() };
@@ -119,16 +119,16 @@ fn deadly(calls: &[Harmless]) -> Vec<c_long> {
     deadly
 }
 
-/// Makes calls in a child that counts them in `at`. Whether it lived through all of them.
+/// Makes calls in a child that counts them in `at`. Returns true if the child survived all of them.
 fn make(calls: &[Harmless], at: &AtomicU32) -> bool {
-    // SAFETY: the child makes system calls alone, writes to one word, and leaves by a call. None of its calls is given a
-    // place or a descriptor.
+    // SAFETY: the child only makes system calls, writes to one word and leaves by a call. No call gets a valid
+    // address or a descriptor.
     unsafe {
         match libc::fork() {
-            // Where no process is to be had that is told where one is wanted.
+            // The code that needs a process will report that none can be made.
             -1 => true,
             0 => {
-                // No core file.
+                // Leave no core file.
                 libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
                 for (number, [a, b, c, d, e]) in calls {
                     libc::syscall(*number, *a, *b, *c, *d, *e);
@@ -147,7 +147,7 @@ fn make(calls: &[Harmless], at: &AtomicU32) -> bool {
     }
 }
 
-/// A word that this process and its children have in common, for as long as this process lives.
+/// Returns a word that this process shares with its children, as long as this process lives.
 fn shared_word() -> Option<&'static AtomicU32> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, a page of zeroes that is never unmapped; aligned, and any bytes are an AtomicU32.

@@ -1,6 +1,6 @@
-//! Programs that serve their own page faults (userfaultfd(2)): to read a page of theirs that they have not served yet
-//! waits for them, and the kernel lets nothing but death end that wait. From the first such program on nothing is read
-//! of any before it is known to be there.
+//! Recognises programs that serve their own page faults (userfaultfd(2)). Reading a page that such a program has
+//! not served yet waits for the program, and only death ends that wait. Once such a program has been seen, no page of
+//! any program is read before it is known to be in memory.
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -8,39 +8,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use systoll_binfile::maps::lines;
 
 const PAGE: u64 = 4096;
-/// Bits of an entry of `/proc/PID/pagemap` (proc(5)): in memory, in swap.
+/// Bits of an entry of `/proc/PID/pagemap` (proc(5)): the page is in memory, or in swap.
 const IN_MEMORY: u64 = 1 << 63;
 const IN_SWAP: u64 = 1 << 62;
 /// USERFAULTFD_IOC_NEW of include/uapi/linux/userfaultfd.h.
 const NEW: u32 = 0xaa00;
-/// How the kernel calls files that live in memory alone, whose pages programs may serve too.
+/// Path prefixes of files that live in memory only; programs may serve their pages too.
 const IN_MEMORY_ALONE: [&[u8]; 4] = [b"/memfd:", b"/dev/shm/", b"/SYSV", b"/dev/zero"];
 
-static MET: AtomicBool = AtomicBool::new(false);
+static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// A program has opened a descriptor by which it serves page faults, or is about to.
-pub(crate) fn meet() {
-    MET.store(true, Ordering::Relaxed);
+/// Notes that a program has opened, or is about to open, a descriptor by which it serves page faults.
+pub(crate) fn note_seen() {
+    SEEN.store(true, Ordering::Relaxed);
 }
 
-/// Whether a call is one by which a program opens such a descriptor.
+/// Returns true if a call opens such a descriptor.
 pub(crate) fn opens(name: &str, args: &[u64; 6]) -> bool {
     name == "userfaultfd" || name == "ioctl" && args[1] as u32 == NEW
 }
 
-/// Whether there is such a program.
-pub(crate) fn met() -> bool {
-    MET.load(Ordering::Relaxed)
+/// Returns true if such a program has been seen.
+pub(crate) fn seen() -> bool {
+    SEEN.load(Ordering::Relaxed)
 }
 
-/// How many of `len` bytes from `address` on can be read of a process without waiting for it: all as long as there is no
-/// such program.
-pub(crate) fn at_hand(pid: i32, address: u64, len: usize) -> usize {
-    if met() { there(pid, address, len).unwrap_or(0) } else { len }
+/// Returns how many of `len` bytes from `address` on can be read without waiting for the process. Returns `len` as
+/// long as no such program has been seen.
+pub(crate) fn readable_now(pid: i32, address: u64, len: usize) -> usize {
+    if seen() { resident(pid, address, len).unwrap_or(0) } else { len }
 }
 
-/// [`at_hand`] by what the kernel says of the pages; `None` where it doesn't.
-fn there(pid: i32, address: u64, len: usize) -> Option<usize> {
+/// Returns [`readable_now`] by the kernel's page map; `None` if that can't be read.
+fn resident(pid: i32, address: u64, len: usize) -> Option<usize> {
     let first = address / PAGE;
     let last = address.checked_add(len.checked_sub(1)? as u64)? / PAGE;
     let pages = usize::try_from(last - first + 1).ok()?;
@@ -64,7 +64,7 @@ fn maps(pid: i32) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Whether an address lies in a mapped file whose pages the kernel brings by itself.
+/// Returns true if an address lies in a mapped file whose pages the kernel reads in by itself.
 fn is_of_a_file(maps: &[u8], address: u64) -> bool {
     let line = lines(maps).find(|line| line.range.contains(&address));
     line.is_some_and(|line| line.inode != 0 && !IN_MEMORY_ALONE.iter().any(|start| line.path.starts_with(start)))
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_that_nobody_has_touched_are_not_at_hand() {
+    fn untouched_pages_are_not_readable() {
         let len = 4 * PAGE as usize;
         // SAFETY: new memory at a place of the kernel's choice.
         let at = unsafe {
@@ -86,16 +86,16 @@ mod tests {
         // SAFETY: within that memory.
         unsafe { at.cast::<u8>().write_volatile(1) };
         let (pid, at) = (std::process::id() as i32, at as u64);
-        assert_eq!(there(pid, at, 8), Some(8));
-        assert_eq!(there(pid, at + 8, len - 8), Some(PAGE as usize - 8));
-        assert_eq!(there(pid, at + PAGE, 8), Some(0));
-        let code = pages_that_nobody_has_touched_are_not_at_hand as fn() as usize as u64;
-        assert_eq!(there(pid, code, 8), Some(8));
-        assert_eq!(there(pid, u64::MAX, 8), None);
+        assert_eq!(resident(pid, at, 8), Some(8));
+        assert_eq!(resident(pid, at + 8, len - 8), Some(PAGE as usize - 8));
+        assert_eq!(resident(pid, at + PAGE, 8), Some(0));
+        let code = untouched_pages_are_not_readable as fn() as usize as u64;
+        assert_eq!(resident(pid, code, 8), Some(8));
+        assert_eq!(resident(pid, u64::MAX, 8), None);
     }
 
     #[test]
-    fn files_bring_their_pages_unless_they_live_in_memory() {
+    fn pages_of_files_on_disk_are_readable() {
         let maps = b"1000-2000 r--p 00000000 fe:00 12 /usr/lib/libc.so.6\n2000-3000 rw-s 00000000 00:01 13 /memfd:x (deleted)\n\
             3000-4000 rw-p 00000000 00:00 0 \n";
         assert_eq!([0x1000, 0x2000, 0x3000, 0x4000].map(|at| is_of_a_file(maps, at)), [true, false, false, false]);

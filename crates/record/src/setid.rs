@@ -1,18 +1,17 @@
-//! Which programs must not be watched: set-id, file capabilities, other architectures.
+//! Recognises programs that must not be watched: set-id, with file capabilities, or for other architectures.
 //!
-//! A set-id program that is traced by an ordinary user silently runs without its privilege
-//! (kernel: `LSM_UNSAFE_PTRACE`), and at the exec event it is too late to let go; so paths are
-//! looked at before the kernel executes them.
+//! A set-id program that an ordinary user traces silently runs without its privilege (kernel: `LSM_UNSAFE_PTRACE`), and
+//! at the exec event it is too late to let go. Therefore the file is examined before the kernel executes it.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The kernel's own bound on `#!` within `#!`.
+/// Nested `#!` lines that the kernel follows, at most.
 const MAX_INTERPRETERS: usize = 5;
 
-/// What a file about to be executed is, as far as watching goes.
+/// What matters for watching about a file that is about to be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
     /// An ordinary program.
@@ -23,7 +22,7 @@ pub(crate) enum Nature {
     Foreign(String),
 }
 
-/// Who executes: the file's place in the executing process's world.
+/// The view of the process that executes a file.
 pub(crate) struct World {
     /// Prefix that reaches the process's root directory, e.g. `/proc/PID/root`; empty for ours.
     pub(crate) root: PathBuf,
@@ -31,11 +30,11 @@ pub(crate) struct World {
     pub(crate) euid: u32,
 }
 
-/// Looks at the file `path` (as we can open it), following `#!` lines in the process's world.
+/// Examines the file at `path` (a path that we can open), following `#!` lines in the process's view.
 pub(crate) fn nature(path: &Path, world: &World) -> Nature {
     let mut outside = path.to_owned();
     for _ in 0..=MAX_INTERPRETERS {
-        // An unreadable head leaves the file's mode to judge by.
+        // If the head is unreadable, the file's mode decides.
         let head = systoll_files::head(&outside, 256).unwrap_or_default();
         match interpreter(&head) {
             Some(next) if world.root.as_os_str().is_empty() => outside = next,
@@ -103,7 +102,7 @@ fn has_capabilities(path: &Path) -> bool {
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
-/// Whether this process may trace through set-id execs: it has CAP_SYS_PTRACE.
+/// Returns true if this process may trace through set-id execs: it has CAP_SYS_PTRACE.
 pub(crate) fn can_trace_privileged() -> bool {
     const CAP_SYS_PTRACE: u64 = 19;
     crate::procfs::status_field(std::process::id() as i32, "CapEff:")

@@ -1,9 +1,8 @@
-//! What sockets are called: their ends, from the tables of the target's network namespace.
+//! Names sockets by their ends, from the tables of the target's network namespace.
 //!
-//! A table takes milliseconds to read, however few sockets there are. So a thread of ours reads
-//! it, never the one that targets wait for, within a budget; a socket is known by its inode, whose
-//! number is not given again, and gets its name when the recording is made. Nothing is opened,
-//! duplicated or asked of the target.
+//! A table takes milliseconds to read, however few sockets there are. A thread of its own reads it, within a budget,
+//! never the thread that targets wait for. A socket is identified by its inode, whose number is not reused, and gets
+//! its name when the recording is made. Nothing is opened, duplicated or requested in the target.
 
 use crate::limits;
 use std::collections::{HashMap, HashSet};
@@ -14,30 +13,30 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time to read tables in that is always granted.
+/// Time for reading tables that is always granted.
 const ALLOWANCE: Duration = Duration::from_millis(15);
-/// Beyond, the share of the run's time.
+/// Further time, as a share of the run's.
 const SHARE: f64 = 0.005;
-/// Bytes of a table that are read.
+/// Bytes read of a table, at most.
 const MOST: u64 = 4 << 20;
-/// Sockets with names, at most.
+/// Sockets named, at most.
 const MOST_NAMES: usize = 20_000;
-/// Questions that may be waiting; further ones are dropped and asked again at the next call.
+/// Questions in the queue, at most; further ones are dropped and asked again at the next call.
 const QUEUE: usize = 256;
-/// How long a recording waits for the last answers.
+/// Time that a recording waits for the last answers.
 const PATIENCE: Duration = Duration::from_millis(30);
 
-/// A socket seen, by a process that holds it.
+/// A socket, and a process that holds it.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     pid: i32,
     inode: u64,
 }
 
-/// A socket's name, and whether it can still become a fuller one.
+/// Names of sockets by inode; true if the name is final.
 type Found = Arc<Mutex<HashMap<u64, (Arc<str>, bool)>>>;
 
-/// Names of the sockets that windows have seen.
+/// The names of the sockets that windows have seen.
 #[derive(Default)]
 pub(crate) struct Sockets {
     ask: Option<SyncSender<Question>>,
@@ -46,7 +45,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Notes that a process uses what `target`, the text of its descriptor's link, says.
+    /// Asks for the name of the socket behind `target`, the text of a descriptor's link.
     pub(crate) fn seen(&mut self, pid: i32, target: &str) {
         let Some(inode) = inode(target) else { return };
         let known =
@@ -61,7 +60,7 @@ impl Sockets {
         }
     }
 
-    /// All names there are by now, by the text of the descriptors' links.
+    /// Returns all names known by now, by the text of the descriptors' links.
     pub(crate) fn names(&self) -> HashMap<String, Arc<str>> {
         let begun = Instant::now();
         while self.waiting.load(Ordering::Relaxed) > 0 && begun.elapsed() < PATIENCE {
@@ -76,10 +75,10 @@ fn inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Starts the thread that answers; it ends when nothing can ask any more.
+/// Starts the thread that answers; it ends when the sender is dropped.
 fn start(found: Found, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     let (ask, questions) = sync_channel(QUEUE);
-    // Without the thread nothing is received: sockets stay numbers.
+    // If no thread can be started, nothing is received: sockets stay numbers.
     if crate::sys::forbids_futex().is_some() {
         return ask;
     }
@@ -108,7 +107,7 @@ fn look_up(asked: &[Question], found: &Found) {
         if !namespace.is_ok_and(|n| namespaces.insert(n)) {
             continue;
         }
-        // Cheap tables first; most programs' sockets are found before the dear ones.
+        // Read cheap tables first: they name most programs' sockets.
         for (table, parse) in TABLES {
             let wanted = |found: &Found| {
                 let found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +129,7 @@ fn look_up(asked: &[Question], found: &Found) {
 
 fn read(path: &str) -> String {
     let mut bytes = Vec::new();
-    // A table that can't be read has nothing to tell.
+    // An unreadable table names no sockets.
     let _ = systoll_files::kernel(path).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -146,7 +145,7 @@ const TABLES: [(&str, Parse); 6] = [
     ("tcp6", |line| internet(line, "TCPv6")),
 ];
 
-/// A line of tcp, udp or their kind for IPv6: slot, local and remote end, state, five figures, inode.
+/// Parses a line of tcp, udp, tcp6 or udp6: slot, local and remote end, state, five figures, inode.
 fn internet(line: &str, protocol: &str) -> Option<(u64, String, bool)> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
@@ -159,7 +158,7 @@ fn internet(line: &str, protocol: &str) -> Option<(u64, String, bool)> {
     Some((inode, format!("{protocol}:[{local}->{remote}]"), true))
 }
 
-/// An address as the tables have it: 32-bit words in the processor's order, in hexadecimal.
+/// Parses an address of the tables: 32-bit words in native byte order, in hexadecimal.
 fn end(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -178,7 +177,7 @@ fn end(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// A line of unix: address, references, protocol, flags, type, state, inode, path.
+/// Parses a line of unix: address, references, protocol, flags, type, state, inode, path.
 fn unix(line: &str) -> Option<(u64, String, bool)> {
     const STREAM: &str = "0001";
     let mut rest = line;
@@ -195,7 +194,7 @@ fn unix(line: &str) -> Option<(u64, String, bool)> {
     Some((inode, format!("{protocol}:[{inode}{path}]"), true))
 }
 
-/// A line of netlink: address, family, port id, seven figures, the last of them the inode.
+/// Parses a line of netlink: address, family, port id, seven figures, the last of them the inode.
 fn netlink(line: &str) -> Option<(u64, String, bool)> {
     const FAMILIES: [(&str, &str); 8] = [
         ("0", "ROUTE"),

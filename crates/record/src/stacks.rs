@@ -1,13 +1,13 @@
-//! Stacks of raw addresses, each kept once.
+//! Stacks of raw addresses, each stored once.
 
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::ops::Deref;
 use systoll_symbols::RawFrame;
 
-/// Distinct stacks remembered; whole ones beyond are not kept.
+/// Distinct stacks stored, at most; further whole stacks are dropped.
 const MAX_STACKS: usize = 60_000;
-/// The same of their frames: they may be as deep as a program likes.
+/// Frames of all stacks stored, at most: a program may make its stacks as deep as it likes.
 const MAX_FRAMES: usize = 1 << 21;
 
 /// A calling context or a whole stack.
@@ -17,29 +17,28 @@ pub(crate) struct RawStack {
     pub(crate) complete: bool,
 }
 
-/// Stacks, by the numbers they were given. They are looked for by their frames where those lie: std's maps would want
-/// a stack of its own for each look.
+/// Stacks by number. A lookup compares frames in place: std's map would need an owned stack for each lookup.
 #[derive(Clone, Default)]
 pub(crate) struct Stacks {
     all: Vec<RawStack>,
     index: HashTable<u32>,
     hasher: foldhash::fast::RandomState,
-    /// Frames of all of them.
+    /// Number of frames of all stacks.
     frames: usize,
 }
 
 impl Stacks {
-    /// Whether more whole ones may be kept.
+    /// Returns true if further whole stacks may be stored.
     pub(crate) fn has_room(&self) -> bool {
         self.all.len() < MAX_STACKS && self.frames < MAX_FRAMES
     }
 
-    /// The number of the stack made of `frames`, if it is known.
+    /// Returns the number of the stack made of `frames`, if it is stored.
     pub(crate) fn find(&self, frames: &[RawFrame], complete: bool) -> Option<u32> {
         self.find_by(self.hasher.hash_one((frames, complete)), frames, complete)
     }
 
-    /// The same; it is taken in if it is new.
+    /// Returns the number of the stack made of `frames`; stores it if it is new.
     pub(crate) fn add(&mut self, frames: &[RawFrame], complete: bool) -> u32 {
         let hash = self.hasher.hash_one((frames, complete));
         if let Some(id) = self.find_by(hash, frames, complete) {
@@ -87,7 +86,7 @@ mod tests {
             assert_eq!(*stacks[*part as usize].frames, **frames);
         }
         assert_eq!(stacks.find(&[frame(5000)], false), None);
-        // Those without frames are one.
+        // The stacks without frames are one.
         let empty = 1000usize.div_ceil(7);
         assert_eq!(stacks.len(), 2 * (1000 - empty) + 2);
     }

@@ -1,7 +1,7 @@
-//! What systoll itself was started with, noted before Rust's own start-up changes it.
+//! Notes the state systoll was started with before Rust's own start-up changes it.
 //!
-//! Rust ignores SIGPIPE and opens /dev/null on closed standard descriptors before `main`;
-//! a watched program must see neither.
+//! Before `main`, Rust ignores SIGPIPE and opens /dev/null on closed standard descriptors; a watched program must see
+//! neither.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -28,15 +28,16 @@ extern "C" fn note() {
     }
 }
 
-/// Bytes of data (`ulimit -d`) that the C library's own start-up takes beside the program's: with 650 KiB it came through,
-/// with 600 it died of the memory that it did not get.
+/// Bytes of data (`ulimit -d`) that the C library's start-up needs beside the program's: it survived with 650 KiB and
+/// died of a failed allocation with 600.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 const LEAST_DATA: u64 = 1 << 20;
 
-// Where the command begins that is linked statically (`systoll/build.rs` names it to the linker): what the C library's
-// own start-up would die of is told in words first. That is too little memory (with less than the program's own data, half
-// a megabyte, the kernel ends it before its first instruction), and a seccomp filter that kills who calls readlink, which
-// a child tries where there is a filter. `_start` reads rsp and rdx, which is zero in a program that is linked statically.
+// Entry point of the statically linked command (`systoll/build.rs` names it to the linker). It prints a reason in the
+// two cases in which the C library's start-up would die silently: too little memory (with less than the program's own
+// data, half a megabyte, the kernel ends it before its first instruction), and a seccomp filter that kills callers of
+// readlink, which a child tries if there is a filter. `_start` reads rsp and rdx, which is zero in a statically linked
+// program.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 core::arch::global_asm!(
     ".pushsection .text.systoll_start, \"ax\", @progbits",
@@ -85,8 +86,8 @@ core::arch::global_asm!(
     own = const crate::limits::OWN,
 );
 
-/// Has this process keep what memory it has: files are read, looked at and dropped by the megabyte, and
-/// by default each is mapped, faulted in page by page, and unmapped again (mallopt(3)).
+/// Makes the allocator keep freed memory: we read and drop files by the megabyte, and by default each is mapped,
+/// faulted in page by page and unmapped again (mallopt(3)).
 pub fn keep_memory() {
     const MAPPED: libc::c_int = 32 << 20;
     const AT_A_TIME: libc::c_int = 4 << 20;
@@ -98,18 +99,18 @@ pub fn keep_memory() {
     }
 }
 
-/// Whether systoll was started with SIGPIPE ignored.
+/// Returns true if systoll was started with SIGPIPE ignored.
 pub(crate) fn sigpipe_was_ignored() -> bool {
     SIGPIPE_IGNORED.load(Ordering::Relaxed) != 0
 }
 
-/// Whether standard descriptor `fd` (0 to 2) was closed when systoll started.
+/// Returns true if standard descriptor `fd` (0 to 2) was closed when systoll started.
 pub fn was_closed(fd: i32) -> bool {
     (0..3).contains(&fd) && CLOSED_FDS.load(Ordering::Relaxed) & (1 << fd) != 0
 }
 
-/// Ends this process by `signal`, as a program that died of it has, without a second core dump.
-/// Returns where the signal's default action does not end a process.
+/// Ends this process by `signal`, as if it had died of it, without another core dump. Returns if the signal's default
+/// action does not end a process.
 pub fn end_by_signal(signal: i32) {
     // SAFETY: plain calls on this process; the set is initialised before it is used.
     unsafe {

@@ -1,25 +1,25 @@
-//! The kernel's side that every backend needs, made typed.
+//! Typed wrappers of the system calls that every backend needs.
 
 use crate::served_pages;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 
-/// Reads memory of another process; returns how many bytes from the start could be read.
+/// Reads memory of another process. Returns how many bytes from the start could be read.
 pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let there = served_pages::at_hand(pid, address, buffer.len());
+    let there = served_pages::readable_now(pid, address, buffer.len());
     let remote = libc::iovec { iov_base: address as usize as *mut c_void, iov_len: there };
-    // SAFETY: the local range is `buffer` itself; the remote one is only looked up in the other
-    // process, where a bad address is an error.
+    // SAFETY: the local range is `buffer` itself; the kernel looks the remote one up in the other process, where a bad
+    // address is an error.
     let n = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Reads two places of another process's memory in one request: bytes of the first, then of the second, as far as
-/// they can be read one after the other.
+/// Reads two ranges of another process's memory by one call. Returns how many bytes could be read of the first,
+/// followed by the second.
 pub(crate) fn read_two(pid: i32, first: (u64, &mut [u8]), second: (u64, &mut [u8])) -> usize {
-    if served_pages::met() {
+    if served_pages::seen() {
         let read = read_memory(pid, first.0, first.1);
         return read + if read == first.1.len() { read_memory(pid, second.0, second.1) } else { 0 };
     }
@@ -30,23 +30,23 @@ pub(crate) fn read_two(pid: i32, first: (u64, &mut [u8]), second: (u64, &mut [u8
     ];
     let local =
         [vector(first.1.as_mut_ptr().cast(), first.1.len()), vector(second.1.as_mut_ptr().cast(), second.1.len())];
-    // SAFETY: the local ranges are the two buffers; the remote ones are only looked up in the other
-    // process, where a bad address is an error.
+    // SAFETY: the local ranges are the two buffers; the kernel looks the remote ones up in the other process, where a
+    // bad address is an error.
     let n = unsafe { libc::process_vm_readv(pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Reads pieces of another process's memory that are all equally long, each from its address, one behind the other
-/// into `buffer`, in one request. Returns how many bytes there were, up to the first piece that is not there.
+/// Reads equally long pieces of another process's memory, one behind the other, into `buffer` by one call. Returns how
+/// many bytes could be read, up to the first piece that is not mapped.
 pub(crate) fn read_pieces(pid: i32, addresses: &[u64], buffer: &mut [u8]) -> usize {
-    /// More the kernel refuses (`UIO_MAXIOV`).
+    /// Ranges that the kernel accepts in one call (`UIO_MAXIOV`).
     const MOST: usize = 1024;
     if let [address] = addresses {
         return read_memory(pid, *address, buffer);
     }
     let addresses = addresses.get(..MOST).unwrap_or(addresses);
     let Some(len) = buffer.len().checked_div(addresses.len()) else { return 0 };
-    if served_pages::met() {
+    if served_pages::seen() {
         let pieces = addresses.iter().zip(buffer.chunks_mut(len.max(1)));
         let read: Vec<usize> = pieces.map(|(address, piece)| read_memory(pid, *address, piece)).collect();
         let whole = read.iter().take_while(|read| **read == len).count();
@@ -54,26 +54,26 @@ pub(crate) fn read_pieces(pid: i32, addresses: &[u64], buffer: &mut [u8]) -> usi
     }
     let mut remote: Vec<libc::iovec> = Vec::with_capacity(addresses.len());
     for address in addresses {
-        // The kernel looks up each piece's page for itself: neighbours are one.
+        // The kernel looks up the pages of each range anew, so adjacent pieces become one range.
         match remote.last_mut().filter(|last| (last.iov_base as u64).wrapping_add(last.iov_len as u64) == *address) {
             Some(last) => last.iov_len += len,
             None => remote.push(libc::iovec { iov_base: *address as usize as *mut c_void, iov_len: len }),
         }
     }
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: len * addresses.len() };
-    // SAFETY: the local range lies in `buffer`; the remote ones are only looked up in the other process, where a bad
-    // address is an error. There are as many as told.
+    // SAFETY: the local range lies in `buffer`; the kernel looks the remote ones up in the other process, where a bad
+    // address is an error. The counts are those of the vectors.
     let n = unsafe { libc::process_vm_readv(pid, &local, 1, remote.as_ptr(), remote.len() as u64, 0) };
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Why nothing can be done here that threads wait for each other by, if that is so: some sandboxes refuse
-/// futex(2), and the C library ends a process that is told so by surprise.
+/// Returns why threads can't wait for each other here, or `None` if they can: some sandboxes refuse futex(2), and the C
+/// library aborts a process that it surprises.
 pub(crate) fn forbids_futex() -> Option<String> {
     static WHY: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
         let word = AtomicU32::new(0);
-        // SAFETY: a wake without a sleeper only takes the address, which lives through the call.
+        // SAFETY: a wake without a sleeper only uses the address, which lives through the call.
         let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
         let why = std::io::Error::last_os_error();
         (result < 0).then(|| format!("futex(2) is refused here: {}", crate::error::reason(&why)))
@@ -81,7 +81,7 @@ pub(crate) fn forbids_futex() -> Option<String> {
     WHY.get_or_init(ask).clone()
 }
 
-/// User and system time in ns of all reaped children of this process.
+/// Returns the user and system time in ns of all reaped children of this process.
 pub(crate) fn children_times() -> (u64, u64) {
     // SAFETY: getrusage fills the struct, for which zeroes are valid.
     let usage = unsafe {
@@ -93,7 +93,7 @@ pub(crate) fn children_times() -> (u64, u64) {
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the time of CLOCK_MONOTONIC, ns.
 pub(crate) fn now() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is valid to be written to; this clock always exists.
@@ -101,7 +101,7 @@ pub(crate) fn now() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Processor time of the calling thread, ns: what work costs, however busy the box is.
+/// Returns the processor time of the calling thread: the cost of work, however busy the machine is.
 pub(crate) fn own_cpu() -> std::time::Duration {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is a timespec of ours; the clock exists since Linux 2.6.12.
@@ -109,12 +109,12 @@ pub(crate) fn own_cpu() -> std::time::Duration {
     std::time::Duration::new(t.tv_sec.max(0) as u64, t.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
-/// Effective and permitted capabilities of a process, the calling one for 0 (capget(2)).
+/// Returns the effective and permitted capabilities of a process, 0 being the caller (capget(2)).
 fn capabilities(pid: i32) -> Option<(u64, u64)> {
     /// _LINUX_CAPABILITY_VERSION_3 of linux/capability.h.
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, pid as u32];
-    // Low halves of effective, permitted and inheritable ones, then the high halves.
+    // The low halves of the effective, permitted and inheritable sets, then the high halves.
     let mut data = [0u32; 6];
     // SAFETY: the kernel reads a header of two words and writes six.
     let result = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), data.as_mut_ptr()) };
@@ -122,7 +122,7 @@ fn capabilities(pid: i32) -> Option<(u64, u64)> {
     (result == 0).then(|| (whole(0), whole(1)))
 }
 
-/// Whether a process has all capabilities in force that this one may have.
+/// Returns true if a process has all capabilities in force that this one may have.
 pub(crate) fn has_our_capabilities(pid: i32) -> bool {
     let theirs = capabilities(pid);
     capabilities(0).zip(theirs).is_some_and(|((_, ours), (theirs, _))| ours & !theirs == 0)

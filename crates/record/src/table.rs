@@ -1,4 +1,4 @@
-//! The exact table while it is being filled: raw addresses, interned once.
+//! The exact table that a backend fills: raw addresses, each stack stored once.
 
 use crate::stacks::Stacks;
 use crate::trunks::Trunks;
@@ -9,42 +9,42 @@ use std::time::Duration;
 use systoll_model::{Counts, Errno, Exit, LongCall, Process, ProcessId, RowId, Sysno, ThreadCalls};
 use systoll_symbols::RawFrame;
 
-/// Distinct images kept apart; more are folded by program.
+/// Images with an entry of their own; further ones are folded by program.
 const MAX_IMAGES: usize = 96;
-/// Distinct rows; beyond, calls go to one row a system call without context.
+/// Rows; beyond, calls go to one row per system call, without context.
 const MAX_ROWS: usize = 20_000;
-/// Distinct contexts of calls into the vDSO; beyond, they are counted without.
+/// Contexts of calls into the vDSO; beyond, calls are counted without context.
 const MAX_VDSO: usize = 2_000;
-/// Lines of scripts remembered of a row.
+/// Script lines remembered for a row.
 pub(crate) const MAX_LINES: usize = 64;
-/// Threads told apart; beyond, an image's threads are one entry.
+/// Threads with an entry of their own; beyond, all threads of an image share one.
 const MAX_THREADS: usize = 512;
-/// Slowest calls remembered unasked.
+/// Slowest calls remembered by default.
 const FEW_LONGEST: usize = 256;
-/// Slowest calls remembered where a user asks for all that take a given time.
+/// Slowest calls remembered if the user asks for all calls above a given time.
 const MOST_LONGEST: usize = 8_192;
-/// Shorter calls are never among the longest worth showing under a tracer.
+/// Calls shorter than this are never listed among the longest by default, ns.
 const LONG_NS: u64 = 200_000;
 
-/// An image of the table, by its place there.
+/// Index of an image in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ImageId(u32);
 
 impl ImageId {
-    /// That of the command.
+    /// The command's first image.
     pub(crate) const FIRST: Self = Self(0);
 
-    /// The image at a place of the table.
+    /// Returns the id of the image at an index of the table.
     pub(crate) fn at(index: usize) -> Self {
         Self(index as u32)
     }
 
-    /// Its place in the table.
+    /// Returns the index in the table.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// What it is called in a recording.
+    /// Returns the image's id in a recording.
     pub(crate) fn process(self) -> ProcessId {
         ProcessId(self.0)
     }
@@ -71,7 +71,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// As a recording of a run of `wall_ns` has it, the observer's share not taken off.
+    /// Returns the process for a recording of a run of `wall_ns`; the observer's share is not subtracted.
     pub(crate) fn process(&self, wall_ns: u64) -> Process {
         Process {
             pid: self.pid as u32,
@@ -98,42 +98,42 @@ pub(crate) struct RawRow {
     pub(crate) syscall: Sysno,
     pub(crate) context: u32,
     pub(crate) counts: Counts,
-    /// Calls entered, those that have not returned included.
+    /// Calls entered, including those that have not returned.
     pub(crate) entered: u64,
-    /// Whole stacks seen, by the line of a script they are about; without one where there is none.
+    /// Whole stacks sampled, grouped by the script line they contain, or by none.
     pub(crate) lines: Vec<Line>,
-    /// The octave of the last look, and which of the lines it saw.
+    /// The octave of the last sample, and the index of its line.
     pub(crate) last_look: Option<(u32, usize)>,
-    /// The different whole stacks seen, whatever line they are about.
+    /// The different whole stacks sampled, of all lines.
     pub(crate) trunks: Trunks,
-    /// Calls at which windows are to open in this octave, ascending.
+    /// Numbers of the calls at which windows are to open in this octave, ascending.
     pub(crate) picks: Vec<u64>,
     /// Windows kept that this row opened, oldest first.
     pub(crate) windows: Vec<u32>,
-    /// Processor time inside calls looked at: sum in ns and number.
+    /// Processor time inside sampled calls: sum in ns, and number.
     pub(crate) in_call: (u64, u64),
 }
 
-/// Whole stacks of a row that are about one line of a script, or about none.
+/// The whole stacks of a row that contain one script line, or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) line: Option<RawFrame>,
     pub(crate) looks: u64,
-    /// Calls they stand for.
+    /// Calls that the stacks stand for.
     pub(crate) weight: u64,
-    /// The first of the stacks, without an interpreter's own frames (they change as it learns how
-    /// to be faster), …
+    /// The first of the stacks, without the interpreter's own frames, which change as it specialises its code.
     pub(crate) whole: u32,
-    /// … and how many of its frames the others agree on.
+    /// Number of frames of `whole` that all the stacks share.
     pub(crate) shared: usize,
 }
 
-/// Octaves without a look, between two that have one, whose calls are shared between both looks' lines.
+/// Octaves without a sample between two sampled ones, at most, whose calls are divided between the lines of both
+/// samples.
 const SKIPPED: u32 = 2;
 
 impl RawRow {
-    /// Whether the lines seen tell who made the row's calls: the looks stand for enough of them, or
-    /// there were some and all agreed. A look at the first call alone tells nothing of a million.
+    /// Returns true if the sampled lines tell who made the row's calls: the samples stand for enough of them, or there
+    /// were several and all agree. One sample of the first call tells nothing of a million.
     pub(crate) fn lines_tell(&self) -> bool {
         const PART: u64 = 8;
         const ENOUGH: u64 = 4;
@@ -142,8 +142,8 @@ impl RawRow {
         agree || looks(&|l| l.weight).saturating_mul(PART) >= self.entered
     }
 
-    /// Of the calls between this octave and the one of the last look, where no more than [`SKIPPED`] lie between them,
-    /// half are taken to be of the last look's line, which is told, and half of the next one's: how many those are.
+    /// Attributes the calls between the last sampled octave and this one, if at most [`SKIPPED`] octaves lie between:
+    /// half of them to the last sample's line. Returns the other half, which belongs to the current sample's line.
     fn share_skipped(&mut self, octave: u32) -> u64 {
         let Some((last, line)) = self.last_look else { return 0 };
         if !(last + 2..=last + 1 + SKIPPED).contains(&octave) {
@@ -156,23 +156,23 @@ impl RawRow {
         half
     }
 
-    /// The line most of the calls looked at were made by.
+    /// Returns the line that made most of the sampled calls.
     pub(crate) fn main_line(&self) -> Option<&Line> {
         self.lines.iter().max_by_key(|l| (l.line.is_some(), l.weight, Reverse(l.whole)))
     }
 }
 
-/// A whole stack that was looked at.
+/// A sampled whole stack.
 pub(crate) struct Look<'a> {
     pub(crate) frames: &'a [RawFrame],
     pub(crate) complete: bool,
-    /// The line of a script it is about.
+    /// The script line that it contains.
     pub(crate) line: Option<RawFrame>,
-    /// Whose frames say nothing where there are lines of scripts.
+    /// Returns true for the interpreter's own frames, which tell nothing where there are script lines.
     pub(crate) is_interpreter: &'a dyn Fn(RawFrame) -> bool,
 }
 
-/// What a thread has called.
+/// The calls of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawThread {
     pub(crate) name: Option<Arc<str>>,
@@ -197,30 +197,33 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<RawRow>,
     row_index: foldhash::HashMap<(ImageId, Sysno, u32), u32>,
     pub(crate) longest: BinaryHeap<Reverse<RawLong>>,
-    /// Calls of so many ns are to be told one by one, if a user has asked for that.
+    /// Time from which calls are listed one by one, ns, if the user asked for that.
     pub(crate) longer_ns: Option<u64>,
     /// Calls into the vDSO, by image, function and context.
     pub(crate) vdso: HashMap<(ImageId, &'static str, u32), u64>,
-    /// By image and thread id, 0 for threads not told apart.
+    /// Threads by image and thread id; 0 for the threads that share an entry.
     pub(crate) threads: BTreeMap<(ImageId, u32), RawThread>,
     pub(crate) rows_folded: bool,
     pub(crate) calls: u64,
 }
 
+/// Calls that make another image of a process.
+const EXECS: [Sysno; 2] = [Sysno::named("execve"), Sysno::named("execveat")];
+
 impl Table {
-    /// An empty table, in which calls that take `longer` are told one by one.
-    pub(crate) fn telling(longer: Option<Duration>) -> Self {
+    /// Creates an empty table; calls that take `longer` are listed one by one.
+    pub(crate) fn listing_longer(longer: Option<Duration>) -> Self {
         let longer_ns = longer.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Self { longer_ns, ..Self::default() }
     }
 
-    /// Whether every call longer than a bound is to be listed.
-    pub(crate) fn tells_longer(&self) -> bool {
+    /// Returns true if every call above a given time is listed.
+    pub(crate) fn lists_longer(&self) -> bool {
         self.longer_ns.is_some()
     }
 
-    /// An image for a new process or a new program: its own, or the one its program's images
-    /// are folded into.
+    /// Adds a process or a new program. Returns an image of its own, or the one into which its program's images are
+    /// folded.
     pub(crate) fn image(&mut self, mut image: Image) -> ImageId {
         image.instances = 1;
         image.threads = 1;
@@ -248,36 +251,47 @@ impl Table {
         id
     }
 
-    /// What tells a process of `image` from others in the ledger: what one has asked, another does not know. Of an image
-    /// that many are folded into, `own` says which, by any number that is its own.
+    /// Returns the number that tells a process of `image` from others in the ledger: what one process has asked,
+    /// another does not know. In an image into which several are folded, `own` tells them apart; any number unique to
+    /// the process serves.
     pub(crate) fn process(&self, image: ImageId, own: u32) -> u32 {
         const OF_FOLDED: u32 = 1 << 31;
         if image.index() < MAX_IMAGES { image.index() as u32 } else { OF_FOLDED | own }
     }
 
-    /// Threads of all images: one that went on in another program by `execve` is still one.
+    /// Returns the number of threads of all images: a thread that continues in another program by `execve` counts once.
     pub(crate) fn threads_in_all(&self) -> u64 {
-        let pid_of = |image: &ImageId| self.images.get(image.index()).map(|i| i.pid);
-        let went_on = |i: &Image| if i.parent.as_ref().and_then(pid_of) == Some(i.pid) { i.instances } else { 0 };
-        self.images.iter().map(|i| i.threads.saturating_sub(went_on(i))).sum()
+        self.images.iter().map(|i| i.threads).sum::<u64>().saturating_sub(self.went_on())
     }
 
-    /// Whether whole stacks may still be kept.
+    /// Images that a process of another image became by `execve`.
+    fn went_on(&self) -> u64 {
+        if self.images_folded() {
+            // Of a folded image only the first one's process is known. The run's first `execve` made its first image.
+            let made = |row: &RawRow| row.counts.calls.saturating_sub(row.counts.failed());
+            let execs = self.rows.iter().filter(|row| EXECS.contains(&row.syscall));
+            return execs.map(made).sum::<u64>().saturating_sub(1);
+        }
+        let pid_of = |image: &ImageId| self.images.get(image.index()).map(|i| i.pid);
+        self.images.iter().filter(|i| i.parent.as_ref().and_then(pid_of) == Some(i.pid)).map(|i| i.instances).sum()
+    }
+
+    /// Returns true if further whole stacks may be stored.
     pub(crate) fn has_room_for_stacks(&self) -> bool {
         self.stacks.has_room()
     }
 
-    /// Whether images were folded.
+    /// Returns true if images were folded.
     pub(crate) fn images_folded(&self) -> bool {
         !self.folded.is_empty()
     }
 
-    /// The stack made of `frames`.
+    /// Returns the number of the stack made of `frames`; stores it if it is new.
     pub(crate) fn stack(&mut self, frames: &[RawFrame], complete: bool) -> u32 {
         self.stacks.add(frames, complete)
     }
 
-    /// The row of a call, and whether it was never seen before.
+    /// Returns the row of a call, and true if it is new.
     pub(crate) fn row(&mut self, image: ImageId, syscall: Sysno, frames: &[RawFrame]) -> (u32, bool) {
         if self.rows.len() >= MAX_ROWS && !frames.is_empty() {
             let context = self.stacks.find(frames, false);
@@ -323,7 +337,7 @@ impl Table {
         *all = all.saturating_add(calls);
     }
 
-    /// Counts calls of a thread beside their row.
+    /// Counts calls of a thread, beside their row.
     pub(crate) fn by_thread(&mut self, image: ImageId, tid: u32, syscall: Sysno, counts: &Counts) {
         if counts.calls == 0 {
             return;
@@ -333,16 +347,16 @@ impl Table {
         thread.or_insert(none).add(counts);
     }
 
-    /// Notes a thread's name, which it may change.
-    pub(crate) fn thread_named(&mut self, image: ImageId, tid: u32, name: &str) {
+    /// Notes a thread's name, which may change.
+    pub(crate) fn name_thread(&mut self, image: ImageId, tid: u32, name: &str) {
         let thread = self.thread(image, tid);
         if thread.name.as_deref() != Some(name) {
             thread.name = Some(name.into());
         }
     }
 
-    /// A thread's name, or its program's where that is not known, and its number.
-    pub(crate) fn thread_told(&self, image: ImageId, tid: u32) -> Arc<str> {
+    /// Returns a thread's name, or its program's if that is unknown, with its number.
+    pub(crate) fn thread_label(&self, image: ImageId, tid: u32) -> Arc<str> {
         let name = self.threads.get(&(image, tid)).and_then(|t| t.name.as_deref());
         let exe = || self.images.get(image.index()).map_or("", |i| i.exe.rsplit('/').next().unwrap_or_default());
         format!("{} {tid}", name.unwrap_or_else(exe)).into()
@@ -353,17 +367,17 @@ impl Table {
         self.threads.entry((image, if room { tid } else { 0 })).or_default()
     }
 
-    /// Notes the whole stack of a row's `nth` call: what all those about one line share above the
-    /// context is kept. The stack's own id.
+    /// Notes the whole stack of a row's `nth` call, and keeps what all stacks of the same line share above the context.
+    /// Returns the stack's own number.
     pub(crate) fn whole_stack(&mut self, row: u32, nth: u64, look: &Look<'_>) -> u32 {
         let id = self.stack(look.frames, look.complete);
-        // One look in an octave stands for all its calls.
+        // One sample in an octave stands for all its calls.
         let octave = nth.max(1).ilog2();
         let skipped = self.rows[row as usize].share_skipped(octave);
         let weight = (1 << octave) + skipped;
         let raw = &self.rows[row as usize];
         let context = self.stacks[raw.context as usize].frames.len();
-        // The innermost is what the C library was called by.
+        // The innermost interpreter frame is the one that called the C library.
         let innermost = look.frames.iter().position(|f| (look.is_interpreter)(*f)).map_or(0, |at| at + 1);
         let told = |(at, f): &(usize, &RawFrame)| *at < context.max(innermost) || !(look.is_interpreter)(**f);
         let chain: Vec<RawFrame> = look.frames.iter().enumerate().filter(told).map(|(_, f)| *f).collect();
@@ -392,7 +406,7 @@ impl Table {
     }
 
     /// Counts a call that returned.
-    pub(crate) fn returned(&mut self, row: u32, call: Returned) {
+    pub(crate) fn returned(&mut self, row: u32, call: ReturnedCall) {
         let counts = &mut self.rows[row as usize].counts;
         self.calls += 1;
         counts.calls += 1;
@@ -410,13 +424,13 @@ impl Table {
         }
     }
 
-    /// Whether a call of `ns` would be among the longest.
+    /// Returns true if a call of `ns` would be among the longest.
     pub(crate) fn is_long(&self, ns: u64) -> bool {
         let (from, most) = self.long_limits();
         ns >= from && (self.longest.len() < most || self.longest.peek().is_some_and(|l| l.0.ns < ns))
     }
 
-    /// Remembers a slow call; the fastest gives way where there are too many.
+    /// Remembers a slow call; drops the fastest if there are too many.
     pub(crate) fn long(&mut self, call: RawLong) {
         let (_, most) = self.long_limits();
         self.longest.push(Reverse(call));
@@ -425,12 +439,12 @@ impl Table {
         }
     }
 
-    /// From how many ns on, and how many at most.
+    /// Returns the time from which calls are remembered, ns, and their number at most.
     fn long_limits(&self) -> (u64, usize) {
         self.longer_ns.map_or((LONG_NS, FEW_LONGEST), |ns| (ns, MOST_LONGEST))
     }
 
-    /// The slowest calls, slowest first.
+    /// Returns the slowest calls, slowest first.
     pub(crate) fn slowest(&self) -> Vec<LongCall> {
         let mut longest: Vec<_> = self.longest.iter().map(|l| &l.0).collect();
         longest.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.at_ns.cmp(&b.at_ns)));
@@ -447,9 +461,9 @@ impl Table {
 
 /// A call that returned.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Returned {
+pub(crate) struct ReturnedCall {
     pub(crate) result: i64,
-    /// Bytes it moved if it succeeded.
+    /// Bytes it moved, if it succeeded.
     pub(crate) bytes: u64,
     pub(crate) elapsed_ns: u64,
     pub(crate) waited_ns: Option<u64>,
@@ -474,11 +488,27 @@ mod tests {
         assert_eq!(table.images.len(), MAX_IMAGES + 1);
         assert_eq!(table.images[last.index()].instances, 1000 - MAX_IMAGES as u64);
         assert!(table.images_folded());
-        // What one of them has asked the others do not know.
+        // Processes folded into one image do not share what they have asked.
         let own = ImageId::at(3);
         assert_eq!((table.process(own, 7), table.process(own, 8)), (3, 3));
         assert_ne!(table.process(last, 7), table.process(last, 8));
         assert!(table.process(last, 7) as usize > table.images.len());
+    }
+
+    #[test]
+    fn threads_are_counted_once_where_images_are_folded() {
+        let mut table = Table::default();
+        let first = table.image(Image { pid: 1, exe: "/bin/sh".into(), ..Image::default() });
+        let (row, _) = table.row(first, EXECS[0], &[]);
+        table.rows[row as usize].counts.calls = 1;
+        for pid in 2..500 {
+            let child = table.image(Image { pid, parent: Some(first), exe: "/bin/sh".into(), ..Image::default() });
+            table.image(Image { pid, parent: Some(child), exe: "/bin/true".into(), ..Image::default() });
+            let (row, _) = table.row(child, EXECS[0], &[]);
+            table.rows[row as usize].counts.calls += 1;
+        }
+        assert!(table.images_folded());
+        assert_eq!(table.threads_in_all(), 499);
     }
 
     #[test]
@@ -492,12 +522,12 @@ mod tests {
             table.rows[row as usize].lines.iter().map(|l| l.weight).collect::<Vec<_>>()
         };
         assert_eq!(look(1, 10), [1]);
-        // 2 to 7 lie between, and 16 to 63.
+        // No call between 2 and 7 is sampled, and none between 16 and 63.
         assert_eq!(look(9, 10), [1 + 3 + 3 + 8]);
         assert_eq!(look(70, 20), [15 + 24, 24 + 64]);
         assert_eq!(look(80, 20), [39, 88 + 64]);
         assert_eq!(look(130, 10), [39 + 128, 152]);
-        // Nothing is known of so many.
+        // So many skipped octaves are attributed to no line.
         assert_eq!(look(5000, 10), [167 + 4096, 152]);
     }
 
@@ -506,7 +536,7 @@ mod tests {
         let mut table = Table::default();
         let one = Counts { calls: 1, toll_ns: Some(5), ..Counts::default() };
         for tid in 1..=MAX_THREADS as u32 + 100 {
-            table.thread_named(ImageId::FIRST, tid, "worker");
+            table.name_thread(ImageId::FIRST, tid, "worker");
             table.by_thread(ImageId::FIRST, tid, Sysno(1), &one);
             table.by_thread(ImageId::FIRST, tid, Sysno(2), &Counts::default());
         }
@@ -532,24 +562,25 @@ mod tests {
         look(row, 1, None, &[one, two, three]);
         assert_eq!(look(row, 2, None, &[one, two, four]), Some((None, vec![one, two], 2, 3)));
         assert_eq!(look(row, 3, None, &[frame(9)]), Some((None, vec![], 3, 5)));
-        // A script's line goes before stacks without any, and stacks of other lines do not blur it.
+        // A script's line takes precedence over stacks without one, and stacks of other lines do not reduce what its
+        // stacks share.
         let (a, b) = (RawFrame { is_return: false, ..frame(70) }, RawFrame { is_return: false, ..frame(71) });
         look(row, 4, Some(a), &[one, a, frame(5)]);
         look(row, 64, Some(b), &[one, b, three]);
-        // Nor does how the interpreter came there.
+        // Nor do the interpreter's frames above it.
         let seen = look(row, 80, Some(b), &[one, b, interpreter, three, four]);
         assert_eq!(seen.map(|s| s.1), Some(vec![one, b]));
         let (c, way) = (RawFrame { is_return: false, ..frame(72) }, interpreter);
         look(row, 256, Some(c), &[one, way, c, three]);
         let seen = look(row, 300, Some(c), &[one, way, way, c, way, three]);
-        // And half of the calls between 128 and 256.
+        // Half of the calls between 128 and 256 are attributed to it too.
         assert_eq!(seen, Some((Some(c), vec![one, way, c, three], 2, 512 + 64)));
     }
 
     #[test]
     fn rows_are_bounded_and_nothing_is_lost() {
         let mut table = Table::default();
-        let one = Returned { result: 0, bytes: 0, elapsed_ns: 1, waited_ns: None, startup: false };
+        let one = ReturnedCall { result: 0, bytes: 0, elapsed_ns: 1, waited_ns: None, startup: false };
         for n in 0..MAX_ROWS as u64 + 500 {
             let (row, _) = table.row(ImageId::at(0), Sysno(1), &[frame(n)]);
             table.returned(row, one);

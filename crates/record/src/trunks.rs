@@ -1,14 +1,14 @@
-//! The whole stacks by which the calls of a row came, each with its weight.
+//! The whole stacks of a row's calls, each with its weight.
 
-/// Different whole stacks remembered of a row: those seen first, as most calls come by few.
+/// Different whole stacks remembered for a row: the first ones, since most calls come by few stacks.
 const MAX_TRUNKS: usize = 16;
 
-/// One of the whole stacks by which a row's calls came.
+/// One whole stack of a row's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawTrunk {
-    /// Without an interpreter's own frames, as [`Line::whole`].
+    /// The stack's id; without the interpreter's own frames, as in [`Line::whole`].
     pub(crate) whole: u32,
-    /// Calls for which the looks stand that saw it.
+    /// Calls that the sampled calls with this stack stand for.
     pub(crate) weight: u64,
 }
 
@@ -16,12 +16,13 @@ pub(crate) struct RawTrunk {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trunks {
     pub(crate) all: Vec<RawTrunk>,
-    /// Calls for which those looks stand that saw others: beyond [`MAX_TRUNKS`], or they found no more than that.
+    /// Calls that the remaining samples stand for: their stack was not one of the remembered ones, or was only
+    /// found to differ from one.
     pub(crate) others: u64,
 }
 
 impl Trunks {
-    /// Notes a whole stack that stands for so many calls.
+    /// Adds a whole stack that stands for `weight` calls.
     pub(crate) fn note(&mut self, whole: u32, weight: u64) {
         let room = self.all.len() < MAX_TRUNKS;
         match self.all.iter_mut().find(|trunk| trunk.whole == whole) {

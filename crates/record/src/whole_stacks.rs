@@ -1,5 +1,5 @@
-//! The whole stacks by which calls of a row came, of which its context is the innermost part: as looks have found them, and as
-//! they are told.
+//! The whole stacks of a row's calls; the row's context is their innermost part. Holds both the stacks as sampled
+//! and as they are printed.
 
 use crate::table::{Line, MAX_LINES, RawRow, Table};
 use crate::trunks::{RawTrunk, Trunks};
@@ -7,25 +7,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_symbols::RawFrame;
 
-/// Whole stacks of a program's processes, for those of which none was seen.
+/// Whole stacks of a program's processes, lent to processes of the same program in which no call was sampled.
 #[derive(Clone, Debug)]
 pub(crate) struct LentStacks {
     line: Line,
     trunks: Trunks,
 }
 
-/// The whole stacks of a row that is about no script's lines, as they are told: those that come by the same functions and lines
-/// are one.
+/// The whole stacks of a row without script lines, as they are printed: stacks with the same functions and lines
+/// are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ToldTrunks {
-    /// One at least.
+pub(crate) struct MergedTrunks {
+    /// The merged stacks; at least one.
     pub(crate) trunks: Trunks,
-    /// How many of their innermost frames all of them have in common, by their names.
+    /// Number of innermost frames that all of them share, by their names.
     pub(crate) shared: usize,
 }
 
-impl ToldTrunks {
-    /// Those of a row, or what it has from other processes. `same` says whether two frames are told alike.
+impl MergedTrunks {
+    /// Merges the stacks of a row, or those lent by other processes. `same` returns true if two frames are printed
+    /// alike.
     pub(crate) fn of(
         row: &RawRow,
         lent: Option<&LentStacks>,
@@ -55,20 +56,20 @@ impl ToldTrunks {
         }
         let first = told.all.first()?.whole;
         let of_all = told.all.iter().map(|trunk| alike(first, trunk.whole)).min()?;
-        // Of others it is known only how far they are like one of these.
+        // Of the other stacks we only know how many frames they share with one of these.
         let shared = if told.others > 0 { of_all.min(line.shared) } else { of_all };
         Some(Self { trunks: told, shared })
     }
 
-    /// Whether there are several.
+    /// Returns true if there are several stacks.
     pub(crate) fn differ(&self) -> bool {
         self.trunks.all.len() > 1 || self.trunks.others > 0
     }
 }
 
 impl Table {
-    /// Notes that `looks` looks at calls of a row, which stand for `weight` calls, have found this whole stack: it was compared
-    /// with, not read.
+    /// Notes that `looks` samples, which stand for `weight` calls of a row, have this whole stack. The thread
+    /// compared its stack with this one and nobody read it.
     pub(crate) fn stack_found(&mut self, row: u32, (frames, complete): (&[RawFrame], bool), looks: u64, weight: u64) {
         if !self.has_room_for_stacks() {
             return;
@@ -88,8 +89,8 @@ impl Table {
         }
     }
 
-    /// Notes that looks at calls of a row, which stand for `weight` calls, have found other whole stacks than this one. Its
-    /// innermost `shared` frames are all of them.
+    /// Notes that samples, which stand for `weight` calls of a row, have other whole stacks than this one. They
+    /// share its innermost `shared` frames.
     pub(crate) fn stack_missed(&mut self, row: u32, whole: (&[RawFrame], bool), shared: usize, weight: u64) {
         self.stack_found(row, whole, 0, 0);
         let Some(raw) = self.rows.get_mut(row as usize) else { return };
@@ -101,8 +102,8 @@ impl Table {
         }
     }
 
-    /// What rows of which no whole stack was seen have from other processes of the same program, by their place in the table:
-    /// after the first ones of a kind, later ones are not looked at again.
+    /// Returns the stacks that rows without a sampled stack borrow from other processes of the same program, by the
+    /// row's index in the table: after the first processes of a kind, later ones are not sampled again.
     pub(crate) fn lent_stacks(&self) -> HashMap<usize, LentStacks> {
         let key = |row: &RawRow| {
             let exe = self.images.get(row.image.index()).map(|image| Arc::clone(&image.exe));
@@ -123,7 +124,7 @@ impl Table {
         unseen.filter_map(|(at, row)| Some((at, seen.get(&key(row))?.clone()))).collect()
     }
 
-    /// How many of their innermost frames two whole stacks have in common, `most` at most.
+    /// Returns how many innermost frames two whole stacks share, `most` at most.
     fn shared(&self, one: u32, other: u32, most: usize) -> usize {
         let frames = |id: u32| self.stacks.get(id as usize).map_or(&[][..], |s| &s.frames);
         frames(one).iter().zip(frames(other)).take(most).take_while(|(a, b)| a == b).count()
@@ -144,14 +145,14 @@ mod tests {
         addresses.map(frame)
     }
 
-    /// Frames of one hundred are told alike.
+    /// Frames whose addresses lie in the same hundred are printed alike.
     fn same(a: &RawFrame, b: &RawFrame) -> bool {
         a.address / 100 == b.address / 100
     }
 
-    fn told(table: &Table, row: u32) -> ToldTrunks {
+    fn told(table: &Table, row: u32) -> MergedTrunks {
         let lent = table.lent_stacks();
-        ToldTrunks::of(&table.rows[row as usize], lent.get(&(row as usize)), table, same).unwrap()
+        MergedTrunks::of(&table.rows[row as usize], lent.get(&(row as usize)), table, same).unwrap()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! When windows open, what is kept of them, and reading what arguments point to.
+//! Decides when windows open and which are kept, and reads what arguments point to.
 
 use crate::arguments::argument_data;
 use crate::backend::WindowPolicy;
@@ -12,29 +12,28 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use systoll_model::{Moment, Random, Signature};
-use systoll_price::Beside;
+use systoll_price::FaultAndSwitch;
 
-/// Octaves from this one on get two windows: the newest octave is half the row.
+/// First octave that gets two windows: the newest octave is half the row's calls.
 const TWO_FROM: u32 = 5;
-/// What rows of fewer calls leave of the budget to larger ones: windows of octaves below the first
-/// figure take at most the second, a share of it. A program that starts many others, or has many
-/// contexts, would have spent all of it before what it does most has begun.
+/// Shares of the budget for rows of few calls: windows of octaves below the first number may use at most the second, a
+/// share. Otherwise a program that starts many others, or has many contexts, would spend the whole budget before its
+/// most frequent calls begin.
 const RESERVES: [(u8, f64); 2] = [(6, 0.4), (10, 0.75)];
-/// Of each octave from the first figure on, so many windows are had whatever they cost: on a busy box a
-/// dozen other programs' time slices had spent a short program's budget, and what it did 8,000 times
-/// went unfound; what it did 3,000 times was seen in fewer windows than make a finding.
+/// First octave that gets windows even if the budget is spent, and how many each octave gets. On a busy machine, other
+/// programs' time slices had used up a short program's budget, and a call made 8,000 times was never sampled.
 const IN_ANY_CASE: (u8, u8) = (8, 4);
-/// Looks at scripts' lines outside windows may cost so many times what windows may, beside it: an
-/// interpreter's start-up has hundreds of contexts, and what the program does most comes after it.
+/// Time that samples of script lines outside windows may take, as a multiple of the windows' budget: an interpreter's
+/// start-up has hundreds of contexts, and the program's most frequent calls come after it.
 const LOOKS_SHARE: f64 = 2.0;
-/// Work of a window that lasts longer may have been interrupted.
+/// Work on a window that takes longer may have been interrupted.
 const SUSPICIOUS: Duration = Duration::from_micros(50);
-/// Calls that give memory back, and those that take it.
+/// Calls that give memory back, and calls that map it.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
-/// A program that gives memory back, or waits, so often may have a habit of it.
+/// Calls of a row from which on its page faults, or its waits, are worth a price.
 const HABIT: u64 = 100;
-/// Calls looked at that have waited, at least: fewer do not tell how often the others did.
+/// A context switch is priced only if this many sampled calls waited; fewer are no basis for an estimate.
 const WAITS: usize = 8;
 
 /// All windows of a run, and their budget.
@@ -44,16 +43,16 @@ pub(crate) struct Windows {
     kept: Vec<Option<RawWindow>>,
     free: Vec<u32>,
     spent: Spent,
-    /// On looking at scripts' lines outside windows.
+    /// Time spent on samples of script lines outside windows.
     looked: Spent,
-    /// What this thread had used of a processor when that was last read.
+    /// This thread's processor time when it was last read.
     cpu: Duration,
     pub(crate) opened: u64,
-    /// By octave.
+    /// Windows opened, by octave.
     of_octave: [u8; 64],
     pub(crate) refused: u64,
     sockets: Sockets,
-    /// What dear calls were about, over the whole run.
+    /// What expensive calls asked about objects, over the whole run.
     pub(crate) ledger: Ledger,
 }
 
@@ -75,13 +74,14 @@ impl Windows {
         }
     }
 
-    /// Whether a window opens at the `nth` call of `row`, where its thread has none open.
-    /// `run_ns` is how long the run has lasted.
+    /// Returns true if a window opens at the `nth` call of `row`, whose thread has none open; the run has lasted
+    /// `run_ns`.
     pub(crate) fn opens(&mut self, table: &mut Table, row: u32, nth: u64, run_ns: u64) -> bool {
         self.due(table, row, nth) && self.opens_one(nth, run_ns)
     }
 
-    /// Whether a window opens at a place drawn for it, the `nth` call of a row.
+    /// Decides if a window opens at the `nth` call of a row, a place drawn for one. Returns true if the budget allows
+    /// it.
     pub(crate) fn opens_one(&mut self, nth: u64, run_ns: u64) -> bool {
         let octave = nth.max(1).ilog2() as u8;
         if !self.affordable(octave, run_ns) {
@@ -93,25 +93,25 @@ impl Windows {
         true
     }
 
-    /// Whether the budget of a run that has lasted `run_ns` allows for another window of `octave`.
+    /// Returns true if the budget of a run that has lasted `run_ns` allows for another window of `octave`.
     pub(crate) fn affordable(&self, octave: u8, run_ns: u64) -> bool {
         let budget = self.budget(run_ns);
         let few = self.of_octave.get(usize::from(octave)).is_some_and(|opened| *opened < IN_ANY_CASE.1);
         few && octave >= IN_ANY_CASE.0 && !budget.is_zero() || self.spent.allows(octave, budget)
     }
 
-    /// Whether another look at a script's line is allowed, which is not part of a window.
+    /// Returns true if the budget allows for another sample of a script's line outside windows.
     pub(crate) fn look_affordable(&self, octave: u8, run_ns: u64) -> bool {
         self.looked.allows(octave, self.budget(run_ns).mul_f64(LOOKS_SHARE))
     }
 
-    /// What a run that has lasted `run_ns` may spend on looking closely.
+    /// Returns the time that a run of `run_ns` may spend on sampling.
     pub(crate) fn budget(&self, run_ns: u64) -> Duration {
         self.policy.allowance + Duration::from_nanos(run_ns).mul_f64(self.policy.share)
     }
 
-    /// The place after the `nth` call of a row at which it is looked at closely again: there is one in each part of an octave. It
-    /// is drawn at once, so that nobody need ask where an octave begins.
+    /// Draws the number of the call after the `nth` at which a row is sampled again: one in each part of an octave. It
+    /// is drawn in advance, so that nobody has to ask where an octave begins.
     pub(crate) fn place_after(&mut self, nth: u64) -> u64 {
         let octave = nth.max(1).ilog2();
         let (octave, part) = match part_of(nth) + 1 {
@@ -119,17 +119,17 @@ impl Windows {
             _ => (octave + 1, 0),
         };
         let Some(start) = 1u64.checked_shl(octave) else { return u64::MAX };
-        // The second call says most of all but the first.
+        // After the first call, the second tells most.
         let places = if octave == 1 { 1 } else { start / parts_of(octave) };
         start + part * places + self.random.below(places)
     }
 
-    /// Whether a window may open at a place that was drawn, rather than a look at the stack be all.
+    /// Returns true if a window may open at a drawn place; in the middle part of an octave only the stack is sampled.
     pub(crate) fn is_for_window(nth: u64) -> bool {
         part_of(nth) != 1
     }
 
-    /// Whether `nth` is a place picked for `row`; picks the next octave's places when it begins.
+    /// Returns true if a window is due at the `nth` call of `row`. Draws the next octave's places when it begins.
     pub(crate) fn due(&mut self, table: &mut Table, row: u32, nth: u64) -> bool {
         let octave = nth.max(1).ilog2();
         let start = 1u64 << octave;
@@ -140,7 +140,7 @@ impl Windows {
             picks.sort_unstable();
             picks.dedup();
         }
-        // A place passed while another window was open on the thread is made up for at once.
+        // A place that passed while the thread had another window open is used at the next call.
         let due = picks.first().is_some_and(|at| *at <= nth);
         if due {
             picks.remove(0);
@@ -148,16 +148,15 @@ impl Windows {
         due
     }
 
-    /// Accounts for work on a window of `octave` that has lasted `elapsed`. On a busy box much of
-    /// that is others' time, and would leave a program without windows; but to read one's own
-    /// costs as much as a good part of the work. So it is read where `elapsed` is suspicious, and
-    /// bounds what is accounted for.
+    /// Accounts for work on a window of `octave` that took `elapsed`. On a busy machine much of that may be other
+    /// programs' time, and would leave a program without windows; but reading the own processor time costs a good part
+    /// of the work. So it is read only if `elapsed` is suspiciously long, and then bounds what is accounted for.
     pub(crate) fn spend_at_most(&mut self, octave: u8, elapsed: Duration) {
         let own = if elapsed < SUSPICIOUS { elapsed } else { elapsed.min(self.used()) };
         self.spend(octave, own);
     }
 
-    /// Processor time this thread has used since the last time it was asked for.
+    /// Returns the processor time this thread has used since the last call of this function.
     fn used(&mut self) -> Duration {
         let now = own_cpu();
         now.saturating_sub(std::mem::replace(&mut self.cpu, now))
@@ -168,12 +167,12 @@ impl Windows {
         self.spent.add(octave, time);
     }
 
-    /// Accounts for time spent on a look.
+    /// Accounts for time spent on a sample outside windows.
     pub(crate) fn spend_on_look(&mut self, octave: u8, time: Duration) {
         self.looked.add(octave, time);
     }
 
-    /// Whether all windows together have room for another, whatever its octave.
+    /// Returns true if the budget allows for another window of any octave.
     pub(crate) fn has_room(&self, run_ns: u64) -> bool {
         self.spent.allows(u8::MAX, self.budget(run_ns))
     }
@@ -186,15 +185,15 @@ impl Windows {
         }
     }
 
-    /// A call of a process works on a descriptor with this name.
+    /// Notes the name of the descriptor that a process's call uses.
     pub(crate) fn seen(&mut self, pid: i32, signature: &Signature, name: &Arc<str>) {
-        // A socket that is only being made has no ends yet.
+        // A socket that is only being created has no ends yet.
         if signature.transfers || signature.name.starts_with("accept") {
             self.sockets.seen(pid, name);
         }
     }
 
-    /// What is behind the descriptor that a call of a window works on.
+    /// Returns the name of the descriptor that a call of a window uses.
     pub(crate) fn descriptor(&mut self, pid: i32, signature: &Signature, args: &[u64; 6]) -> Option<Arc<str>> {
         let fd = *args.get(signature.fd_arg()?)? as i32;
         if fd < 0 {
@@ -205,28 +204,28 @@ impl Windows {
         Some(target)
     }
 
-    /// Names of sockets, by what [`Windows::descriptor`] called them.
+    /// Returns the names of sockets, by the name that [`Windows::descriptor`] returned for them.
     pub(crate) fn socket_names(&self) -> HashMap<String, Arc<str>> {
         self.sockets.names()
     }
 
-    /// Page faults that thread `tid` has taken so far, where it is about to map memory or give it
-    /// back: what it gives back it may have to fault in again.
+    /// Returns the page faults of thread `tid` so far if it is about to map memory or give it back: memory given back
+    /// may have to be faulted in again.
     pub(crate) fn faults(tid: i32, signature: &Signature) -> Option<u64> {
         let maps = GIVES_BACK.contains(&signature.name) || MAPS.contains(&signature.name);
         maps.then(|| procfs::minor_faults(tid))?
     }
 
-    /// A window that opens at a call of `row`.
+    /// Opens a window at a call of `row`.
     pub(crate) fn open(table: &mut Table, row: u32, octave: u8, by: Opener) -> RawWindow {
         let Opener { thread, tid, process } = by;
         let image = table.rows.get(row as usize).map_or(ImageId::FIRST, |r| r.image);
-        table.thread_named(image, tid as u32, &procfs::comm(tid));
+        table.name_thread(image, tid as u32, &procfs::comm(tid));
         let process = table.process(image, process);
         RawWindow { image, process, thread, row, octave, calls: Vec::new() }
     }
 
-    /// A call that is about to be made in a window, with what its arguments point to.
+    /// Returns a window's call that is about to be made, with what its arguments point to.
     pub(crate) fn entered(&mut self, call: &EnteredCall, stack: Option<u32>) -> RawCall {
         let EnteredCall { tid, row, nth, signature, args, run_ns } = *call;
         let read = |address: u64, buffer: &mut [u8]| read_memory(tid, address, buffer);
@@ -258,7 +257,7 @@ impl Windows {
         self.policy.bytes
     }
 
-    /// Keeps a window, dropping one that says less: of its row, else of all.
+    /// Keeps a window; if there are too many, drops one that tells less, of its row or of all rows.
     pub(crate) fn keep(&mut self, table: &mut Table, mut window: RawWindow) {
         if window.calls.is_empty() {
             return;
@@ -287,7 +286,7 @@ impl Windows {
         table.rows[row].windows.push(id);
     }
 
-    /// Of a row's windows: never the first; the older of two in an octave already past; else the
+    /// Returns which of a row's windows to drop: never the first; the older of two in a past octave; otherwise the
     /// oldest, whose octave is the smallest part of the row.
     fn least_telling(&self, ids: &[u32], newest: u8) -> usize {
         let octave = |i: usize| self.kept[ids[i] as usize].as_ref().map_or(0, |w| w.octave);
@@ -311,14 +310,14 @@ impl Windows {
         self.free.push(id);
     }
 
-    /// The windows kept, in the order they were opened.
+    /// Returns the windows kept, in the order they were opened.
     pub(crate) fn all(&self) -> Vec<&RawWindow> {
         let mut all: Vec<_> = self.kept.iter().flatten().collect();
         all.sort_by_key(|window| window.opened_ns());
         all
     }
 
-    /// The same, of a run that has ended: nobody needs them any more.
+    /// Takes the windows kept, in the order they were opened, when the run has ended.
     pub(crate) fn take_all(&mut self) -> Vec<RawWindow> {
         let mut all: Vec<_> = std::mem::take(&mut self.kept).into_iter().flatten().collect();
         all.sort_by_key(RawWindow::opened_ns);
@@ -326,7 +325,7 @@ impl Windows {
     }
 }
 
-/// In how many parts an octave of a row's calls is looked at closely: what was done below 16 times is a crumb.
+/// Returns in how many parts of an octave a row is sampled; fewer where the octave has few calls.
 fn parts_of(octave: u32) -> u64 {
     match octave {
         0..4 => 1,
@@ -335,7 +334,7 @@ fn parts_of(octave: u32) -> u64 {
     }
 }
 
-/// Which part of its octave the `nth` call is in.
+/// Returns the part of its octave that the `nth` call lies in.
 fn part_of(nth: u64) -> u64 {
     let nth = nth.max(1);
     let octave = nth.ilog2();
@@ -343,22 +342,22 @@ fn part_of(nth: u64) -> u64 {
     ((nth - start) / (start / parts)).min(parts - 1)
 }
 
-/// What is to be priced beside calls: a page fault where the run gave memory back so often that it matters, and a
-/// context switch where it waited so often and windows tell how often: every program loses its processor in some call.
-pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> Beside {
+/// Returns what to price beside calls: a page fault if the run gave memory back so often that it matters, and a context
+/// switch if it waited so often and windows tell how often. Every program loses its processor in some call.
+pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
     let often = |matters: &dyn Fn(&RawRow) -> bool| table.rows.iter().any(|r| r.counts.calls >= HABIT && matters(r));
     let faults = often(&|r| r.syscall.name().is_some_and(|name| GIVES_BACK.contains(&name)));
     let waited = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0);
     let waits = || windows.iter().flat_map(|w| &w.calls).filter(|c| waited(c.waited_ns)).take(WAITS).count() == WAITS;
-    Beside { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
+    FaultAndSwitch { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
 }
 
-/// What has been spent, by the classes of [`RESERVES`] and beyond.
+/// Time spent, by the classes of [`RESERVES`] and beyond.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent([Duration; RESERVES.len() + 1]);
 
 impl Spent {
-    /// The class that a window of `octave` is of.
+    /// Returns the class that a window of `octave` belongs to.
     fn class(octave: u8) -> usize {
         RESERVES.iter().take_while(|(from, _)| octave >= *from).count()
     }
@@ -420,7 +419,7 @@ mod tests {
                 );
             }
         }
-        // 17 octaves, two windows each from the sixth on.
+        // There are 17 octaves, with two windows each from the sixth on.
         assert!(windows.opened >= 17 && windows.opened <= 5 + 2 * 12, "{}", windows.opened);
         let kept: Vec<u8> = windows.all().iter().map(|w| w.octave).collect();
         assert_eq!(kept.len(), 8);
@@ -469,7 +468,7 @@ mod tests {
         let mut windows = Windows::new(WindowPolicy::default(), 1);
         windows.spend(0, Duration::from_secs(10));
         let opened: Vec<u64> = (1..=1_000_000).filter(|nth| windows.opens(&mut table, row, *nth, 0)).collect();
-        // Twelve octaves, two places in each.
+        // There are twelve octaves with two places in each.
         assert!((18..=24).contains(&opened.len()), "{opened:?}");
         assert!(opened.iter().all(|nth| *nth >= 1 << IN_ANY_CASE.0), "{opened:?}");
         let other_rows = (1..50).map(|image| table.row(ImageId::at(image), Sysno(39), &[]).0).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! `systoll import`: another tool's trace, reported as a run of our own.
+//! `systoll import`: reports another tool's trace as a run of our own.
 
 use crate::cli::ImportArgs;
 use crate::failure::Failure;
@@ -15,14 +15,19 @@ use systoll_price::{CROSSING_BUDGET, crossing, host, price_of_failing, prices_of
 
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 18;
-/// Calls priced by trying them, those made most first.
+/// System calls that are priced by making them at most: those with most calls.
 const MAX_PRICED: usize = 40;
 
-/// Reads traces and shows what was asked for.
+/// Reads traces and shows the requested results.
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let runs = if args.together { vec![args.traces.clone()] } else { runs(&args.traces) };
+    if runs.len() > 1 && args.save.is_some() {
+        return Err(Failure::Usage("--save keeps one trace: name one, or --together where the files are of one run"));
+    }
     let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
     let mut kept = args.save.as_deref().map(|path| place_to_save(path, args.force)).transpose()?;
-    let mut recording = read(args)?;
+    let [traces] = runs.as_slice() else { return each(args, runs, &mut output, &shown) };
+    let mut recording = read(args, traces)?;
     end_at_once(": all is read, and not judged yet");
     price_here(&mut recording);
     let told = shown.tell(&mut output, &recording);
@@ -31,16 +36,49 @@ pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(args: &ImportArgs) -> Result<Recording, Failure> {
+/// Reports each of several runs. What can't be read is told and left out.
+fn each(args: &ImportArgs, runs: Vec<Vec<PathBuf>>, output: &mut Output, shown: &Shown) -> Result<ExitCode, Failure> {
+    let mut all = Vec::new();
+    let mut trouble = None;
+    for traces in runs {
+        match read(args, &traces) {
+            Ok(mut recording) => {
+                price_here(&mut recording);
+                all.push((traces.into_iter().next().unwrap_or_default(), recording));
+            }
+            Err(failure) => trouble = Some(failure.tell()),
+        }
+    }
+    if !all.is_empty() {
+        shown.tell_each(output, &all)?;
+    }
+    Ok(trouble.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// The files of each run: those that `strace -ff` wrote of one, which differ in the thread's id at the end of their
+/// names, are together; others are each a run.
+fn runs(traces: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut runs: Vec<(Option<PathBuf>, Vec<PathBuf>)> = Vec::new();
+    for path in traces {
+        let of = (tid(path) > 0).then(|| path.with_extension(""));
+        match runs.iter_mut().find(|(stem, _)| of.is_some() && *stem == of) {
+            Some((_, files)) => files.push(path.clone()),
+            None => runs.push((of, vec![path.clone()])),
+        }
+    }
+    runs.into_iter().map(|(_, files)| files).collect()
+}
+
+fn read(args: &ImportArgs, traces: &[PathBuf]) -> Result<Recording, Failure> {
     let mut import = Import::new(args.seed);
-    let mut traces = args.traces.clone();
-    // A thread is made by one that was there before it, and most often has a higher id.
+    let mut traces = traces.to_vec();
+    // A thread's creator is there before it, and usually has a lower id.
     traces.sort_by_key(|path| tid(path));
     let several = traces.len() > 1;
     let mut reading = Reading::of(&traces);
     for path in &traces {
         match reading.one(&mut import, path) {
-            // A thread that made no call leaves an empty file.
+            // A thread without calls leaves an empty file.
             Err(ImportError::Empty) if several => {}
             done => done.map_err(|e| Failure::Trace(path.clone(), e))?,
         }
@@ -49,10 +87,10 @@ fn read(args: &ImportArgs) -> Result<Recording, Failure> {
     import.finish().map_err(|e| Failure::Trace(traces.first().cloned().unwrap_or_default(), e))
 }
 
-/// How far the reading is.
+/// The progress of reading.
 struct Reading {
     done: u64,
-    /// Bytes of all traces; `None` where one has no size.
+    /// Bytes of all traces; `None` if one has no size.
     all: Option<u64>,
     line: ProgressBar,
     left: Left,
@@ -74,7 +112,7 @@ impl Reading {
         import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, input))
     }
 
-    /// So many bytes more were read.
+    /// Reports `bytes` more as read.
     fn add(&mut self, bytes: usize) {
         const MIB: u64 = 1 << 20;
         self.done += bytes as u64;
@@ -87,7 +125,7 @@ impl Reading {
     }
 }
 
-/// A trace that is being read.
+/// A trace whose reading is counted.
 struct Counted<'a, R> {
     input: R,
     reading: &'a mut Reading,
@@ -101,12 +139,12 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// The thread whose own file it is, where its name ends so.
+/// Returns the thread whose file this is, if the name ends with its id; else 0.
 fn tid(path: &Path) -> u64 {
     path.extension().and_then(|e| e.to_str()).and_then(|e| e.parse().ok()).unwrap_or(0)
 }
 
-/// What its calls cost here: the trace does not tell what they cost where it was made.
+/// Prices the calls on this box: a trace does not tell their price where it was made.
 fn price_here(recording: &mut Recording) {
     let before = crossing(CROSSING_BUDGET);
     let calls = prices_of(calls_to_price(recording).into_iter().take(MAX_PRICED));
@@ -114,4 +152,16 @@ fn price_here(recording: &mut Recording) {
         Prices { crossing_before: before, crossing_after: crossing(CROSSING_BUDGET), calls, ..Prices::default() };
     price(recording, prices, price_of_failing);
     recording.header.host = host();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_files_are_one_run() {
+        let paths: Vec<PathBuf> = ["a.trace", "b.4711", "b.4712", "c.txt", "a.trace"].map(PathBuf::from).into();
+        let runs: Vec<usize> = runs(&paths).iter().map(Vec::len).collect();
+        assert_eq!(runs, [1, 2, 1, 1]);
+    }
 }

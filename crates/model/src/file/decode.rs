@@ -1,5 +1,5 @@
-//! Our own message as a recording. Nothing it says is believed: indices are checked, what it
-//! would unfold to is bounded.
+//! Decodes our message into a recording. It trusts nothing in it: indices are checked, sizes are
+//! bounded.
 
 use super::error::{FileError, damaged};
 use super::intern::Strings;
@@ -12,7 +12,7 @@ use crate::names::{Frame, FrameId, Location, Module, ModuleId, Stack, StackId};
 use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::recording::{BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
+use crate::recording::{Attached, BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
 use crate::row::{Row, RowId, RowLine, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
@@ -70,6 +70,11 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         },
         started_unix: h.started_unix,
         exit: exit(h.exit_code, h.exit_signal),
+        attached: h.attached.map(|a| Attached {
+            age_ns: a.age_ns,
+            longest_stop_ns: a.longest_stop_ns,
+            left_running: a.left_running,
+        }),
         wall_ns: h.wall_ns,
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,
@@ -89,7 +94,7 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
     })
 }
 
-/// A processor time. Nothing that ran took none at all: zero says that it is not known.
+/// Decodes a processor time. Nothing that ran took no time: zero means that it is not known.
 fn known(cpu_ns: u64) -> Option<u64> {
     Some(cpu_ns).filter(|ns| *ns > 0)
 }

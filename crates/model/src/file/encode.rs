@@ -1,4 +1,4 @@
-//! A recording as our own message.
+//! Encodes a recording as our message.
 
 use super::blobs;
 use super::codes;
@@ -176,7 +176,8 @@ impl Encoder {
         out
     }
 
-    /// Fills the columns that not every call has an entry in, and says which.
+    /// Fills the columns that have no entry for some calls. Returns the flags of those that got
+    /// one.
     fn optional_columns(
         &mut self,
         call: &crate::window::WindowCall,
@@ -238,7 +239,7 @@ fn row_line(l: &crate::row::RowLine) -> wire::RowLine {
     wire::RowLine { frame: l.frame.0, looks: l.looks, weight: l.weight }
 }
 
-/// What a window's next call of the row is compared with.
+/// The values that a window's next call of the row is a difference to.
 #[derive(Default)]
 struct Previous {
     nth: u64,
@@ -294,7 +295,13 @@ fn header(rec: &Recording) -> wire::Header {
         windows_opened: h.windows_opened,
         windows_refused: h.windows_refused,
         sites: h.sites.map(sites),
+        attached: h.attached.map(attached),
     }
+}
+
+fn attached(a: crate::recording::Attached) -> wire::Attached {
+    let crate::recording::Attached { age_ns, longest_stop_ns, left_running } = a;
+    wire::Attached { age_ns, longest_stop_ns, left_running }
 }
 
 fn sites(s: crate::recording::Sites) -> wire::Sites {

@@ -2,13 +2,15 @@
 
 mod by;
 mod chain;
+mod closing;
 mod finding;
 mod flags;
 mod header;
 mod long_calls;
-mod remaining;
+mod rounds;
 mod screen;
 mod stacks;
+mod trace;
 
 pub use by::write_grouping;
 pub use screen::{ReportOptions, write_finding, write_report};

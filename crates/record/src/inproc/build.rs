@@ -1,4 +1,4 @@
-//! Which build of this program is running.
+//! Identifies the build of this program that is running.
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
@@ -8,26 +8,27 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
-/// Bytes of the executable that are read to find its build-id: linkers put the note right behind the headers.
+/// Bytes read of the executable to find its build-id: linkers put the note right behind the headers.
 const HEAD: usize = 4096;
-/// Bytes of a build-id, or of a hash in its place, that a name holds: two builds of one user's are the same for one in 2^64.
+/// Bytes of a build-id, or of the hash in its place, that a name holds: two builds of one user collide with a
+/// probability of 2^-64.
 const LEN: usize = 8;
 
-/// What tells a build of this program from all others: it changes whenever the program's code does, and is the same
-/// wherever the same code was built.
+/// Tells a build of this program from all others: it changes whenever the program's code does, and is the same wherever
+/// the same code was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build(String);
 
 impl Build {
-    /// That of the running program: the linker's build-id, which is a hash of what it has linked, else a hash of the whole
-    /// executable. `None` where that can't be read.
+    /// Returns the running program's build: the linker's build-id, which is a hash of what it linked, otherwise a hash
+    /// of the whole executable. Returns `None` if the executable can't be read.
     #[must_use]
     pub fn own() -> Option<&'static Self> {
         static OWN: OnceLock<Option<Build>> = OnceLock::new();
         OWN.get_or_init(|| Self::of(&systoll_files::kernel("/proc/self/exe").ok()?)).as_ref()
     }
 
-    /// That of an executable.
+    /// Returns the build of an executable.
     fn of(executable: &File) -> Option<Self> {
         let mut head = vec![0; HEAD];
         let read = executable.read_at(&mut head, 0).ok()?;
@@ -35,7 +36,7 @@ impl Build {
         build_id(&head).map(Self::named).or_else(|| Self::hashed(executable))
     }
 
-    /// A build that `id` tells from others, at least [`LEN`] bytes.
+    /// Creates the build that is identified by `id`, at least [`LEN`] bytes.
     #[must_use]
     pub fn named(id: &[u8]) -> Self {
         let mut text = String::new();
@@ -45,21 +46,21 @@ impl Build {
         Self(text)
     }
 
-    /// By its content, where the linker left no note. Nobody but its owner could aim at another's, and that one's own
-    /// programs may do as they like.
+    /// Identifies the build by its content, if the linker left no note. Only its owner could make another executable
+    /// collide, and the owner's programs may change the cache anyway.
     fn hashed(mut executable: &File) -> Option<Self> {
         let mut content = Vec::new();
         executable.read_to_end(&mut content).ok()?;
         Some(Self::named(&super::checksum::checksum(&[0; 32], &content).to_le_bytes()))
     }
 
-    /// As text of lower-case letters and digits.
+    /// Returns the build as text of lower-case letters and digits.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The build-id in the notes of a file of which `head` is the beginning.
+/// Returns the build-id in the notes of a file that begins with `head`.
 fn build_id(head: &[u8]) -> Option<&[u8]> {
     let header = elf::FileHeader64::<Endianness>::parse(head).ok()?;
     let endian = header.endian().ok()?;
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// An executable of a C program linked with `flags`.
+    /// Compiles a C program with `flags` and returns the executable.
     fn linked(folder: &std::path::Path, source: &str, flags: &[&str]) -> File {
         let (c, program) = (folder.join("a.c"), folder.join("a"));
         std::fs::write(&c, source).unwrap();

@@ -1,12 +1,12 @@
 //! Plans, and what is built from them, kept on disk between runs.
 //!
-//! Invariant: a wrong entry would make us damage a program, so none is believed that this build of this user's
-//! systoll did not write for these very bytes. The name of every entry holds the build ([`Build`]), so there are no versions to
-//! keep by hand: another build finds nothing, and what it left goes when it has not been used for longest. Names hold a
-//! hash of the whole file, entries a checksum, both keyed with a secret of the folder's: a build-id alone is what a file claims.
-//! So as not to read and hash every file in every run, the hash of a file in a certain state
-//! (`FileState`) is kept as well, where the file system notes every change of contents.
-//! Whatever is the matter with the folder, work goes on without it.
+//! Invariant: a wrong entry would make us damage a program, so an entry is used only if this build of this user's
+//! systoll wrote it for these very bytes. The name of every entry holds the build ([`Build`]), so there are no versions
+//! to maintain: another build finds no entries, and unused ones are dropped in time. Names hold a hash of the whole
+//! file and entries hold a checksum, both keyed with a secret of the folder's, since a build-id is only what a file
+//! claims. To avoid reading and hashing every file in every run, the hash of a file in a certain state (`FileState`) is
+//! kept as well, on file systems that note every change of contents. If the folder is unusable, everything works
+//! without it.
 
 use super::build::Build;
 use super::checksum::{Checksum, checksum};
@@ -21,50 +21,50 @@ use systoll_hooks::plan::{self, Plan, PlanError};
 use systoll_symbols::FileState;
 use systoll_trust::Folder;
 
-/// Bytes kept, names and trailers not counted, give or take a sixteenth ([`LOOKS`]).
+/// Bytes kept, without names and trailers, give or take a sixteenth ([`LOOKS`]).
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
 
-/// To see whether there is too much takes a look at every entry, milliseconds for a few thousand. It is taken at random,
-/// so many times on average while what is put fills the folder once.
+/// Number of checks of the folder's size, on average, while entries fill it once. A check reads every entry's size,
+/// milliseconds for a few thousand, so it is made at random.
 const LOOKS: u64 = 16;
 
 const MAGIC: &[u8; 8] = b"systoll\x02";
-/// Magic and checksum, after the payload: a reader of an entry has the payload without a copy.
+/// Bytes of magic and checksum. They follow the payload, so that a reader can use it without a copy.
 const TRAILER: usize = 16;
-/// Its folder below that of the user's caches.
+/// Name of the folder below that of the user's caches.
 const NAME: &str = "systoll";
 const SECRET: &str = "secret";
 const SECRET_SIZE: usize = 32;
-/// Bytes of a build-id that go into a name; SHA-1, what linkers write, has as many.
+/// Bytes of a build-id in a name; linkers write a SHA-1, which has as many.
 const ID_SIZE: usize = 20;
 
-/// What an entry holds.
+/// Kinds of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The key of a file in a certain state, made by [`Cache::key_of`].
     State,
     /// A plan, made by [`Cache::plan`].
     Plan,
-    /// What `Symbols::fixed` tells of a file.
+    /// Results of `Symbols::fixed` for a file.
     Fixed,
     /// Assembled code of a file.
     Code,
     /// Contexts of earlier runs.
     Contexts,
-    /// Files without calls that programs' loaders have mapped.
+    /// Files without calls that the loaders of programs have mapped.
     NoCalls,
-    /// What was asked of a file's symbols, lines and frames.
+    /// Results of queries for a file's symbols, lines and frames.
     Names,
     /// The code that measures what counting costs.
     Own,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] =
         [Self::State, Self::Plan, Self::Fixed, Self::Code, Self::Contexts, Self::NoCalls, Self::Names, Self::Own];
 
-    /// A short word of lower-case letters.
+    /// Returns a short word of lower-case letters.
     fn name(self) -> &'static str {
         match self {
             Self::State => "state",
@@ -79,19 +79,19 @@ impl Kind {
     }
 }
 
-/// A file's identity: of its bytes, not of its name.
+/// Identity of a file by its content, not by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key(String);
 
 impl Key {
-    /// The key of something made from this file in one of many ways: `way` says which, in lower-case
+    /// Returns the key of something that can be made from this file in several ways; `way` says which, in lower-case
     /// letters, digits and dashes.
     #[must_use]
     pub fn with(&self, way: &str) -> Self {
         Self(format!("{}-{way}", self.0))
     }
 
-    /// As text, which is the same in every run.
+    /// Returns the key as text, which is the same in every run.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -111,40 +111,40 @@ struct Open {
 }
 
 impl Cache {
-    /// The user's: `$XDG_CACHE_HOME/systoll`, or `~/.cache/systoll` (XDG Base Directory
-    /// Specification 0.8). Without either, or where it can't be trusted, nothing is kept.
+    /// Opens the user's cache: `$XDG_CACHE_HOME/systoll`, or `~/.cache/systoll` (XDG Base Directory Specification 0.8).
+    /// Without either, or if it can't be trusted, nothing is kept.
     #[must_use]
     pub fn open() -> Self {
         systoll_trust::cache().map_or_else(Self::none, |base| Self::at(&base, DEFAULT_LIMIT))
     }
 
-    /// That of the folder `systoll` below `base`, both made if need be, of at most `limit` bytes. Where nothing tells
-    /// this build of the program from others, nothing is kept.
+    /// Opens the cache in the folder `systoll` below `base`, making both if need be, of at most `limit` bytes. If this
+    /// build can't be identified, nothing is kept.
     #[must_use]
     pub fn at(base: &Path, limit: u64) -> Self {
         Build::own().map_or_else(Self::none, |build| Self::of_build(base, limit, build))
     }
 
-    /// [`Cache::at`] as `build` of this program has it: it finds what that build has kept, and nothing else.
+    /// Opens the cache as `build` of this program: it finds the entries of that build only.
     #[must_use]
     pub fn of_build(base: &Path, limit: u64, build: &'static Build) -> Self {
         let folder = Folder::below(base, &[NAME]).ok();
         Self(folder.and_then(|folder| Some(Open { secret: secret(&folder)?, folder, build, limit })))
     }
 
-    /// One that keeps nothing.
+    /// Returns a cache that keeps nothing.
     #[must_use]
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// Whether there is a folder to keep things in.
+    /// Returns true if there is a folder to keep entries in.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What `content`, a whole file, is known by here. `None` where nothing is kept.
+    /// Returns the key of a whole file with this `content`; `None` if nothing is kept.
     #[must_use]
     pub fn key(&self, content: &[u8]) -> Option<Key> {
         let open = self.0.as_ref()?;
@@ -156,16 +156,15 @@ impl Cache {
         Some(Key(key))
     }
 
-    /// What something is known by here that is made from no file: by a name of lower-case letters,
-    /// digits and dashes that nothing else has.
+    /// Returns the key of something that is made from no file: a unique name of lower-case letters, digits and dashes.
     #[must_use]
     pub fn key_named(name: &str) -> Key {
         Key(name.into())
     }
 
-    /// The [`Cache::key`] of a file in `state`, of which only `read` gives the content: from an
-    /// earlier run if nothing has changed, or new, and kept if the state is telling. `build_id`
-    /// is the file's own word.
+    /// Returns the [`Cache::key`] of a file in `state`, whose content only `read` returns: the key of an earlier run if
+    /// the file has not changed, otherwise a new one, which is kept if the state detects changes. `build_id` is what
+    /// the file claims.
     pub fn key_of(
         &self,
         state: Option<&FileState>,
@@ -175,7 +174,7 @@ impl Cache {
         self.key_and_content(state, build_id, read).0
     }
 
-    /// [`Cache::key_of`], and the content where it had to be read for that.
+    /// Returns [`Cache::key_of`], and the content if it had to be read.
     pub(crate) fn key_and_content(
         &self,
         state: Option<&FileState>,
@@ -195,8 +194,8 @@ impl Cache {
         (key, content)
     }
 
-    /// What a file in `state` is looked up by while nothing is known of its content. `None` where that has to be read in every
-    /// run.
+    /// Returns the key of a file in `state` while its content is unknown. Returns `None` if the content must be read in
+    /// every run.
     pub(crate) fn unread(&self, state: Option<&FileState>, build_id: Option<&str>) -> Option<Key> {
         self.state_key(state.filter(|state| is_telling(state))?, build_id)
     }
@@ -211,8 +210,8 @@ impl Cache {
         Some(Key(format!("{:016x}{:016x}", halves[0], halves[1])))
     }
 
-    /// What was kept as `kind` for `key`; `None` if nothing was, or if it is damaged or not ours
-    /// (it is then thrown away).
+    /// Returns the payload kept as `kind` for `key`. Returns `None` if there is none; removes an entry that is damaged
+    /// or not ours.
     #[must_use]
     pub fn get(&self, kind: Kind, key: &Key) -> Option<Vec<u8>> {
         let open = self.0.as_ref()?;
@@ -227,7 +226,7 @@ impl Cache {
         Some(bytes)
     }
 
-    /// [`Cache::get`] for a reader that has no use for the whole in one piece.
+    /// Opens an entry for a reader that does not need it in one piece.
     pub(crate) fn entry(&self, kind: Kind, key: &Key) -> Option<Entry<'_>> {
         let open = self.0.as_ref()?;
         let name = open.name(kind, key);
@@ -236,7 +235,7 @@ impl Cache {
         Some(Entry { open, name, file, len, read: Checksum::new(&open.secret) })
     }
 
-    /// Keeps `payload`, and returns whether it did. Entries that were not used for longest make room.
+    /// Keeps `payload`, and returns true if it did. The entries that were not used for longest make room.
     pub fn put(&self, kind: Kind, key: &Key, payload: &[u8]) -> bool {
         let Some(open) = &self.0 else { return false };
         let name = open.name(kind, key);
@@ -248,14 +247,14 @@ impl Cache {
         kept
     }
 
-    /// Where an entry lies, if it is there or not.
+    /// Returns the path of an entry, even if there is none.
     #[must_use]
     pub fn path_of(&self, kind: Kind, key: &Key) -> Option<PathBuf> {
         let open = self.0.as_ref()?;
         Some(open.folder.path().join(open.name(kind, key)))
     }
 
-    /// The plan for `elf`: the one kept, or a new one, which is then kept.
+    /// Returns the plan for `elf`: the one kept, or a new one, which is then kept.
     ///
     /// # Errors
     ///
@@ -268,13 +267,13 @@ impl Cache {
         }
     }
 
-    /// The plan kept for `key`, if there is one.
+    /// Returns the plan kept for `key`.
     #[must_use]
     pub fn kept_plan(&self, key: &Key) -> Option<Plan> {
         Plan::from_bytes(&self.get(Kind::Plan, key)?)
     }
 
-    /// A new plan for `elf`, which is kept if there is a `key`.
+    /// Makes a plan for `elf`, and keeps it if there is a `key`.
     ///
     /// # Errors
     ///
@@ -288,9 +287,9 @@ impl Cache {
     }
 }
 
-/// Whether two files in the same `state` are the same: where the file system is one that puts
-/// down the time of every change, by writing or through a mapping, and the last one is not so
-/// recent that another could have come within the clock's tick.
+/// Returns true if files with the same `state` have the same content: the file system notes the time of every change,
+/// made by writing or through a mapping, and the last change is not so recent that another could have come within the
+/// clock's tick.
 fn is_telling(state: &FileState) -> bool {
     // ext2 to ext4, XFS, Btrfs, F2FS, OverlayFS, SquashFS, EROFS (kernel: uapi/linux/magic.h;
     // fs/xfs/libxfs/xfs_format.h). Not tmpfs, whose mappings change without a trace.
@@ -302,19 +301,20 @@ fn is_telling(state: &FileState) -> bool {
 }
 
 impl Open {
-    /// The file name of an entry: the only place where one is made, so that none lacks the build.
+    /// Returns the file name of an entry. All names are made here, so that none lacks the build.
     fn name(&self, kind: Kind, key: &Key) -> String {
         format!("{}-{}-{}", kind.name(), self.build.as_str(), key.0)
     }
 
-    /// Whether to look for entries to drop, now that one of so many bytes is new: always if it is large beside the limit.
+    /// Returns true if the folder's size should be checked, now that an entry of `bytes` is new: with a probability
+    /// that grows with its size.
     fn is_to_shrink(&self, bytes: u64) -> bool {
         let drawn = RandomState::new().hash_one(bytes) % self.limit.max(1);
         drawn < bytes.saturating_mul(LOOKS)
     }
 
-    /// A hash that cannot be aimed at without the secret. Its algorithm may change with the compiler, which makes
-    /// another build.
+    /// Returns a hash whose collisions nobody can find without the secret. Its algorithm may change with the compiler,
+    /// which makes another build.
     fn hash(&self, parts: &[&[u8]]) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write(&self.secret);
@@ -338,40 +338,40 @@ impl Open {
     }
 }
 
-/// An entry that is read piece by piece. Nothing of it is to be believed before [`Entry::ends_as_kept`] has said so.
+/// An entry that is read piece by piece. Use nothing of it before [`Entry::ends_as_kept`] has returned true.
 pub(crate) struct Entry<'a> {
     open: &'a Open,
     name: String,
     file: File,
     len: u64,
-    /// Of what has been read in order.
+    /// Checksum of what has been read in order.
     read: Checksum,
 }
 
 impl Entry<'_> {
-    /// Bytes of its payload.
+    /// Returns the bytes of its payload.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Fills `bytes` with what stands at `at`, ahead of its turn.
+    /// Fills `bytes` from offset `at`, without counting them as read in order.
     pub(crate) fn peek(&self, at: u64, bytes: &mut [u8]) -> Option<()> {
         self.file.read_exact_at(bytes, at).ok()
     }
 
-    /// Fills `bytes` with what stands at `at`, which is where the last piece ended.
+    /// Fills `bytes` from offset `at`, where the last piece ended.
     pub(crate) fn read(&mut self, at: u64, bytes: &mut [u8]) -> Option<()> {
         self.peek(at, bytes)?;
         self.read.add(bytes);
         Some(())
     }
 
-    /// Takes `bytes`, which were peeked at, for the next piece.
+    /// Counts `bytes`, which were peeked at, as the next piece.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         self.read.add(bytes);
     }
 
-    /// Whether what was read, from the first byte to the last, is what was kept. If not, it is thrown away.
+    /// Returns true if what was read, from the first byte to the last, is what was kept. Otherwise removes the entry.
     pub(crate) fn ends_as_kept(self) -> bool {
         let mut trailer = [0; TRAILER];
         let read = self.file.read_exact_at(&mut trailer, self.len).is_ok();
@@ -383,7 +383,7 @@ impl Entry<'_> {
     }
 }
 
-/// The folder's secret, made at first use.
+/// Returns the folder's secret; makes it at first use.
 fn secret(folder: &Folder) -> Option<[u8; SECRET_SIZE]> {
     let read = || folder.read(SECRET, SECRET_SIZE as u64)?.try_into().ok();
     read().or_else(|| {
@@ -391,7 +391,7 @@ fn secret(folder: &Folder) -> Option<[u8; SECRET_SIZE]> {
         let mut random = systoll_files::kernel("/dev/urandom").ok()?;
         std::io::Read::read_exact(&mut random, &mut fresh).ok()?;
         let _ = folder.write(SECRET, &[&fresh]);
-        // Another systoll may have been as quick: the last one's holds.
+        // Another systoll may have made one at the same time: the last one written holds.
         read()
     })
 }

@@ -1,25 +1,25 @@
 //! A fast keyed checksum, for megabytes read at every start.
 //!
-//! It notices damage; it is no signature. Code that can write entries to a folder of this
-//! user's alone can write programs just as well.
+//! It detects damage; it is no signature. Code that can write entries into a folder of this user's alone can change the
+//! user's programs just as well.
 
-/// Odd, and with as many ones as zeroes, so that factors are never trivial.
+/// Odd numbers with as many ones as zeroes, so that factors are never trivial.
 const ODD: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0x8cb9_2ba7_2f3d_8dd7, 0xa24b_aed4_963e_e407];
 const STEP: usize = 64;
 
-/// The checksum of `bytes` under a key.
+/// Returns the checksum of `bytes` under a key.
 pub(super) fn checksum(key: &[u8; 32], bytes: &[u8]) -> u64 {
     let mut sum = Checksum::new(key);
     sum.add(bytes);
     sum.end()
 }
 
-/// A [`checksum`] of bytes that come in pieces.
+/// A [`checksum`] of bytes that arrive in pieces.
 pub(super) struct Checksum {
     secret: [u64; 4],
     state: [u64; 4],
     len: u64,
-    /// The last bytes, as many as `len` has over whole steps.
+    /// The last bytes: as many as `len` exceeds whole steps by.
     rest: [u8; STEP],
 }
 
@@ -57,7 +57,7 @@ impl Checksum {
             self.rest.iter_mut().skip(waiting).for_each(|byte| *byte = 0);
             absorb(&mut self.state, &self.secret, &self.rest);
         }
-        // The length tells what was filled up from zeroes that were there.
+        // The length tells padding from zeroes that were in the data.
         let length = fold(self.len ^ ODD[0], self.secret[1]);
         self.state.iter().zip(ODD).fold(length, |all, (word, odd)| fold(all ^ word, odd))
     }
@@ -71,7 +71,7 @@ fn absorb(state: &mut [u64; 4], secret: &[u64; 4], step: &[u8; STEP]) {
     }
 }
 
-/// Both halves of the product, one over the other: each bit depends on all of both factors.
+/// Returns the xor of both halves of the product: each bit depends on all bits of both factors.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_checksum_stays_what_it_was() {
-        // What earlier builds have written is to be read.
+        // Entries of earlier runs must stay readable.
         let bytes: Vec<u8> = (0..200).collect();
         assert_eq!(checksum(&[1; 32], &bytes), 0x57d8_6494_fdd4_4c60);
     }

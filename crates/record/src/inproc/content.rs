@@ -1,10 +1,10 @@
-//! A fast keyed hash of whole files, for what they are known by in the cache.
+//! A fast keyed hash of whole files, for their names in the cache.
 //!
-//! Whoever makes a file must not be able to make it pass for another, so this is not [`super::checksum`].
-//! Each block of a kilobyte is folded into 16 bytes by NH (Black et al., "UMAC: Fast and Secure Message
-//! Authentication", 1999): two blocks that differ come out the same for one secret in 2^64, whatever
-//! they hold, if they were chosen without knowing it. These bytes go through a hash that cannot be aimed at, a sixty-fourth
-//! of the file's. The secret never leaves its folder, and no answer tells of it.
+//! Nobody who makes a file may be able to make it pass for another, so this is not [`super::checksum`]. Each block of a
+//! kilobyte is folded into 16 bytes by NH (Black et al., "UMAC: Fast and Secure Message Authentication", 1999): two
+//! different blocks collide for one secret in 2^64, whatever they hold, if they were chosen without knowing it. These
+//! bytes, a sixty-fourth of the file, go through SipHash, keyed by the secret. The secret never leaves its folder, and
+//! no answer reveals anything of it.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -33,10 +33,10 @@ impl ContentHash {
         Self { drawn, hasher }
     }
 
-    /// The hash of a file's `content`.
+    /// Returns the hash of a file's `content`.
     pub(super) fn of(&self, content: &[u8]) -> u64 {
         let mut hasher = self.hasher.clone();
-        // The length tells what was filled up from zeroes that were there.
+        // The length tells padding from zeroes that were in the file.
         hasher.write_usize(content.len());
         let (blocks, rest) = content.as_chunks::<BLOCK>();
         for block in blocks {
@@ -50,10 +50,10 @@ impl ContentHash {
         hasher.finish()
     }
 
-    /// NH: the sum of products of pairs of words, each with its own drawn number added.
+    /// Returns NH of a block: the sum of products of pairs of words, each with its own drawn number added.
     fn fold(&self, block: &[u8; BLOCK]) -> u128 {
         let pairs = block.as_chunks::<{ 2 * WORD }>().0.iter().zip(self.drawn.as_chunks::<2>().0);
-        // Two sums, so that no addition waits for the last.
+        // Use two sums, so that no addition waits for the previous one.
         let mut sums = [0u128; 2];
         for (n, (pair, [first, second])) in pairs.enumerate() {
             let pair = u128::from_le_bytes(*pair);

@@ -1,5 +1,5 @@
-//! Watching from inside: code and jumps of `systoll-hooks` are brought into a program, which then counts its
-//! calls itself; the launcher answers what its threads ask and reads the counts at the end.
+//! Watches from inside: code and jumps of `systoll-hooks` are written into a program, which then counts its calls
+//! itself. The launcher answers its threads' questions and reads the counts at the end.
 
 pub mod build;
 pub mod cache;
@@ -7,6 +7,6 @@ mod checksum;
 mod content;
 mod monitor;
 
-pub use monitor::{InprocBackend, OwnShare, own_share};
+pub use monitor::{InprocBackend, OwnShare, clean, own_share};
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) use monitor::{use_image, use_proc};

@@ -1,4 +1,4 @@
-//! What watching by ptrace adds to a call, measured on a child of our own.
+//! Measures what watching by ptrace adds to a call, on a child of our own.
 
 use super::patience::Patience;
 use crate::error::Error;
@@ -8,33 +8,33 @@ use crate::tracee::{self, Call, Stop, Waited};
 use std::time::Duration;
 use systoll_model::BackendKind;
 
-/// How long the crossing is measured before and after a run.
+/// Time for measuring the crossing, before and again after a run.
 pub(super) const CROSSING: Duration = Duration::from_millis(2);
 
-/// Calls made before measuring begins, and by how many wall time is measured.
+/// Calls made before measuring begins, and calls whose wall time is measured.
 const WARM: u64 = 60;
 const TIMED: u64 = 200;
-/// Calls after those, whose processor time is measured: between their stops and around them by the same
-/// calls, for where the scheduler has tracer and child on two processors, a stop costs ten times as much,
-/// and it may change its mind at any time.
+/// Further calls, whose processor time is measured. The same calls give the time between their stops and around them:
+/// where the scheduler has tracer and child on two processors, a stop costs ten times as much, and the scheduler may
+/// change its mind at any time.
 const MEASURED: u64 = 400;
 
-/// What being watched costs.
+/// The cost of being watched.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
-    /// Processor time of the target, ns a call, its own crossing included.
+    /// Processor time of the target, ns a call, including the crossing itself.
     pub(super) cpu_ns: f64,
-    /// Wall time, ns a call, likewise; what the tracer does between stops beyond the barest
+    /// Wall time, ns a call, including the crossing itself. The tracer's work beyond the barest handling of a stop
     /// (names, counting) comes on top.
     pub(super) wall_ns: f64,
-    /// Of `cpu_ns`, what falls between a call's two stops.
+    /// The part of `cpu_ns` that falls between a call's two stops.
     pub(super) inside_ns: f64,
 }
 
-/// Watches a child that makes getppid calls, with the barest handling of each stop.
+/// Watches a child that makes getppid calls, with the barest handling of each stop. Returns the cost.
 ///
 /// # Errors
-/// When a child can't be had or watched.
+/// If no child can be had or watched.
 pub(super) fn calibrate() -> Result<Cost, Error> {
     let watcher = std::process::id() as i32;
     // SAFETY: the child makes only plain system calls until it exits.
@@ -50,7 +50,7 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
     loop {
         match tracee::wait_for(pid, true) {
             Waited::NoChildren | Waited::Stop(Stop::Exited { .. } | Stop::Killed { .. }) => break,
-            // It stops once more on its way out.
+            // The child stops once more on its way out.
             Waited::Stop(_) => drop(tracee::resume_to_call(pid, 0)),
             Waited::Interrupted | Waited::NothingYet => {}
         }
@@ -63,12 +63,12 @@ pub(super) fn calibrate() -> Result<Cost, Error> {
 unsafe fn child(watcher: i32) -> ! {
     // SAFETY: system calls without memory arguments.
     unsafe {
-        // Nothing would wake it if its watcher were killed now.
+        // If the watcher were killed now, nothing would wake the child.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != watcher {
             libc::_exit(0);
         }
-        // Stops until the tracer is there; the loop outlasts what is measured.
+        // Stop until the tracer is there. The loop makes more calls than are measured.
         libc::raise(libc::SIGSTOP);
         for _ in 0..WARM + TIMED + MEASURED + 100 {
             libc::syscall(libc::SYS_getppid);
@@ -102,7 +102,7 @@ fn measure(pid: i32) -> Result<Cost, Error> {
                 unsafe { libc::kill(pid, libc::SIGCONT) };
                 let _ = tracee::listen(pid);
             }
-            // SIGSTOP on its way in, SIGCONT that ends the stop.
+            // The SIGSTOP that is being delivered, or the SIGCONT that ends the stop.
             Stop::Signal { signal, .. } => {
                 let _ = tracee::resume_to_call(pid, signal);
             }
@@ -114,27 +114,27 @@ fn measure(pid: i32) -> Result<Cost, Error> {
     }
 }
 
-/// How far the measuring has come.
+/// Progress of the measurement.
 #[derive(Default)]
 struct Progress {
     schedstat: Option<Schedstat>,
     exits: u64,
     began: u64,
     wall: u64,
-    /// Processor time of the child at its stop before this one.
+    /// Processor time of the child at its previous stop, ns.
     before: u64,
     inside: u64,
     around: u64,
 }
 
 impl Progress {
-    /// Processor time since the stop before.
+    /// Returns the child's processor time since its previous stop, ns.
     fn ran(&mut self) -> u64 {
         let now = self.schedstat.as_ref().and_then(Schedstat::read).map_or(0, |r| r.cpu_ns);
         now.saturating_sub(std::mem::replace(&mut self.before, now))
     }
 
-    /// A stop has come; the cost once everything is measured.
+    /// Takes in a stop. Returns the cost once everything is measured.
     fn at(&mut self, call: Option<Call>) -> Option<Cost> {
         let timed = WARM + TIMED;
         match call {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_watched_call_costs_microseconds() {
         let cost = super::calibrate().unwrap();
-        // How the parts compare depends on what else the box is at; that they are there does not.
+        // How the parts compare depends on what else the machine does; they exist in any case.
         assert!(cost.cpu_ns > 100.0 && cost.wall_ns > 100.0 && cost.inside_ns > 0.0, "{cost:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! System call stops: which row, how long, and the windows.
+//! Handles system call stops: finds the row, measures the time, and fills windows.
 
 use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
@@ -7,7 +7,7 @@ use crate::procfs;
 use crate::raw_window::{EnteredCall, Opener, RawCall};
 use crate::served_pages;
 use crate::sys::{self, own_cpu};
-use crate::table::{ImageId, Look, RawLong, Returned};
+use crate::table::{ImageId, Look, RawLong, ReturnedCall};
 use crate::tracee::{self, At, Call};
 use crate::windows::Windows;
 use systoll_hooks::layout::capture;
@@ -16,18 +16,18 @@ use systoll_symbols::{RawFrame, Registers, Thread, Until};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const RT_SIGRETURN: Sysno = Sysno(15);
-/// Calls looked at whole in the hope of seeing `main`, at most.
+/// Calls whose whole stack is unwound to find `main`, at most.
 const MAX_SOUGHT: u32 = 20_000;
-/// Under a tracer a call takes some 10 µs from its own stops; below this nothing waited.
+/// Elapsed time below which a call has not waited, ns: its own stops take some 10 µs.
 const WORTH_ASKING_NS: u64 = 60_000;
-/// What stops and wake-ups may add to a wait, ns: less than this is no wait.
+/// Time that stops and wake-ups may add to a wait, ns: a shorter wait is none.
 const NO_WAIT_NS: u64 = 40_000;
-/// Stack read at once: callers are rarely further away than the first piece.
+/// Bytes of stack read at once; the caller is rarely outside the first piece.
 const PIECE: usize = 1024;
 
-/// Whether a call makes a process or a thread. The kernel tells a tracer of every one before the call
-/// returns, but where CLONE_UNTRACED keeps it from being traced; so the flags, which `clone3` has in memory
-/// that others can write, need not be read.
+/// Returns true if a call makes a process or a thread. The kernel reports each child to its tracer before the call
+/// returns, unless CLONE_UNTRACED keeps the child from being traced. Therefore the flags need not be read, which
+/// `clone3` has in memory that others can write.
 fn makes_a_child(syscall: Sysno) -> bool {
     /// clone, fork, vfork and clone3, for 64-bit programs and for i386 (arch/x86/entry/syscalls).
     const NATIVE: [u32; 4] = [56, 57, 58, 435];
@@ -38,7 +38,7 @@ fn makes_a_child(syscall: Sysno) -> bool {
     }
 }
 
-/// Whether a call has nothing to wait for: no lock, no device, no memory of the caller's.
+/// Returns true if a call has nothing to wait for: no lock, no device, no memory of the caller's.
 fn never_waits(syscall: Sysno) -> bool {
     /// getpid, getuid, getgid, geteuid, getegid, getppid, getpgrp, gettid, for 64-bit programs.
     const NATIVE: [u32; 8] = [39, 102, 104, 107, 108, 110, 111, 186];
@@ -46,7 +46,7 @@ fn never_waits(syscall: Sysno) -> bool {
 }
 
 impl Engine {
-    /// A thread stopped at a system call's entry or exit.
+    /// Handles a thread that stopped at a system call's entry or exit.
     pub(super) fn on_call(&mut self, tid: i32) {
         match tracee::call(tid) {
             Ok(Call::Entry { arch, nr, args, at }) => {
@@ -55,7 +55,7 @@ impl Engine {
                 self.enter(tid, syscall, args, at);
             }
             Ok(Call::Exit { result }) => self.leave(tid, result),
-            // Gone meanwhile, or no call at all: its end is reported by itself.
+            // The thread is gone, or the stop is no call; its end is reported separately.
             Ok(Call::Neither) | Err(_) => {}
         }
     }
@@ -71,7 +71,7 @@ impl Engine {
             self.root.counting = true;
         }
         if served_pages::opens(name, &args) {
-            served_pages::meet();
+            served_pages::note_seen();
         }
         let released = match name {
             "execve" | "execveat" if !first_exec => self.before_exec(tid, name, &args),
@@ -104,7 +104,7 @@ impl Engine {
         let in_window = self.window_entry(tid, pid, row, nth, signature, &args, new);
         let sampled = self.measured.sampler.picks();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let exactly = in_window || sampled || self.table.tells_longer();
+        let exactly = in_window || sampled || self.table.lists_longer();
         let ran = if exactly || !never_waits(syscall) { thread.ran_before(tid, !exactly) } else { None };
         thread.signals = 0;
         thread.told_of_child = false;
@@ -112,7 +112,7 @@ impl Engine {
             Some(Pending { syscall, signature, args, row, resumed_ns: 0, ran, startup, in_window, sampled });
     }
 
-    /// The row of a call whose stack has to be walked, and whether it is new.
+    /// Unwinds a call's stack. Returns the call's row, and true if it is new.
     fn row(&mut self, tid: i32, pid: i32, syscall: Sysno, look_up: bool) -> (u32, bool) {
         if look_up {
             self.unwind(tid, pid);
@@ -132,7 +132,7 @@ impl Engine {
         (row, new)
     }
 
-    /// Frames up to and including the user's own.
+    /// Returns the number of frames up to and including the user's own.
     fn context_length(&mut self) -> usize {
         for i in 0..self.stack.frames.len() {
             if matches!(self.symbols.class(self.stack.frames[i].frame), FrameClass::User | FrameClass::Unknown) {
@@ -142,7 +142,7 @@ impl Engine {
         self.stack.frames.len()
     }
 
-    /// Unwinds a stopped thread into `self.stack.frames`: to the user's frame, or whole while the
+    /// Unwinds a stopped thread into `self.stack.frames`: up to the user's frame, or the whole stack while the
     /// program's `main` has not been seen.
     fn unwind(&mut self, tid: i32, pid: i32) {
         let Ok(regs) = tracee::registers(tid) else {
@@ -200,7 +200,7 @@ impl Engine {
         complete
     }
 
-    /// Records the call in the thread's window, opening one where it is due. True if recorded.
+    /// Records the call in the thread's window, and opens one if it is due. Returns true if the call was recorded.
     #[expect(clippy::too_many_arguments, reason = "one call's facts, all at hand in the caller only")]
     fn window_entry(
         &mut self,
@@ -223,7 +223,7 @@ impl Engine {
             let by = Opener { thread: thread.ordinal, tid, process: pid as u32 };
             thread.window = Some(Windows::open(&mut self.table, row, octave, by));
         } else {
-            // Which line of a script it is, only a look tells.
+            // Only a sample of the stack tells which script line makes the call.
             if new || (scripts && self.windows.refused > refused) {
                 self.whole_stack(tid, pid, row, nth);
             }
@@ -246,7 +246,7 @@ impl Engine {
         true
     }
 
-    /// Notes the whole stack of a row's `nth` call, scripts' lines included.
+    /// Samples the whole stack of a row's `nth` call, including script lines.
     fn whole_stack(&mut self, tid: i32, pid: i32, row: u32, nth: u64) -> Option<u32> {
         if !self.names || !self.root.counting || !self.table.has_room_for_stacks() {
             return None;
@@ -275,10 +275,10 @@ impl Engine {
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
         let untraced = result > 0 && !thread.told_of_child && makes_a_child(pending.syscall);
-        // It has no result: what the thread has in the register then is what a handler interrupted.
+        // rt_sigreturn has no result: the register then holds what the handler interrupted.
         let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
         let elapsed_ns = self.stops.told_ns.saturating_sub(pending.resumed_ns);
-        // Stops of other threads may have kept this one waiting for us: at least this long.
+        // Other threads' stops may have kept this one waiting for us; this much it took at least.
         let surely_ns = self.stops.woken_ns.saturating_sub(pending.resumed_ns).min(elapsed_ns);
         let may_be_long = surely_ns > WORTH_ASKING_NS || gave_way && elapsed_ns > WORTH_ASKING_NS;
         let ran = match pending.ran {
@@ -299,7 +299,7 @@ impl Engine {
         if untraced {
             self.problems.note(ProblemKind::Unwatched, "a process or thread made with CLONE_UNTRACED ran unwatched");
         }
-        let call = Returned { result, bytes, elapsed_ns, waited_ns, startup: pending.startup };
+        let call = ReturnedCall { result, bytes, elapsed_ns, waited_ns, startup: pending.startup };
         let image = self.table.rows[pending.row as usize].image;
         self.table.returned(pending.row, call);
         let mut one = Counts { calls: 1, waited_ns, ..Counts::default() };
@@ -310,9 +310,9 @@ impl Engine {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.audit.returned(pending.signature.and_then(|s| s.audit), result);
         }
-        // Its own time only: not while it was queued for a processor.
+        // Count its own time only, not the time it was queued for a processor.
         let own_ns = match (pending.ran, ran) {
-            // What it ran is its own, also where we slept meanwhile or others had our processor.
+            // The time it ran is its own, even if we slept meanwhile or others had our processor.
             (Some(before), Some(after)) => {
                 let inside = before.inside(after);
                 surely_ns.saturating_sub(inside.queued_ns).max(inside.cpu_ns.min(elapsed_ns))
@@ -331,7 +331,7 @@ impl Engine {
         self.after_call(tid, pid, &pending, result);
     }
 
-    /// Notes in the ledger what a dear call was about: all are seen.
+    /// Notes in the ledger what an expensive call asked about an object; every such call is noted.
     fn note_object(&mut self, tid: i32, pid: i32, pending: &Pending, result: i64) {
         let Some(signature) = pending.signature.filter(|s| capture::is_looked_at(s)) else { return };
         if !self.names {
@@ -345,7 +345,7 @@ impl Engine {
             |address: u64, buffer: &mut [u8]| ahead.copy(address, buffer).unwrap_or_else(|| read(address, buffer));
         let (args, bound) = (&pending.args, self.windows.bytes());
         let mut data = argument_data(signature, Moment::Entry, args, None, bound, &at_entry);
-        // By a descriptor alone (fstat) nothing is asked of a path.
+        // A call by descriptor alone (fstat) asks nothing about a path.
         if data.iter().any(|d| d.bytes.is_empty() && !d.cut && is_path(signature, d.arg)) {
             return;
         }
@@ -397,7 +397,7 @@ impl Engine {
         }
     }
 
-    /// Keeps what a thread's open window has.
+    /// Keeps the calls of a thread's open window.
     pub(super) fn close_window(&mut self, tid: i32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         if let Some(pending) = &mut thread.pending {
@@ -411,13 +411,13 @@ impl Engine {
     fn after_call(&mut self, tid: i32, pid: i32, pending: &Pending, result: i64) {
         let failed = (-4095..0).contains(&result);
         match pending.signature.map_or("", |s| s.name) {
-            // Names are looked up while the file is sure to be mapped.
+            // Read the names while the file is certain to be mapped.
             "mmap" if !failed && self.names && pending.args[2] & 4 != 0 && pending.args[4] as i32 != -1 => {
                 if let Some(process) = self.processes.get_mut(&pid) {
                     process.update(&mut self.symbols, pid);
                 }
             }
-            // Code to come that is in no file.
+            // Code will appear there that is in no file.
             "mmap" | "mprotect" if !failed && self.names && pending.args[2] & 4 != 0 => {
                 let at = if pending.syscall == Sysno(9) { result as u64 } else { pending.args[0] };
                 if let Some(process) = self.processes.get_mut(&pid) {
@@ -431,7 +431,7 @@ impl Engine {
                 }
             }
             name @ ("wait4" | "waitid") if !failed => self.after_wait(pid, name == "waitid", &pending.args, result),
-            // The kernel's own reads of the file it tried to execute are in its count.
+            // The kernel's count includes its own reads of the file that it tried to execute.
             "execve" | "execveat" if failed => {
                 if let Some(process) = self.processes.get_mut(&tid) {
                     process.audit.restart(pid);
@@ -442,17 +442,17 @@ impl Engine {
     }
 }
 
-/// Whether an argument is a path.
+/// Returns true if an argument is a path.
 fn is_path(signature: &Signature, arg: u8) -> bool {
     signature.args.get(usize::from(arg)).is_some_and(|a| a.kind == ArgKind::Path)
 }
 
-/// Which argument is the path.
+/// Returns the number of the argument that is a path.
 fn path_arg(signature: &Signature) -> Option<usize> {
     signature.args.iter().position(|a| a.kind == ArgKind::Path)
 }
 
-/// How long the thread was neither running nor queued inside the call.
+/// Returns for how long the thread was neither running nor queued inside the call, ns.
 fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::Ran>) -> Option<u64> {
     if elapsed_ns <= WORTH_ASKING_NS || never_waits(pending.syscall) {
         return Some(0);
@@ -460,7 +460,7 @@ fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::Ran>) -> Opt
     let before = pending.ran?;
     let inside = before.inside(after?);
     let waited = elapsed_ns.saturating_sub(inside.cpu_ns.saturating_add(inside.queued_ns));
-    // What it may not have run before the call, it may have run in it.
+    // Time that we attribute to the call may have been spent before it.
     Some(if waited > NO_WAIT_NS + before.since_ns() { waited } else { 0 })
 }
 
@@ -486,7 +486,7 @@ fn registers_of(regs: &libc::user_regs_struct) -> Registers {
     }
 }
 
-/// A target's stack, read in growing pieces from its top on.
+/// Reads a target's stack in growing pieces from its top on.
 struct StackReader {
     pid: i32,
     start: u64,

@@ -1,8 +1,8 @@
-//! Contexts that were walked before: a call from the same place under the same return addresses has the same.
+//! Recognises contexts: a call from the same instruction under the same return addresses has the same context.
 //!
-//! A walk goes by the instruction pointer and by words of the stack. Where each frame lies at a constant distance
-//! from the one below, these words are the return addresses and nothing else: found alike at the same distances,
-//! they make the same walk, as long as the same files are mapped.
+//! Unwinding depends on the instruction pointer and on words of the stack. Where each frame lies at a constant distance
+//! from the one below, those words are exactly the return addresses. If they are the same at the same distances,
+//! unwinding gives the same frames, as long as the same files are mapped.
 
 use crate::procfs::Memory;
 use crate::served_pages;
@@ -15,33 +15,33 @@ use systoll_symbols::PlacedFrame;
 /// Contexts kept for one instruction, and instructions kept, at most.
 const MOST_CONTEXTS: usize = 32;
 const MOST_PLACES: usize = 4_096;
-/// Stack read to tell contexts apart, at most, bytes. The kernel reads a page as fast as a word.
+/// Bytes of stack read to tell contexts apart, at most. The kernel reads a page as fast as a word.
 const MOST_STACK: usize = 2_048;
-/// Bytes of a string that are read ahead: most paths are shorter.
+/// Bytes read ahead of a string: most paths are shorter.
 const AHEAD: usize = 192;
 const PAGE: usize = 4_096;
 /// Reads after which a process's memory is kept open.
 const OFTEN: u32 = 32;
 
-/// The contexts of a process, until something else is mapped.
+/// The known contexts of a process, until another file is mapped.
 #[derive(Debug, Default)]
 pub(super) struct Contexts {
-    places: HashMap<u64, Place>,
-    /// The stack that was read last, kept for its room.
+    places: HashMap<u64, CallSite>,
+    /// The last stack read; its allocation is reused.
     stack: Vec<u8>,
     memory: KeptMemory,
 }
 
-/// A process's memory, kept open where it is read often: to open and close it costs as much as it saves in ten reads.
+/// A process's memory, kept open if it is read often: opening and closing it costs as much as ten reads save.
 #[derive(Debug, Default)]
 struct KeptMemory {
-    /// Reads so far.
+    /// Number of reads so far.
     reads: u32,
     file: Option<Memory>,
 }
 
 impl KeptMemory {
-    /// It is read about now, for thread `tid`.
+    /// Counts a read for thread `tid`, and opens the memory if there have been enough.
     fn note_read(&mut self, tid: i32) {
         self.reads = self.reads.saturating_add(1);
         if self.reads == OFTEN {
@@ -51,19 +51,19 @@ impl KeptMemory {
 
     fn read(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
         match &self.file {
-            Some(memory) if !served_pages::met() && memory.read(address, buffer) == buffer.len() => buffer.len(),
-            // What lies before an unmapped page is read by this alone.
+            Some(memory) if !served_pages::seen() && memory.read(address, buffer) == buffer.len() => buffer.len(),
+            // Only this call reads the bytes before an unmapped page.
             _ => sys::read_memory(tid, address, buffer),
         }
     }
 }
 
-/// A string that a call points to, read ahead of its use: its first bytes, up to the page's end.
+/// The first bytes of a string that a call points to, up to the page's end, read before they are needed.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     address: u64,
     bytes: [u8; AHEAD],
-    /// Of them, those that were read; none where the string does not end among them.
+    /// Number of bytes read; 0 if the string does not end among them.
     length: usize,
 }
 
@@ -74,20 +74,20 @@ impl Default for ReadAhead {
 }
 
 impl ReadAhead {
-    /// A string at `address`, not read yet.
+    /// Sets the address of a string, which is not read yet.
     pub(super) fn expect(&mut self, address: u64) -> &mut Self {
         (self.address, self.length) = (address, 0);
         self
     }
 
-    /// Nothing is read ahead.
+    /// Forgets what was read ahead.
     pub(super) fn forget(&mut self) {
         self.length = 0;
     }
 
-    /// Reads it and, before it, `stack` from `sp` on; how much was read of the stack.
+    /// Reads `stack` from `sp` on, and then the string. Returns how many bytes of the stack were read.
     fn read_with(&mut self, tid: i32, sp: u64, stack: &mut [u8]) -> usize {
-        // The next page need not be mapped.
+        // The next page may be unmapped.
         let most = AHEAD.min(PAGE - (self.address % PAGE as u64) as usize);
         let read = sys::read_two(tid, (sp, &mut *stack), (self.address, &mut self.bytes[..most]));
         let length = read.saturating_sub(stack.len());
@@ -95,7 +95,8 @@ impl ReadAhead {
         read.min(stack.len())
     }
 
-    /// What was read of memory at `address`, as far as `buffer` has room; `None` if it is not what was read.
+    /// Copies what was read at `address` into `buffer`, as far as there is room. Returns `None` if another address was
+    /// read.
     pub(super) fn copy(&self, address: u64, buffer: &mut [u8]) -> Option<usize> {
         let length = self.length.min(buffer.len());
         if length == 0 || address != self.address {
@@ -106,15 +107,15 @@ impl ReadAhead {
     }
 }
 
-/// What calls by one instruction came through.
+/// The known contexts of calls by one instruction.
 #[derive(Debug, Default)]
-struct Place {
-    /// Stack that tells them apart, bytes from the stack pointer on.
+struct CallSite {
+    /// Bytes of stack, from the stack pointer on, that tell the contexts apart.
     reads: usize,
     contexts: Vec<Context>,
 }
 
-/// Return addresses, and the rows of the calls they led to.
+/// The return addresses of a context, and the rows of its calls.
 #[derive(Debug)]
 struct Context {
     words: Box<[Word]>,
@@ -135,19 +136,19 @@ impl Context {
 }
 
 impl Contexts {
-    /// The process has a new memory, in which it has made no call.
+    /// Forgets everything: the process has a new address space, in which it has made no call.
     pub(super) fn restart(&mut self) {
         self.clear();
         self.memory = KeptMemory::default();
     }
 
-    /// Forgets everything: other files are mapped.
+    /// Forgets all contexts: other files are mapped.
     pub(super) fn clear(&mut self) {
         self.places.clear();
     }
 
-    /// The row of a call that thread `tid` makes, where its context is known. With the stack, the string is read
-    /// that the call points to.
+    /// Returns the row of a call that thread `tid` makes, if its context is known. Together with the stack, reads the
+    /// string that the call points to.
     pub(super) fn find(&mut self, tid: i32, at: At, syscall: Sysno, string: Option<&mut ReadAhead>) -> Option<u32> {
         self.memory.note_read(tid);
         let place = self.places.get_mut(&at.ip)?;
@@ -163,12 +164,12 @@ impl Contexts {
         place.find(&self.stack, syscall)
     }
 
-    /// Reads memory of the process, which thread `tid` is of: into all of `buffer`, or as much as can be read.
+    /// Reads memory of the process of thread `tid` into `buffer`. Returns how many bytes could be read.
     pub(super) fn read_memory(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.read(tid, address, buffer)
     }
 
-    /// Keeps the context of a call, up to the user's frame, and the row it belongs to.
+    /// Keeps the context of a call, up to the user's frame, and the call's row.
     pub(super) fn keep(&mut self, placed: &[PlacedFrame], syscall: Sysno, row: u32) {
         let Some(words) = words(placed) else { return };
         let Some(ip) = placed.first().map(|p| p.ip) else { return };
@@ -179,11 +180,11 @@ impl Contexts {
     }
 }
 
-impl Place {
+impl CallSite {
     fn find(&mut self, stack: &[u8], syscall: Sysno) -> Option<u32> {
         let at = self.contexts.iter().position(|c| c.is_on(stack))?;
         let row = self.contexts[at].rows.iter().find(|(s, _)| *s == syscall).map(|(_, row)| *row);
-        // Those in use come first.
+        // Moves contexts that are found towards the front.
         self.contexts.swap(at, at / 2);
         row
     }
@@ -191,7 +192,7 @@ impl Place {
     fn keep(&mut self, words: Box<[Word]>, syscall: Sysno, row: u32) {
         self.reads = words.iter().map(|w| w.offset + 8).fold(self.reads, usize::max);
         if let Some(context) = self.contexts.iter_mut().find(|c| c.words == words) {
-            // A wrapper of any call comes to many numbers in one context.
+            // A wrapper that makes any call has many numbers in one context.
             if context.rows.len() < MOST_CONTEXTS && !context.rows.iter().any(|(s, _)| *s == syscall) {
                 context.rows.push((syscall, row));
             }
@@ -203,7 +204,7 @@ impl Place {
     }
 }
 
-/// The words that a walk went by; `None` where it went by more than these.
+/// Returns the words that unwinding depended on; `None` if it depended on anything else.
 fn words(placed: &[PlacedFrame]) -> Option<Box<[Word]>> {
     let (first, callers) = placed.split_first()?;
     first.frame.module?;
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
     use systoll_symbols::{AddressSpace, RawFrame, Symbols};
 
-    /// A walk from `ip` through return addresses at distances from the stack pointer.
+    /// Frames of a call at `ip`, with return addresses at distances from the stack pointer.
     fn placed(ip: u64, callers: &[(usize, u64)], constant: bool) -> Vec<PlacedFrame> {
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         space.update(&mut symbols, std::process::id() as i32);
@@ -296,7 +297,7 @@ mod tests {
         assert_eq!(ahead.copy(address + 1, &mut buffer), None);
         ahead.forget();
         assert_eq!(ahead.copy(address, &mut buffer), None);
-        // The stack counts though there is no string, and no string where there is no stack.
+        // The stack is returned even if the string can't be read, but no string is kept without the stack.
         assert_eq!(ahead.expect(8).read_with(me, sp, &mut read), 16);
         assert_eq!(ahead.copy(8, &mut buffer), None);
         assert_eq!(ahead.expect(address).read_with(me, 8, &mut read), 0);
@@ -315,10 +316,10 @@ mod tests {
         }
         assert_eq!(contexts.places[&7].contexts.len(), MOST_CONTEXTS);
         assert_eq!(contexts.places[&8].contexts[0].rows.len(), MOST_CONTEXTS);
-        // No word has to be read where the program itself calls.
+        // If the program itself makes the call, no word has to be read.
         let at = At { ip: 8, sp: 0 };
         assert_eq!(contexts.find(std::process::id() as i32, at, Sysno(5), None), Some(5));
-        // What can't be read is not known.
+        // What can't be read gives no context.
         assert_eq!(contexts.find(std::process::id() as i32, At { ip: 7, sp: 0 }, Sysno(39), None), None);
     }
 }

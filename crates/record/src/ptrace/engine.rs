@@ -1,12 +1,12 @@
-//! The tracer's loop: one stop after the other, each answered and let go at once.
+//! The tracer's loop: handles one stop after the other and resumes the thread at once.
 
 use super::calibrate::Cost;
 use super::patience::Patience;
 use super::sampler::Sampler;
 use super::state::{ById, Process, Thread};
+use crate::assemble::RunFacts;
 use crate::backend::{Control, Launch};
 use crate::ending::Ending;
-use crate::parts::RunFacts;
 use crate::problems::Problems;
 use crate::procfs::IoCalls;
 use crate::signals::{LETTING_GO_NS, Signals};
@@ -19,18 +19,18 @@ use std::time::Duration;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::{PlacedFrame, Symbols};
 
-/// A wait that took longer than this has slept.
+/// Duration from which on a wait has slept, ns.
 const SLEPT_NS: u64 = 2_000;
-/// Handling a stop takes this long only where a file's names are read.
+/// Duration that handling a stop exceeds only when a file's names are read, ns.
 const LOADING_NS: u64 = 500_000;
-/// Stops answered one after the other where several threads run, before those of all are taken in.
+/// Stops handled one after the other while several threads run, before the stops of all are collected.
 const MOST_UNTAKEN: u32 = 3;
-/// So many threads are looked at before each wait.
+/// Number of threads up to which every thread's call is checked before a wait.
 const FEW_THREADS: usize = 4;
-/// How often progress is told.
+/// Interval between progress reports, ns.
 const PROGRESS_NS: u64 = 100_000_000;
 
-/// Everything a run's tracing knows.
+/// Everything that a run's tracing knows.
 pub(super) struct Engine {
     pub(super) processes: ById<Process>,
     pub(super) threads: ById<Thread>,
@@ -38,15 +38,15 @@ pub(super) struct Engine {
     pub(super) symbols: Symbols,
     pub(super) windows: Windows,
     pub(super) problems: Problems,
-    /// What the kernel had counted of processes that ended and were not waited for yet.
+    /// The kernel's read and write counts of processes that ended and were not waited for yet.
     pub(super) ended: HashMap<i32, IoCalls>,
     pub(super) root: Root,
-    /// Whether contexts are unwound; the calibration does without.
+    /// True if contexts are unwound; the calibration does without.
     pub(super) names: bool,
-    /// Whether set-id programs keep their privilege while we trace.
+    /// True if set-id programs keep their privilege while we trace.
     pub(super) privileged: bool,
     pub(super) start_ns: u64,
-    pub(super) seen: Seen,
+    pub(super) seen: ThreadsSeen,
     pub(super) stops: Stops,
     patience: Patience,
     pub(super) stack: UnwoundStack,
@@ -64,53 +64,54 @@ pub(super) struct Root {
     pub(super) counting: bool,
 }
 
-/// Threads so far.
+/// Threads seen so far.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ThreadsSeen {
     pub(super) threads: u32,
-    /// Most at a time.
+    /// Most threads at a time.
     pub(super) most_threads: usize,
 }
 
 /// Stops of threads, and when they came.
 #[derive(Default)]
 pub(super) struct Stops {
-    /// Taken in, and when, that are not answered yet; first come, first served.
+    /// Stops that were collected but not handled yet, with the time of collection; first come, first served.
     told: VecDeque<(Stop, u64)>,
-    /// Answered since stops were last taken in, without that.
+    /// Stops handled since all stops were last collected.
     untaken: u32,
-    /// When we were told of the stop that is being answered, and when its turn came.
+    /// When the stop being handled was reported to us, and when its turn came, ns.
     pub(super) told_ns: u64,
     begun_ns: u64,
-    /// When the tracer last woke up having slept: no stop had been left waiting then, so one
-    /// found without sleeping has happened since.
+    /// When the tracer last woke up after sleeping, ns. No stop was pending then, so any stop reported without sleeping
+    /// has happened since.
     pub(super) woken_ns: u64,
-    /// Time between being told of a system call stop and letting go, ns, and such stops.
+    /// Time from the report of a system call stop to resuming the thread, ns, and the number of such stops.
     pub(super) handling: (u64, u64),
 }
 
 /// The stack that was unwound last.
 #[derive(Default)]
 pub(super) struct UnwoundStack {
+    /// Frames of the stack.
     pub(super) frames: Vec<PlacedFrame>,
-    /// Its bytes, kept for their room.
+    /// Bytes of the stack; the allocation is reused.
     pub(super) memory: Vec<u8>,
 }
 
-/// What was measured before the run and in it.
+/// What was measured before and during the run.
 pub(super) struct Measured {
     pub(super) facts: RunFacts,
-    /// What being watched costs, on a child of our own.
+    /// Cost of being watched, measured on a child of our own.
     pub(super) cost: Cost,
     pub(super) sampler: Sampler,
 }
 
-/// How far the loop has come.
+/// Progress of the loop.
 #[derive(Default)]
 struct Progress {
     ending: Ending,
     cut_short: bool,
-    /// When progress was last told, ns.
+    /// When progress was last reported, ns.
     last_told: u64,
 }
 
@@ -119,7 +120,7 @@ impl Engine {
         Self {
             processes: ById::default(),
             threads: ById::default(),
-            table: Table::telling(launch.longer),
+            table: Table::listing_longer(launch.longer),
             symbols: Symbols::new(),
             windows: Windows::new(launch.windows.clone(), launch.seed),
             problems: Problems::default(),
@@ -128,7 +129,7 @@ impl Engine {
             names,
             privileged: crate::setid::can_trace_privileged(),
             start_ns: sys::now(),
-            seen: Seen::default(),
+            seen: ThreadsSeen::default(),
             stops: Stops::default(),
             patience: Patience::new(),
             stack: UnwoundStack::default(),
@@ -141,12 +142,12 @@ impl Engine {
         }
     }
 
-    /// Nanoseconds since the run's start.
+    /// Returns the time since the run's start, ns.
     pub(super) fn at(&self, now: u64) -> u64 {
         now.saturating_sub(self.start_ns)
     }
 
-    /// Watches until every traced process has ended, or the command has and we were told to end.
+    /// Watches until every traced process has ended, or until the command has ended and we were told to end.
     pub(super) fn watch(&mut self, signals: Option<&Signals>, control: &mut dyn Control, linger: Duration) {
         loop {
             match self.wait() {
@@ -167,12 +168,12 @@ impl Engine {
         }
     }
 
-    /// The next stop. The kernel tells of them in an order of its own, in which busy threads would
-    /// keep others for ever; so those of all threads are taken in and answered in turn, every few stops.
+    /// Returns the next stop. The kernel reports stops in an order of its own, in which busy threads would starve
+    /// others. Therefore every few stops those of all threads are collected and handled in turn.
     fn wait(&mut self) -> Waited {
         if self.stops.told.is_empty() && self.threads.len() > 1 {
-            // To take costs twice as much as to look. Where one thread's stops come by themselves, a few of them
-            // are answered as they are: no other waits for longer than these take.
+            // Collecting costs twice as much as a single wait. While one thread's stops arrive by themselves, a few are
+            // handled as they come: no other thread waits longer than these take.
             if self.stops.untaken < MOST_UNTAKEN {
                 self.stops.untaken += 1;
             } else {
@@ -198,8 +199,7 @@ impl Engine {
         waited
     }
 
-    /// Whether how long a call waits is told as well by a tracer whose processor others may have had: where no
-    /// thread is in a call that waits.
+    /// Returns true if giving up the processor falsifies no wait: no thread is in a call that may wait.
     fn may_give_way(&self) -> bool {
         let waits = |thread: &Thread| {
             thread.pending.as_ref().is_some_and(|call| call.signature.is_none_or(|signature| signature.waits))
@@ -207,13 +207,12 @@ impl Engine {
         self.threads.len() <= FEW_THREADS && !self.threads.values().any(waits)
     }
 
-    /// Whether others had our processor while we waited for the last stops.
+    /// Returns true if we gave up our processor while we waited for the last stop.
     pub(super) fn gave_way(&self) -> bool {
         self.patience.gave_way_at().is_some()
     }
 
-    /// Takes in all stops there are. A signal is given back at once: it must not be lost if we are
-    /// killed now.
+    /// Collects all pending stops. Hands each signal back at once: it would be lost if we were killed.
     fn take_all(&mut self) {
         while let Waited::Stop(stop) = tracee::next(false) {
             let taken = match stop {
@@ -231,8 +230,8 @@ impl Engine {
         }
     }
 
-    /// A stop of thread `tid` that we have been told of and not yet answered.
-    pub(super) fn take_told(&mut self, tid: i32) -> Option<Stop> {
+    /// Returns a stop of thread `tid` that was collected but not handled yet.
+    pub(super) fn take_collected(&mut self, tid: i32) -> Option<Stop> {
         let at = self.stops.told.iter().position(|(stop, _)| stop.tid() == tid)?;
         self.stops.told.remove(at).map(|(stop, _)| stop)
     }
@@ -289,7 +288,7 @@ impl Engine {
     fn resume_at(&mut self, tid: i32) {
         let now = sys::now();
         let took = now.saturating_sub(self.stops.begun_ns);
-        // Reading a new file's names is no part of what each call pays.
+        // Reading a new file's names is not part of what each call pays.
         if took < LOADING_NS {
             self.stops.handling.0 += took;
             self.stops.handling.1 += 1;
@@ -303,8 +302,8 @@ impl Engine {
         self.resume(tid, 0);
     }
 
-    /// Lets a thread run on, whether or not we know it: only its tracer can. One that has been
-    /// killed meanwhile reports its end by itself, one let go is not ours to be resumed.
+    /// Resumes a thread, even one that we don't know: only its tracer can. A thread that was killed meanwhile reports
+    /// its own end, and a thread that was let go is not ours to resume.
     pub(super) fn resume(&self, tid: i32, signal: i32) {
         let _ = tracee::resume_to_call(tid, signal);
     }
@@ -327,7 +326,7 @@ impl Engine {
                 self.resume(tid, 0);
             }
             libc::PTRACE_EVENT_EXIT => {
-                // Killed before its first stop, and its parent before telling of it.
+                // The thread was killed before its first stop, and its parent before reporting it.
                 self.adopt_unknown(tid);
                 self.on_exit_begun(tid);
                 self.resume(tid, 0);
@@ -344,7 +343,7 @@ impl Engine {
         }
     }
 
-    /// Detaches from every thread, which then runs on as without us.
+    /// Detaches from every thread; they run on unwatched.
     fn let_everything_go(&mut self) {
         let mut waiting: Vec<i32> = self.threads.keys().copied().collect();
         waiting.retain(|tid| tracee::interrupt(*tid).is_ok());

@@ -12,11 +12,11 @@ use crate::tracee;
 use systoll_model::{Exit, ProblemKind};
 use systoll_symbols::AddressSpace;
 
-/// Ended processes that have not been waited for yet, at most.
+/// Ended processes remembered until they are waited for, at most.
 const MAX_ENDED: usize = 65_536;
 
 impl Engine {
-    /// Takes in the command's own process before its exec.
+    /// Adds the command's own process before its exec.
     pub(super) fn adopt_root(&mut self, pid: i32) {
         self.root.pid = pid;
         let image = self.table.image(Image { pid, start_ns: 0, ..Image::default() });
@@ -37,14 +37,14 @@ impl Engine {
         self.add_thread(pid, pid);
     }
 
-    /// A thread that stopped before its parent told of it.
+    /// Adds a thread that stopped before its parent reported it.
     pub(super) fn adopt_unknown(&mut self, tid: i32) {
         if !self.threads.contains_key(&tid) {
             self.adopt(tid, None);
         }
     }
 
-    /// Takes in a new thread or process; `parent` is the thread that made it, where known.
+    /// Adds a new thread or process; `parent` is the thread that made it, if known.
     pub(super) fn adopt(&mut self, tid: i32, parent: Option<i32>) {
         if self.threads.contains_key(&tid) {
             return;
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// A program has taken over the process: everything read of the old one is void.
+    /// Handles an exec: everything known of the old program is void.
     pub(super) fn on_exec(&mut self, tid: i32) {
         self.rename_execing_thread(tid);
         if let Some(what) = foreign_program(tid) {
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// After exec the calling thread carries its leader's number; every other one is gone.
+    /// After an exec the calling thread has its leader's number, and every other thread is gone.
     fn rename_execing_thread(&mut self, tid: i32) {
         self.close_window(tid);
         let former = tracee::event_message(tid).unwrap_or(tid);
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// A thread has begun to exit: the last moment its figures can be read.
+    /// Reads a thread's figures as it begins to exit: this is the last moment at which they can be read.
     pub(super) fn on_exit_begun(&mut self, tid: i32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let pid = thread.pid;
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// Holds our count of a process's reads and writes against the kernel's.
+    /// Compares our count of a process's reads and writes with the kernel's.
     pub(super) fn audit(&mut self, pid: i32) {
         let Some(process) = self.processes.get(&pid) else { return };
         if let Some(what) = process.audit.differs(pid) {
@@ -200,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// A `wait4` or `waitid` returned: whether it reaped a child, and which.
+    /// Handles a `wait4` or `waitid` that returned: if it reaped a child, adds the child's counts to its parent's.
     pub(super) fn after_wait(&mut self, pid: i32, waitid: bool, args: &[u64; 6], result: i64) {
         let word = |address: u64| {
             let mut bytes = [0; 4];
@@ -222,7 +222,7 @@ impl Engine {
         }
     }
 
-    /// Adds what a thread has run since it was last looked at to its image.
+    /// Adds the processor time that a thread has used since the last call of this function to its image.
     pub(super) fn account_cpu(&mut self, tid: i32, cpu_ns: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let ran = cpu_ns.saturating_sub(thread.cpu_base_ns);
@@ -232,7 +232,7 @@ impl Engine {
         }
     }
 
-    /// A call its thread will never return from.
+    /// Counts the pending call of a thread that will never return from it.
     pub(super) fn abandon_call(&mut self, tid: i32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(pending) = thread.pending.take() else { return };
@@ -243,7 +243,7 @@ impl Engine {
         }
     }
 
-    /// A thread is gone.
+    /// Handles the end of a thread.
     pub(super) fn on_gone(&mut self, tid: i32, exit: Exit, signals: Option<&Signals>) {
         let pid = self.threads.get(&tid).map_or(tid, |t| t.pid);
         if tid == pid
@@ -260,7 +260,7 @@ impl Engine {
         }
     }
 
-    /// Forgets a thread, and its process with the last one.
+    /// Forgets a thread, and its process if it was the last one.
     pub(super) fn end_thread(&mut self, tid: i32) {
         self.end_thread_of(tid, true);
     }
@@ -286,7 +286,7 @@ impl Engine {
         image.exit = exit.or(image.exit);
     }
 
-    /// Calls counted on an image so far.
+    /// Returns the number of calls counted for an image so far.
     pub(super) fn calls_of_image(&self, image: ImageId) -> u64 {
         self.table.rows.iter().filter(|r| r.image == image).map(|r| calls_of(&r.counts)).sum()
     }

@@ -1,22 +1,22 @@
-//! From what the tracer gathered to a recording: names, prices, tolls.
+//! Turns the tracer's findings into a recording: names, prices, tolls.
 
 use super::calibrate::CROSSING;
 use super::engine::Engine;
 use super::toll::{Observer, tolls};
+use crate::assemble::{self, Named, Parts, Progress};
 use crate::cpu::{IMPOSSIBLE, not_below};
-use crate::parts::{self, Named, Parts, Progress};
 use crate::sys;
 use crate::windows;
 use systoll_model::{BackendKind, Header, Problem, ProblemKind, Process, Recording, Row};
 
 impl Engine {
-    /// The recording of a run that has ended.
+    /// Returns the recording of a run that has ended.
     pub(super) fn finish(mut self) -> Recording {
         let wall_ns = self.at(sys::now());
         self.recording(wall_ns, true)
     }
 
-    /// The recording of a run that goes on.
+    /// Returns the recording of a run that goes on.
     pub(super) fn recording_so_far(&mut self) -> Recording {
         for tid in self.threads.keys().copied().collect::<Vec<_>>() {
             if let Some(ran) = self.threads.get_mut(&tid).and_then(|t| t.ran(tid)) {
@@ -30,7 +30,7 @@ impl Engine {
     fn recording(&mut self, wall_ns: u64, ended: bool) -> Recording {
         let beside = windows::beside(&self.table, &self.windows.all()).begin();
         let mut named = Named::of(&self.table, &mut self.symbols, self.problems.list.clone());
-        // Prices take children of our own, which are none of the command's.
+        // Pricing runs children of our own, which must not count as the command's.
         let children = sys::children_times();
         let crossing_after =
             if ended { systoll_price::crossing(CROSSING) } else { self.measured.facts.crossing_before };
@@ -56,7 +56,7 @@ impl Engine {
         named.recording(&self.table, &self.windows, parts)
     }
 
-    /// What all threads ran, less what stops cost.
+    /// Returns the processor time of all threads minus the cost of their stops, ns.
     fn own_cpu(&self, rows: &[Row], observer: &Observer) -> u64 {
         let calls = rows.iter().fold(0u64, |sum, r| sum.saturating_add(r.counts.calls));
         observer.taken_off(self.table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns)), calls)
@@ -65,14 +65,14 @@ impl Engine {
     fn header(&self, progress: &Progress, own_cpu_ns: Option<u64>, observer: &Observer) -> Header {
         let handling = 2.0 * self.stops.handling.0 as f64 / self.stops.handling.1.max(1) as f64;
         let calls = self.table.rows.iter().fold(0, |sum: u64, r| sum.saturating_add(r.counts.calls));
-        // The idle child it was measured on may have had to wait where the run did not.
+        // The idle child used for calibration may have had to wait where the run did not.
         let room = progress.wall_ns as f64 * self.seen.most_threads.max(1) as f64 / calls.max(1) as f64;
         Header {
             own_cpu_ns,
             observer_ns_per_call: observer.cpu_ns_per_call(),
             observer_wall_ns_per_call: (self.measured.cost.wall_ns + handling).min(room),
             toll_estimated: true,
-            ..parts::header(BackendKind::Ptrace, &self.measured.facts, progress, &self.table, &self.windows)
+            ..assemble::header(BackendKind::Ptrace, &self.measured.facts, progress, &self.table, &self.windows)
         }
     }
 

@@ -1,4 +1,4 @@
-//! Calls after which watching would do harm: looked at before the kernel acts on them.
+//! Examines calls after which watching would do harm, before the kernel executes them.
 
 use super::engine::Engine;
 use crate::arguments::argument_data;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use systoll_model::{Exit, Moment, ProblemKind, Sysno};
 
 impl Engine {
-    /// An `execve` is about to happen. A program that would lose privilege under our eyes is let
-    /// go; then this is true.
+    /// Examines an `execve` that is about to happen. Lets go of a program that would lose privilege while traced, and
+    /// returns true if it did.
     pub(super) fn before_exec(&mut self, tid: i32, name: &str, args: &[u64; 6]) -> bool {
         self.audit_before_exec(tid);
         if self.privileged {
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// The file an exec names, as a path we can open.
+    /// Returns the file that an exec names, as a path that we can open.
     fn exec_path(&self, tid: i32, name: &str, args: &[u64; 6]) -> Option<PathBuf> {
         let signature = Sysno::from_name(name)?.signature()?;
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(tid, address, buffer);
@@ -58,8 +58,8 @@ impl Engine {
         })
     }
 
-    /// A watched program is about to trace: only one tracer can, and it asked for it. Whom it
-    /// wants is let go, itself if it asks to be traced; then this is true.
+    /// Examines a `ptrace` call of a watched program, since a thread can have only one tracer. Lets go of the thread
+    /// that the call is about. Returns true if that is the caller itself, which asked to be traced.
     pub(super) fn before_ptrace(&mut self, tid: i32, args: &[u64; 6]) -> bool {
         const PTRACE_TRACEME: u64 = 0;
         const PTRACE_ATTACH: u64 = 16;
@@ -84,10 +84,10 @@ impl Engine {
         }
     }
 
-    /// Detaches from a thread that may be running: it has to stop first.
+    /// Detaches from a thread that may be running, once it has stopped.
     fn hand_over(&mut self, tid: i32) {
-        let mut told = self.take_told(tid);
-        // A thread in a stop of ours that we have not yet been told of stops no second time.
+        let mut told = self.take_collected(tid);
+        // A thread whose stop is still uncollected does not stop a second time.
         if told.is_none() && tracee::interrupt(tid).is_err() {
             return;
         }

@@ -1,7 +1,7 @@
-//! The ptrace backend: PTRACE_SEIZE and system call stops. Any user, everywhere; slow.
+//! The ptrace backend: PTRACE_SEIZE and system call stops. It works for any user and everywhere, but is slow.
 //!
-//! Invariants: never a seccomp filter in a target, never PTRACE_O_EXITKILL; when systoll dies
-//! the kernel detaches and every target runs on as without us.
+//! Invariants: we never set a seccomp filter in a target and never set PTRACE_O_EXITKILL; when systoll dies the kernel
+//! detaches every target, and it runs on.
 
 mod calibrate;
 mod calls;
@@ -15,10 +15,10 @@ mod sampler;
 mod state;
 mod toll;
 
+use crate::assemble::RunFacts;
 use crate::backend::{Backend, Control, Launch, Probe};
 use crate::error::Error;
 use crate::launch::{self, Held, Prepared};
-use crate::parts::RunFacts;
 use crate::signals::Signals;
 use crate::sys;
 use crate::tracee::{self, Stop, Waited};
@@ -27,12 +27,12 @@ use engine::Engine;
 use std::time::Duration;
 use systoll_model::{BackendKind, Recording, Spread};
 
-/// Watches by ptrace.
+/// The backend that watches by ptrace.
 #[derive(Debug, Default)]
 pub struct PtraceBackend(());
 
 impl PtraceBackend {
-    /// A backend that has not looked at anything yet.
+    /// Creates a backend that has probed nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -94,7 +94,7 @@ impl Backend for PtraceBackend {
     }
 }
 
-/// Seizes the held child while it waits, lets it exec, and makes sure that it did.
+/// Seizes the held child while it waits, lets it exec, and makes sure that the exec succeeds.
 fn seize_and_release(
     engine: &mut Engine,
     mut held: Held,
@@ -105,7 +105,7 @@ fn seize_and_release(
     let pid = held.pid;
     let refused = |reason: String| Error::Refused { backend: BackendKind::Ptrace, reason };
     if let Err(errno) = tracee::seize(pid, tracee::ALL).and_then(|()| tracee::interrupt(pid)) {
-        // Dropping the pipe makes the child leave without having become the program.
+        // Dropping the pipe makes the child exit without becoming the program.
         drop(held);
         while let Waited::Interrupted = tracee::wait_for(pid, true) {}
         return Err(refused(format!("PTRACE_SEIZE of a child of our own: {}", errno.desc())));
@@ -128,7 +128,7 @@ fn seize_and_release(
     engine.start_ns = sys::now();
     held.release().map_err(|e| Error::own("can't let the child go", e))?;
     engine.resume(pid, signal);
-    // Up to the exec's outcome the child must be driven from here: it stops at every call.
+    // Until the exec has succeeded or failed, this function must drive the child: it stops at every call.
     engine.watch_until_exec();
     if engine.root.exec_done { Ok(()) } else { Err(held.not_begun(prepared.program(), engine.root.exit)) }
 }

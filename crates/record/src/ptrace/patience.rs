@@ -1,38 +1,38 @@
-//! How a tracer waits for the next stop: by looking again and again for a moment, and asleep only then.
+//! How a tracer waits for the next stop: it polls for a moment, and only then sleeps.
 //!
-//! Tracer and tracee take turns, and where the box has a processor to spare the kernel gives each its own. Then
-//! each wakes the other on an idle processor, and the kernel takes microseconds for that, on a virtual machine a
-//! hundred: many times what the stop costs otherwise. A tracer that is awake when the stop comes saves its own half of that.
-//! There is no way to keep the two together: affinity is the program's to ask for.
+//! Tracer and tracee take turns. If the machine has an idle processor, the kernel gives each one of its own. Each then
+//! wakes the other on an idle processor, which takes microseconds, and on a virtual machine a hundred: many times what
+//! the stop costs otherwise. A tracer that is awake when the stop comes saves its half of that. We can't keep the two
+//! on one processor: the program may ask for its affinity.
 //!
-//! Where they share one, a tracer that looks gives way between two looks, so that the program runs at once and the
-//! tracer need not be woken. Another program may get the processor so, for milliseconds: then none is given away,
-//! nor looked for, for many times as long.
+//! If they share a processor, a polling tracer yields between two polls, so that the program runs at once and the
+//! tracer need not be woken. Another program may then take the processor for milliseconds. In that case the tracer
+//! neither yields nor polls for many times as long.
 
 use crate::sys;
 use crate::tracee::Waited;
 
-/// How long it looks, ns: as long as programs take from one call to the next where stops are what they pay.
+/// Duration of polling, ns: as long as programs take from one call to the next where stops are their main cost.
 const LOOKS_NS: u64 = 20_000;
-/// So many looks in vain are made in a row before some are left out.
+/// Polls in vain in a row before some are left out.
 const TRIES: u32 = 3;
-/// Looks left out in a row are at most 2 to the power of this.
+/// Polls left out in a row are at most 2 to the power of this.
 const MOST_REST: u32 = 10;
-/// Giving way for longer than this was for another program's sake, or for a program's that computes, ns.
+/// A yield that takes longer than this, ns, went to another program, or to a target that computes.
 const GAVE_WAY_NS: u64 = 100_000;
-/// So many times as long it does not look afterwards.
+/// The tracer does not poll for this many times the duration of such a yield.
 const AMENDS: u64 = 100;
 
-/// When it pays to look. A program that computes between its calls is not waited for awake.
+/// Decides when polling pays. While a program computes between its calls, the tracer sleeps.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// Looks in vain since the last that was not.
+    /// Polls in vain since the last one that succeeded.
     vain: u32,
-    /// Looks to be left out.
+    /// Polls still to be left out.
     resting: u32,
-    /// No look before this moment: the last ones gave too much away.
+    /// Time before which it does not poll, because the last polls gave too much processor time away, ns.
     not_before: u64,
-    /// When the processor was given away for long, and no stop had come: within the last wait.
+    /// When, within the last wait, a long yield began at which no stop had come, ns.
     gave_way_at: Option<u64>,
 }
 
@@ -41,14 +41,13 @@ impl Patience {
         Self::default()
     }
 
-    /// The last moment of the last wait at which there was no stop, where the tracer then gave its processor away
-    /// for long.
+    /// Returns the last moment of the last wait at which no stop had come, if the tracer yielded for long after it.
     pub(super) fn gave_way_at(&self) -> Option<u64> {
         self.gave_way_at
     }
 
-    /// What `next` tells, which is asked not to wait, and then to wait; it is `now`.
-    /// Between two looks others may run where that is `to_give_way`.
+    /// Returns the next stop. `next` is asked first without and then with waiting; `now` is the time. Between two polls
+    /// others may run if `to_give_way`.
     pub(super) fn wait(&mut self, mut now: u64, to_give_way: bool, mut next: impl FnMut(bool) -> Waited) -> Waited {
         self.gave_way_at = None;
         if self.is_to_look(now) {
@@ -66,7 +65,7 @@ impl Patience {
                     }
                 }
             }
-            // Another program may have had the processor: the kernel may have a stop to tell of by now.
+            // Another program may have had the processor; a stop may have come meanwhile.
             match next(false) {
                 Waited::NothingYet => self.gave_way_at = None,
                 told => return told,
@@ -79,7 +78,7 @@ impl Patience {
         next(true)
     }
 
-    /// Has others run, where there are any; the time then.
+    /// Yields the processor. Returns the time after that.
     fn give_way(&mut self, before: u64) -> u64 {
         std::thread::yield_now();
         let now = sys::now();
@@ -107,12 +106,12 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// How often it looked while `stops` stops came only when waited for.
+    /// Returns how often it polled while `stops` stops came only when waited for.
     fn looks(patience: &mut Patience, stops: u32) -> u32 {
         let mut looked = 0;
         for _ in 0..stops {
             let mut first = true;
-            // What others get of a busy box is not what this is about.
+            // Ignore what other programs take of a busy machine.
             patience.not_before = 0;
             patience.wait(sys::now(), true, |wait| {
                 looked += u32::from(!wait && std::mem::take(&mut first));

@@ -1,22 +1,22 @@
-//! What watching costs the target in this very run, from calls picked at random.
+//! Measures what watching costs the target in this very run, by random calls.
 //!
-//! A call under a tracer has two stops, one before and one after; the processor time a thread
-//! spends between them is the call itself and one stop. Where the call's own price is known and
-//! small, the rest is what a stop costs, as loaded and as crowded as the run is.
+//! A call under a tracer has two stops, before and after. The processor time that a thread spends between them is that
+//! of the call itself and of one stop. If the call's own price is known and small, the rest is the cost of a stop under
+//! the load of this run.
 
 use std::collections::BTreeMap;
 use systoll_model::{Price, PriceSource, Random, Sysno};
 
-/// Every call of the first so many is in the running, then one in `SPARSE` on average.
+/// One call in `DENSE` is sampled on average among the first calls, then one in `SPARSE`.
 const DENSE_CALLS: u64 = 2_000;
 const DENSE: u64 = 8;
 const SPARSE: u64 = 48;
-/// Fewer samples say too little.
+/// Samples needed for an estimate.
 const MIN_SAMPLES: u64 = 60;
-/// Dearer calls vary too much by themselves, ns.
+/// Price above which calls vary too much by themselves, ns.
 const CHEAP_NS: f64 = 2_500.0;
 
-/// Picks calls, and adds up what they ran.
+/// Picks calls, and adds up their processor time.
 pub(super) struct Sampler {
     random: Random,
     until_next: u64,
@@ -29,7 +29,7 @@ impl Sampler {
         Self { random: Random::new(seed ^ 0x5eed), until_next: 0, seen: 0, samples: BTreeMap::new() }
     }
 
-    /// Whether the next call is to be looked at.
+    /// Returns true if the next call is to be sampled.
     pub(super) fn picks(&mut self) -> bool {
         self.seen += 1;
         if self.until_next > 0 {
@@ -41,15 +41,15 @@ impl Sampler {
         true
     }
 
-    /// A picked call's thread ran `ns` between its stops.
+    /// Adds a sampled call whose thread ran for `ns` between its stops.
     pub(super) fn add(&mut self, syscall: Sysno, ns: u64) {
         let entry = self.samples.entry(syscall).or_default();
         entry.0 += ns;
         entry.1 += 1;
     }
 
-    /// What one stop costs the target, ns of processor time; `None` where too few calls of known
-    /// price were seen.
+    /// Returns the target's cost of one stop, ns of processor time; `None` if too few calls of known price were
+    /// sampled.
     pub(super) fn stop_ns(&self, prices: &BTreeMap<Sysno, Price>) -> Option<f64> {
         let (mut sum, mut count) = (0.0, 0);
         for (syscall, (ns, calls)) in &self.samples {

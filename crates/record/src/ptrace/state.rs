@@ -10,10 +10,10 @@ use std::ops::RangeInclusive;
 use systoll_model::{Audit, Counted, Counts, Errno, Signature, Sysno};
 use systoll_symbols::{AddressSpace, Symbols};
 
-/// Processes or threads by their numbers, looked up at every stop.
+/// A map by process or thread number; it is read at every stop.
 pub(super) type ById<T> = HashMap<i32, T, BuildHasherDefault<NumberHasher>>;
 
-/// Spreads numbers that the kernel gives out one after the other: nobody can choose them so that they meet.
+/// Spreads numbers that the kernel assigns consecutively. Nobody can choose them to collide.
 #[derive(Default)]
 pub(super) struct NumberHasher(u64);
 
@@ -29,54 +29,55 @@ impl Hasher for NumberHasher {
     }
 
     fn write_i32(&mut self, number: i32) {
-        // The product's middle bits go by all of the number's: the map takes the lowest and the highest of what is told.
+        // The middle bits of the product depend on all bits of the number; the map uses the lowest and the highest of
+        // the result.
         self.0 = (self.0 ^ u64::from(number as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
-/// A process that is being watched.
+/// A watched process.
 pub(super) struct Process {
     pub(super) image: ImageId,
     pub(super) space: AddressSpace,
-    /// Contexts of calls it has made, as of what `space` knows.
+    /// Known contexts of its calls, valid for the mappings in `space`.
     pub(super) contexts: Contexts,
-    /// Whether its `main` has been seen, or is not to be expected.
+    /// True if its `main` has been seen, or is not expected.
     pub(super) main_seen: bool,
-    /// Calls looked at whole for want of its `main`.
+    /// Calls whose whole stack was unwound to find `main`.
     pub(super) sought_main: u32,
     pub(super) threads: usize,
     pub(super) start_ns: u64,
     pub(super) audit: IoAudit,
-    /// New executable memory may have been mapped since names were last looked up.
+    /// True if executable memory may have been mapped since `space` was updated.
     pub(super) maps_stale: bool,
 }
 
 impl Process {
-    /// Looks up what is mapped now.
+    /// Reads the current mappings.
     pub(super) fn update(&mut self, symbols: &mut Symbols, pid: i32) {
         self.contexts.clear();
         self.space.update(symbols, pid);
     }
 }
 
-/// A thread that is being watched.
+/// A watched thread.
 pub(super) struct Thread {
     pub(super) pid: i32,
-    /// Number within the recording.
+    /// The thread's number within the recording.
     pub(super) ordinal: u32,
     pub(super) pending: Option<Pending>,
     pub(super) window: Option<RawWindow>,
     pub(super) signals: u32,
-    /// Whether we were told of a child it has made in the call it is in.
+    /// True if the kernel reported a child made in the current call.
     pub(super) told_of_child: bool,
-    /// What the call it is in points to, where that was read at its entry.
+    /// The string that the current call points to, if it was read at the call's entry.
     pub(super) ahead: ReadAhead,
     schedstat: Option<Schedstat>,
     tried_schedstat: bool,
     last_ran: LastRan,
-    /// When it was last let go, since which it may have run.
+    /// When it was last resumed, ns; it may have run since.
     let_go_ns: Option<u64>,
-    /// Processor time already accounted for.
+    /// Processor time already accounted for, ns.
     pub(super) cpu_base_ns: u64,
 }
 
@@ -89,9 +90,9 @@ pub(super) struct Pending {
     pub(super) resumed_ns: u64,
     pub(super) ran: Option<RanBefore>,
     pub(super) startup: bool,
-    /// Whether the thread's window holds the call as its last.
+    /// True if the call is the last one of the thread's window.
     pub(super) in_window: bool,
-    /// Whether its processor time tells what watching costs.
+    /// True if its processor time is a sample of what watching costs.
     pub(super) sampled: bool,
 }
 
@@ -113,7 +114,7 @@ impl Thread {
         }
     }
 
-    /// Its schedstat, opened once while descriptors are to be had.
+    /// Returns what the thread has run, from its schedstat; opens that file once, while descriptors are available.
     pub(super) fn ran(&mut self, tid: i32) -> Option<Ran> {
         if !self.tried_schedstat {
             self.tried_schedstat = true;
@@ -127,8 +128,8 @@ impl Thread {
         ran
     }
 
-    /// What it has run up to the stop it is at. Where `about` is enough, and it has been let go only for moments
-    /// since that was last read, it is not read again: to read it costs as much as half a call's stop.
+    /// Returns what the thread has run up to its stop. If `about` is enough, and the thread was resumed only for
+    /// moments since the last reading, reuses that: reading costs as much as half a call's stop.
     pub(super) fn ran_before(&mut self, tid: i32, about: bool) -> Option<RanBefore> {
         if about
             && self.last_ran.since_ns <= MOST_UNREAD_NS
@@ -139,18 +140,18 @@ impl Thread {
         self.ran(tid).map(|ran| RanBefore { ran, since_ns: 0 })
     }
 
-    /// It is let go at `now`.
+    /// Notes that the thread is resumed at `now`.
     pub(super) fn let_go(&mut self, now: u64) {
         self.let_go_ns = Some(now);
     }
 
-    /// We were told at `told_ns` that it has stopped.
+    /// Notes a stop that was reported at `told_ns`.
     pub(super) fn stopped(&mut self, told_ns: u64) {
         let ran = self.let_go_ns.take().map_or(u64::MAX, |let_go| told_ns.saturating_sub(let_go));
         self.last_ran.since_ns = self.last_ran.since_ns.saturating_add(ran);
     }
 
-    /// Its file named another task (a thread that took its leader's place by exec).
+    /// Forgets its open file, which belonged to another task (the thread took its leader's place by exec).
     pub(super) fn forget_schedstat(&mut self) {
         self.schedstat = None;
         self.tried_schedstat = false;
@@ -158,14 +159,14 @@ impl Thread {
     }
 }
 
-/// Time let go since its schedstat was read, ns, up to which a thread's is not read again.
+/// Time that a thread may run before its schedstat is read again, ns.
 const MOST_UNREAD_NS: u64 = 40_000;
 
-/// What a thread had run when that was last read.
+/// The last reading of what a thread had run.
 #[derive(Debug, Default)]
 struct LastRan {
     ran: Option<Ran>,
-    /// For how long it has been let go since, ns.
+    /// Time that it has been running since the reading, ns.
     since_ns: u64,
 }
 
@@ -173,17 +174,17 @@ struct LastRan {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RanBefore {
     ran: Ran,
-    /// How long before the call that was, less the time it was stopped, ns: it ran for about as long meanwhile.
+    /// Time that it was running between the reading and the call, ns: it may have used that much more.
     since_ns: u64,
 }
 
 impl RanBefore {
-    /// By how much [`RanBefore::inside`] may be too little, ns.
+    /// Returns by how much [`RanBefore::inside`] may be too low, ns.
     pub(super) fn since_ns(self) -> u64 {
         self.since_ns
     }
 
-    /// What it ran and was queued for a processor in the call alone, at whose end it had run `after`.
+    /// Returns what the thread ran and was queued in the call alone; `after` is the reading at the call's end.
     pub(super) fn inside(self, after: Ran) -> Ran {
         let cpu_ns = after.cpu_ns.saturating_sub(self.ran.cpu_ns);
         let queued_ns = after.queued_ns.saturating_sub(self.ran.queued_ns);
@@ -192,7 +193,7 @@ impl RanBefore {
     }
 }
 
-/// The free audit: our count of read and write calls beside the kernel's.
+/// An audit that costs nothing: our count of read and write calls beside the kernel's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IoAudit {
     base: Option<IoCalls>,
@@ -201,18 +202,18 @@ pub(super) struct IoAudit {
 }
 
 impl IoAudit {
-    /// Starts anew from the kernel's present figures.
+    /// Restarts from the kernel's present figures.
     pub(super) fn restart(&mut self, pid: i32) {
         *self = Self { base: procfs::io_calls(pid), ..Self::default() };
     }
 
-    /// A forked child starts at nought.
+    /// Creates the audit of a forked child, whose figures start at 0.
     pub(super) fn of_child() -> Self {
         Self { base: Some(IoCalls::default()), ..Self::default() }
     }
 
-    /// A child was waited for: the kernel adds its whole count to its parent's. `None` where that
-    /// is not known, which leaves nothing to compare with.
+    /// Adds the counts of a child that was waited for: the kernel adds them to its parent's. If they are unknown, there
+    /// is nothing left to compare with.
     pub(super) fn reaped(&mut self, child: Option<IoCalls>) {
         let Some(child) = child else {
             self.base = None;
@@ -224,7 +225,7 @@ impl IoAudit {
         }
     }
 
-    /// A call returned.
+    /// Adds a call that returned.
     pub(super) fn returned(&mut self, audit: Option<Audit>, result: i64) {
         let Some(audit) = audit else { return };
         let counted = match Errno::from_result(result) {
@@ -234,7 +235,7 @@ impl IoAudit {
         self.add(audit, counted);
     }
 
-    /// A call never returned.
+    /// Adds a call that never returned.
     pub(super) fn unreturned(&mut self, audit: Option<Audit>) {
         if let Some(audit) = audit {
             self.add(audit, Counted::Perhaps);
@@ -252,7 +253,7 @@ impl IoAudit {
         }
     }
 
-    /// What differs from the kernel's figures, in words; `None` where they agree or can't be read.
+    /// Returns how our figures differ from the kernel's; `None` if they agree or can't be read.
     pub(super) fn differs(&self, pid: i32) -> Option<String> {
         let (base, now) = (self.base?, procfs::io_calls(pid)?);
         let differ = |name: &str, ours: (u64, u64), theirs: u64| {
@@ -265,7 +266,7 @@ impl IoAudit {
     }
 }
 
-/// Bytes a returned call moved.
+/// Returns the bytes that a returned call moved.
 pub(super) fn bytes_moved(signature: Option<&Signature>, result: i64) -> u64 {
     match signature {
         Some(s) if s.transfers => u64::try_from(result).unwrap_or(0),
@@ -273,7 +274,7 @@ pub(super) fn bytes_moved(signature: Option<&Signature>, result: i64) -> u64 {
     }
 }
 
-/// Adds the share of `other` that calls made so far have: used to take the observer's cost off.
+/// Returns the number of calls made, including those that have not returned.
 pub(super) fn calls_of(counts: &Counts) -> u64 {
     counts.calls + counts.unreturned
 }
@@ -294,7 +295,7 @@ mod tests {
         };
         assert_eq!(inside(0, ran(1_300, 600)), (300, 100));
         assert_eq!(inside(200, ran(1_300, 600)), (100, 100));
-        // It had been queued as well.
+        // It ran for all of the 300 ns before the call, and was queued for the other 50.
         assert_eq!(inside(350, ran(1_300, 600)), (0, 50));
         assert_eq!(inside(5_000, ran(1_300, 600)), (0, 0));
         assert_eq!(inside(0, ran(900, 400)), (0, 0));
@@ -314,7 +315,7 @@ mod tests {
         thread.let_go(20_000);
         thread.stopped(20_001 + MOST_UNREAD_NS);
         assert_eq!(thread.ran_before(me, true).unwrap().since_ns(), 0);
-        // Whose stop was not told of as one that followed our letting go may have run for any time.
+        // A thread whose stop did not follow our resuming it may have run for any time.
         thread.stopped(30_000);
         assert_eq!(thread.ran_before(me, true).unwrap().since_ns(), 0);
     }

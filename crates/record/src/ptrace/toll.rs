@@ -1,4 +1,4 @@
-//! What calls cost, where no clock could be read around them: calls × this box's price.
+//! Estimates what calls cost where no clock could be read around them: their number times this machine's price.
 
 use super::calibrate::Cost;
 use super::sampler::Sampler;
@@ -10,33 +10,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use systoll_model::{Price, PriceSource, Prices, Sysno};
 
-/// System calls priced by trying them, those with the most calls first.
+/// System calls priced by trying them, at most; those with the most calls first.
 const MAX_PRICED: usize = 40;
-/// Rows of this many calls are worth a price of their own outcome.
+/// Calls from which on a row gets a price of its own outcome.
 const OWN_PRICE: u64 = 1_000;
-/// Own prices, at most.
+/// Prices of rows' own outcomes, at most.
 const MAX_OWN: usize = 8;
-/// Calls looked at before their processor time is believed.
+/// Sampled calls needed before their processor time is used as a price.
 const MIN_IN_CALL: u64 = 8;
 
-/// What watching took, to be taken off again.
+/// The cost of watching, to be subtracted from the target's processor time.
 pub(super) struct Observer {
     cpu_ns_per_call: f64,
-    /// What a call's two stops cost for each ns that falls between them.
+    /// Cost of a call's two stops for each ns of it that falls between them.
     per_inside: f64,
     crossing: f64,
 }
 
 impl Observer {
-    /// As it was on an idle child of our own.
+    /// Uses the calibration on an idle child of our own.
     pub(super) fn calibrated(cost: Cost, crossing: f64) -> Self {
         let cpu_ns_per_call = (cost.cpu_ns - crossing).max(0.0);
         let inside = (cost.inside_ns - crossing).max(1.0);
-        // Both stops do nearly the same work: anything far from two is a disturbed calibration.
+        // Both stops do nearly the same work, so a factor far from two is a disturbed calibration.
         Self { cpu_ns_per_call, per_inside: (cpu_ns_per_call / inside).clamp(1.8, 2.6), crossing }
     }
 
-    /// As the run itself showed it, where it did.
+    /// Uses the run's own samples instead, if there are enough.
     pub(super) fn seen(self, sampler: &Sampler, prices: &Prices) -> Self {
         let seen = sampler.stop_ns(&prices.calls).map(|ns| self.per_inside * ns);
         Self { cpu_ns_per_call: seen.unwrap_or(self.cpu_ns_per_call), ..self }
@@ -46,12 +46,13 @@ impl Observer {
         self.cpu_ns_per_call
     }
 
+    /// Subtracts the cost of watching `calls` calls from a processor time, ns.
     pub(super) fn taken_off(&self, cpu_ns: u64, calls: u64) -> u64 {
         (cpu_ns as f64 - self.cpu_ns_per_call * calls as f64).max(0.0) as u64
     }
 }
 
-/// The toll of every row, in ns; the prices found go into `prices`.
+/// Returns the toll of every row, in ns; adds the prices found to `prices`.
 pub(super) fn tolls(table: &Table, windows: &[&RawWindow], observer: &Observer, prices: &mut Prices) -> Vec<u64> {
     prices.calls = price_calls(table, observer);
     let mut own = 0;
@@ -70,8 +71,8 @@ pub(super) fn tolls(table: &Table, windows: &[&RawWindow], observer: &Observer, 
     table.rows.iter().enumerate().map(toll).collect()
 }
 
-/// A price for every system call of the run: by trying it now, else from what its calls ran in
-/// the windows, else the crossing alone.
+/// Returns a price for every system call of the run: by trying it now, otherwise from the processor time of its sampled
+/// calls, otherwise the crossing alone.
 fn price_calls(table: &Table, observer: &Observer) -> BTreeMap<Sysno, Price> {
     let mut calls: BTreeMap<Sysno, (u64, (u64, u64))> = BTreeMap::new();
     for row in &table.rows {
@@ -96,8 +97,8 @@ fn crossing_only(ns: f64) -> Price {
     Price { ns, low: ns, high: f64::INFINITY, source: PriceSource::CrossingOnly }
 }
 
-/// The price as the calls' own processor time tells it. Half of what watching adds to a call
-/// falls inside it (one stop of two), and that half is uncertain by itself.
+/// Returns the price by the processor time of the sampled calls. Half of what watching adds (one stop of two) falls
+/// inside the call, and that half is itself uncertain.
 fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
     if calls < MIN_IN_CALL {
         return None;
@@ -113,7 +114,7 @@ fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
     })
 }
 
-/// The price of what most calls of a row come to: failing in one way, or a stat of one path.
+/// Returns the price of the usual outcome of a row's calls: failing with one errno, or a stat of one path.
 fn price_of_outcome(id: u32, row: &RawRow, windows: &[&RawWindow], table: &Table) -> Option<Price> {
     let calls = row.counts.calls;
     if let Some((errno, _)) = row.counts.errors.iter().find(|(_, n)| **n > calls / 10 * 9) {
@@ -126,7 +127,7 @@ fn price_of_outcome(id: u32, row: &RawRow, windows: &[&RawWindow], table: &Table
     systoll_price::price_path_stat(&only_path(id, windows)?)
 }
 
-/// The absolute path that every call of the row in the windows names.
+/// Returns the absolute path that every sampled call of the row names.
 fn only_path(row: u32, windows: &[&RawWindow]) -> Option<PathBuf> {
     let calls = windows.iter().flat_map(|w| &w.calls).filter(|c| c.row == row);
     let mut paths = calls.filter_map(|c| c.data.iter().find(|d| d.arg == 1)).map(|d| &d.bytes);

@@ -1,13 +1,13 @@
-//! Signals sent to systoll while it watches: forwarded, or asking for a report so far.
+//! Handles signals sent to systoll while it watches: forwards them, or notes that a report was requested.
 //!
-//! A thread of its own waits for them, so that forwarding never hangs on the tracer. The tracer
-//! sleeps in waitpid; it is nudged by a signal that is repeated until it has looked, which closes
-//! the race between its look at the flags and its going to sleep.
+//! A thread of its own waits for them, so that forwarding never hangs with the tracer. The tracer sleeps in waitpid. A
+//! signal nudges it, and is repeated until the tracer has looked; this closes the race between its look at the flags
+//! and its going to sleep.
 //!
-//! Until there is a process to forward them to, signals stay pending: [`Signals::watch`] takes them
-//! all, while the child still has every signal blocked, and sends it each. A signal that reached the
-//! child by itself as well (one sent to the process group) is pending there already and does not
-//! become two. Those of the terminal that come later reach the child without us.
+//! Until there is a process to forward them to, signals stay pending. [`Signals::watch`] then takes them all, while the
+//! child still blocks every signal, and sends each to the child. A signal that also reached the child by itself (one
+//! sent to the process group) is pending there already and does not arrive twice. Later signals of the terminal reach
+//! the child without us.
 //!
 //! SIGTERM ends systoll in any phase: see [`term`].
 
@@ -24,27 +24,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use term::Term;
 
-/// Nudges the tracer out of waitpid. Its default action is to be ignored, as a stray one must be.
+/// Signal that nudges the tracer out of waitpid. Its default action is to be ignored, so a stray one does no harm.
 const NUDGE: i32 = libc::SIGURG;
-/// `si_code` of what the terminal sends.
+/// `si_code` of signals sent by the terminal.
 const SI_KERNEL: i32 = 0x80;
-/// How often the thread looks whether anything has changed where no signal comes, but one came.
+/// Interval at which the thread checks for changes once a signal has come.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The same where none came: who wants something of it wakes it.
+/// Interval before any signal has come: whoever wants something of the thread wakes it.
 const CALM: Duration = Duration::from_secs(1);
-/// The same while the tracer has not looked at what it was told.
+/// Interval while the tracer has not looked at a request.
 const IMPATIENT: Duration = Duration::from_millis(2);
 
-/// What a recording says of a command that SIGTERM has not ended.
+/// The recording's sentence for a command that SIGTERM has not ended.
 pub(crate) const STAYS: &str = "told to end by SIGTERM, the command did not: it runs on unwatched";
-/// How long a target may take to stop so that it can be let go, ns.
+/// Time that a target may take to stop so that it can be let go, ns.
 pub(crate) const LETTING_GO_NS: u64 = 150_000_000;
 
 /// What the thread does with signals.
 mod phase {
-    /// There is no process to forward them to yet: they stay pending.
+    /// Signals stay pending: there is no process to forward them to yet.
     pub(super) const HELD: u8 = 0;
-    /// They are forwarded.
+    /// Signals are forwarded.
     pub(super) const WATCHED: u8 = 1;
     /// The run is over: SIGTERM bounds the time that is left, the other signals act as if systoll caught none.
     pub(super) const AFTER: u8 = 2;
@@ -52,7 +52,7 @@ mod phase {
     pub(super) const STOP: u8 = 3;
 }
 
-/// The signals systoll was started with.
+/// The signal mask and disposition systoll was started with.
 #[derive(Clone, Copy)]
 pub(crate) struct OriginalMask {
     mask: libc::sigset_t,
@@ -60,15 +60,14 @@ pub(crate) struct OriginalMask {
 }
 
 impl OriginalMask {
-    /// Sets this thread's mask and what is done on a nudge back to it. Async-signal-safe.
+    /// Restores this thread's mask and the nudge's disposition. Async-signal-safe.
     pub(crate) fn restore(&self) {
         self.restore_but(&[]);
     }
 
     fn restore_but(&self, blocked: &[i32]) {
         let mut mask = self.mask;
-        // SAFETY: a disposition that was in force before and a valid set are installed; the old
-        // ones are not asked for.
+        // SAFETY: installs a disposition that was in force before and a valid set, and asks for no old ones.
         unsafe {
             for signal in blocked {
                 libc::sigaddset(&mut mask, *signal);
@@ -89,51 +88,51 @@ struct Shared {
     snapshot: AtomicBool,
     every_ms: AtomicU64,
     looked: AtomicBool,
-    /// Bits of the signals that were taken and would have ended something.
+    /// Bits of the signals that were taken and would have ended a process.
     taken: AtomicU32,
-    /// Whether one of them told the target to end.
+    /// True if one of them told the target to end.
     told: AtomicBool,
     term: Term,
 }
 
-/// Signals are held back from the process while this lives.
+/// Holds signals back from the process while it lives.
 pub(crate) struct Signals {
     shared: Arc<Shared>,
     original: OriginalMask,
     ignored: Vec<i32>,
-    /// Whether anything is held back at all.
+    /// True if signals are held back at all.
     holds: bool,
     give_back: bool,
     released: bool,
 }
 
-/// What signals ask of the tracer.
+/// What signals have asked of the tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) snapshot: bool,
     /// The last signal that told the target to end, e.g. SIGTERM.
     pub(crate) ending: Option<i32>,
-    /// SIGTERM came so long ago that the target is not waited for any more.
+    /// True if SIGTERM came so long ago that we stop waiting for the target.
     pub(crate) give_up: bool,
 }
 
 extern "C" fn nudged(_: i32) {}
 
-/// The thread that waits for signals, and what it shares.
+/// The thread that waits for signals, and the state shared with it.
 struct Thread {
     shared: Arc<Shared>,
     handle: std::thread::JoinHandle<()>,
     original: OriginalMask,
 }
 
-/// The one thread of this process: it outlives the run it was started for.
+/// The one such thread of this process: it outlives the run it was started for.
 static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
 
 fn thread() -> std::sync::MutexGuard<'static, Option<Thread>> {
     THREAD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets every signal through to this process again, SIGTERM too: what comes after a run is on its own.
+/// Lets every signal, SIGTERM included, through to this process again: after a run it handles them itself.
 pub fn let_signals_through() {
     let Some(Thread { shared, handle, original }) = thread().take() else { return };
     shared.phase.store(phase::STOP, Ordering::Release);
@@ -143,22 +142,22 @@ pub fn let_signals_through() {
     original.restore();
 }
 
-/// Has the thread look at the phase it is in.
+/// Makes the thread look at its phase.
 fn wake(handle: &std::thread::JoinHandle<()>) {
     handle.thread().unpark();
-    // It waits for these and so does not have to be waited for; sent to it alone, this one is
-    // for no other thread.
+    // The thread waits for this signal, so it returns at once; sent to the thread alone, the signal reaches no other
+    // thread.
     // SAFETY: the thread has not been joined.
     unsafe { libc::pthread_kill(handle.as_pthread_t(), libc::SIGUSR1) };
 }
 
 impl Signals {
-    /// As the launch wants it.
+    /// Holds signals back or leaves them alone, as the launch demands.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// If no thread can be started.
     pub(crate) fn of(launch: &Launch) -> Result<Self, Error> {
-        // Without futex(2) there are no threads to be had that could be waited for.
+        // Where futex(2) is refused, no thread can be started that could be joined.
         let can = crate::sys::forbids_futex().is_none();
         if launch.forward_signals && can { Self::hold(launch.grace) } else { Ok(Self::leave()) }
     }
@@ -166,7 +165,7 @@ impl Signals {
     /// Holds signals back; they are acted upon once [`Signals::watch`] names a target.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// If no thread can be started.
     fn hold(grace: Option<Duration>) -> Result<Self, Error> {
         let_signals_through();
         let watched = set_of(&WATCHED);
@@ -184,9 +183,9 @@ impl Signals {
         let original = OriginalMask { mask, nudge: Some(nudge) };
         let shared = Arc::new(Shared { term: Term::new(grace), ..Shared::default() });
         shared.looked.store(true, Ordering::Release);
-        // SAFETY: always succeeds; names the thread that will sleep in waitpid.
+        // SAFETY: always succeeds; identifies the thread that will sleep in waitpid.
         let tracer = unsafe { libc::pthread_self() };
-        // A signal that the target's whole family would not see tells no process to end.
+        // A signal that the target and its descendants would not see tells no process to end.
         let deaf = |signal: &i32| is_ignored(*signal) || is_blocked(&mask, *signal);
         let ignored: Vec<i32> = WATCHED.into_iter().filter(deaf).collect();
         let (of_thread, not_heard) = (Arc::clone(&shared), ignored.clone());
@@ -201,7 +200,7 @@ impl Signals {
         Ok(Self { shared, original, ignored, holds: true, give_back: false, released: false })
     }
 
-    /// Leaves signals to code that starts programs for itself: they end it, and what it started with it.
+    /// Leaves signals to callers that start programs for themselves: a signal ends them, and the programs they started.
     fn leave() -> Self {
         let mut mask = set_of(&[]);
         // SAFETY: reads this thread's mask into a valid set.
@@ -216,8 +215,8 @@ impl Signals {
         self.original
     }
 
-    /// From now on signals go to `pid`, a child that has every signal blocked as yet, those that came
-    /// since [`Signals::hold`] first; and a snapshot is asked for `every` so often.
+    /// Forwards signals to `pid` from now on, a child that still blocks every signal; those that came since
+    /// [`Signals::hold`] go first. Requests a snapshot every `every`.
     pub(crate) fn watch(&self, pid: i32, every: Option<Duration>) {
         if !self.holds {
             return;
@@ -226,7 +225,7 @@ impl Signals {
         shared.every_ms.store(every.map_or(0, |d| d.as_millis() as u64), Ordering::Relaxed);
         shared.target.store(pid, Ordering::Release);
         while let Some((signal, _)) = take(&WATCHED, Duration::ZERO) {
-            // Those of the terminal too: they came before there was another process to get them.
+            // Forward those of the terminal too: they came before the child existed.
             act_on(shared, (signal, 0), &self.ignored);
         }
         shared.phase.store(phase::WATCHED, Ordering::Release);
@@ -235,17 +234,17 @@ impl Signals {
         }
     }
 
-    /// The target has been reaped: its number may soon be another process's.
+    /// Notes that the target has been reaped: its number may soon be another process's.
     pub(crate) fn target_gone(&self) {
         self.shared.target.store(0, Ordering::Release);
     }
 
-    /// Whether there is something to be looked at.
+    /// Returns true if there is a request that the tracer has not looked at.
     pub(crate) fn is_asking(&self) -> bool {
         !self.shared.looked.load(Ordering::Acquire)
     }
 
-    /// What has been asked for since the last look.
+    /// Takes what was requested since the last call.
     pub(crate) fn look(&self) -> Wanted {
         if self.shared.looked.swap(true, Ordering::AcqRel) {
             return Wanted::default();
@@ -258,18 +257,18 @@ impl Signals {
         }
     }
 
-    /// What was sent to the target was sent in vain, for it is to be started once more: this process
-    /// gets it when this is dropped.
+    /// Notes that the target will be started once more, so that signals sent to it are lost on it: this process gets
+    /// them when this is dropped.
     pub(crate) fn give_back(&mut self) {
         self.give_back = true;
     }
 
-    /// The run is over: signals come through to this process again, but SIGTERM, after which what is
-    /// still to be done has a moment to be done in, and SIGUSR1, which asks for the report that comes anyway.
+    /// Ends the run: signals reach this process again, except SIGTERM, which leaves a moment for the remaining work,
+    /// and SIGUSR1, which asks for the report that comes anyway.
     pub(crate) fn release(mut self) {
         self.released = true;
         if self.holds {
-            // What came while the command ran, and the thread has not come to yet, was the command's.
+            // Signals that came while the command ran and that the thread has not taken yet belong to the command.
             while let Some(signal) = take(&WATCHED, Duration::ZERO) {
                 act_on(&self.shared, signal, &self.ignored);
             }
@@ -310,7 +309,7 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                 match take(&WATCHED, PAUSE) {
                     Some((libc::SIGTERM, _)) if !ignored.contains(&libc::SIGTERM) => shared.term.note(),
                     None | Some((libc::SIGTERM | libc::SIGUSR1, _)) => {}
-                    // Taken as the run ended: nothing but this thread blocks it any more.
+                    // Taken as the run ended; only this thread still blocks it.
                     // SAFETY: a plain signal to this process, which it was meant for.
                     Some((signal, _)) => drop(unsafe { libc::kill(libc::getpid(), signal) }),
                 }
@@ -329,10 +328,10 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
                     false => CALM.min(every.saturating_sub(since_snapshot.elapsed())),
                 };
                 match take(&WATCHED, pause) {
-                    // Also where the run is over by now: it came while the command ran, for who ends the run ends this
-                    // wait.
+                    // Act on it even if the run is over by now: it came while the command ran, since the end of the run
+                    // would have ended this wait.
                     Some(signal) => act_on(shared, signal, ignored),
-                    // How long it lingers is for the tracer to see, even where nothing stops any more.
+                    // The tracer must check the time left behind processes have, even if no thread stops any more.
                     None if shared.told.load(Ordering::Acquire) => shared.looked.store(false, Ordering::Release),
                     None => {}
                 }
@@ -354,7 +353,7 @@ fn wait_for_signals(shared: &Shared, tracer: libc::pthread_t, ignored: &[i32]) {
     }
 }
 
-/// Passes a signal on, or notes what it asks for.
+/// Forwards a signal, or notes its request.
 fn act_on(shared: &Shared, (signal, code): (i32, i32), ignored: &[i32]) {
     if signal == libc::SIGUSR1 {
         shared.snapshot.store(true, Ordering::Release);
@@ -363,7 +362,7 @@ fn act_on(shared: &Shared, (signal, code): (i32, i32), ignored: &[i32]) {
     }
     shared.taken.fetch_or(1 << signal, Ordering::AcqRel);
     let target = shared.target.load(Ordering::Acquire);
-    // What the terminal sends reached the target by itself.
+    // A signal of the terminal has reached the target by itself.
     if code != SI_KERNEL && target > 0 {
         // SAFETY: a plain signal to a process that has not been reaped (see target_gone).
         unsafe { libc::kill(target, signal) };

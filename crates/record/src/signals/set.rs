@@ -1,4 +1,4 @@
-//! Sets of signals, and taking one that is pending.
+//! Signal sets, and taking pending signals.
 
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ pub(super) fn is_blocked(mask: &libc::sigset_t, signal: i32) -> bool {
     unsafe { libc::sigismember(mask, signal) == 1 }
 }
 
-/// Whether a signal that this thread has blocked is pending for it or for the process.
+/// Returns true if a signal that this thread blocks is pending for it or for the process.
 pub(super) fn is_pending(signal: i32) -> bool {
     let mut set = set_of(&[]);
     // SAFETY: the set is valid to be written to.
     unsafe { libc::sigpending(&mut set) == 0 && libc::sigismember(&set, signal) == 1 }
 }
 
-/// Takes one of `signals`, which this thread has blocked, and its `si_code`; waits for it so long at most.
+/// Takes one of `signals`, which this thread blocks, with its `si_code`; waits for `limit` at most.
 pub(super) fn take(signals: &[i32], limit: Duration) -> Option<(i32, i32)> {
     let set = set_of(signals);
     let timeout = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };

@@ -1,27 +1,27 @@
-//! Calls that a stopped thread is had make in place of its own next instruction.
+//! Makes a stopped thread execute system calls for us.
 
 use super::{Stop, Waited, registers, set_registers, step, wait_for_stop};
 use nix::errno::Errno;
 
-/// Has thread `tid`, which is stopped with registers `regs`, make a call by the `syscall` instruction at `at`; what the
-/// kernel answers. The caller blocks the thread's signals before, and sets its registers again.
+/// Makes thread `tid`, stopped with registers `regs`, execute a call by the `syscall` instruction at `at`. Returns
+/// the kernel's result. The caller must block the thread's signals before and restore its registers after.
 ///
 /// # Errors
-/// In words, where it makes none.
+/// A text, if the thread makes no call.
 pub(crate) fn make_call(
     tid: i32,
     at: u64,
     regs: &libc::user_regs_struct,
     (number, args): (i64, [u64; 6]),
 ) -> Result<u64, String> {
-    /// The end of an `execve` is a step as well.
+    /// Single steps, at most: the end of an `execve` is a step as well.
     const STEPS: usize = 4;
     let words = |e: Errno| e.desc().to_owned();
     let [rdi, rsi, rdx, r10, r8, r9] = args;
     let (rax, orig_rax) = (number as u64, u64::MAX);
     let regs = libc::user_regs_struct { rip: at, rax, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..*regs };
     for _ in 0..STEPS {
-        // Each time: an `execve` that ends writes its result into rax.
+        // Set them before each step: an `execve` that ends writes its result into rax.
         set_registers(tid, &regs).map_err(words)?;
         step(tid).map_err(words)?;
         match wait_for_stop(tid, true) {

@@ -1,7 +1,7 @@
-//! Threads that are traced (ptrace(2)), for every backend: what is asked of them, and what they tell.
+//! Threads traced by ptrace(2), for every backend: the requests to them and the stops they report.
 //!
-//! Invariants: never a seccomp filter in a target, never PTRACE_O_EXITKILL; when systoll dies the kernel
-//! detaches and every target runs on as without us.
+//! Invariants: we never set a seccomp filter in a target and never set PTRACE_O_EXITKILL; when systoll dies the
+//! kernel detaches every target, and it runs on.
 
 mod injected;
 mod requests;

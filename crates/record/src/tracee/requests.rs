@@ -1,11 +1,11 @@
-//! What is asked of threads that are traced.
+//! Requests to traced threads.
 
 use libc::c_void;
 use nix::errno::Errno;
 
-/// Stops of execs alone. No PTRACE_O_EXITKILL: a target outlives us.
+/// Options for stops at execs only. No PTRACE_O_EXITKILL: a target outlives us.
 pub(crate) const EXECS: i32 = libc::PTRACE_O_TRACEEXEC;
-/// Stops of system calls, of new threads and processes, and of their ends too.
+/// Options for stops at system calls, new threads and processes, and their ends too.
 pub(crate) const ALL: i32 = EXECS
     | libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
@@ -13,7 +13,7 @@ pub(crate) const ALL: i32 = EXECS
     | libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEEXIT;
 
-/// The plain requests: no memory of ours is touched.
+/// Makes a request that touches no memory of ours.
 fn request(request: libc::c_uint, tid: i32, data: usize) -> Result<(), Errno> {
     // SAFETY: used only with requests that take `data` as a plain number.
     let result = unsafe { libc::ptrace(request, tid, std::ptr::null_mut::<c_void>(), data as *mut c_void) };
@@ -25,37 +25,37 @@ pub(crate) fn seize(tid: i32, stops: i32) -> Result<(), Errno> {
     request(libc::PTRACE_SEIZE, tid, stops as usize)
 }
 
-/// Has a thread stop.
+/// Makes a thread stop.
 pub(crate) fn interrupt(tid: i32) -> Result<(), Errno> {
     request(libc::PTRACE_INTERRUPT, tid, 0)
 }
 
-/// Runs on, delivering `signal` if not 0.
+/// Resumes a thread, delivering `signal` if not 0.
 pub(crate) fn resume(tid: i32, signal: i32) -> Result<(), Errno> {
     request(libc::PTRACE_CONT, tid, signal as usize)
 }
 
-/// Runs on to the next system call stop, delivering `signal` if not 0.
+/// Resumes a thread up to its next system call stop, delivering `signal` if not 0.
 pub(crate) fn resume_to_call(tid: i32, signal: i32) -> Result<(), Errno> {
     request(libc::PTRACE_SYSCALL, tid, signal as usize)
 }
 
-/// Leaves a group-stopped thread stopped while listening for what ends the stop.
+/// Leaves a group-stopped thread stopped, and listens for what ends the stop.
 pub(crate) fn listen(tid: i32) -> Result<(), Errno> {
     request(libc::PTRACE_LISTEN, tid, 0)
 }
 
-/// Lets go of a stopped thread, which runs on; `signal` is delivered if not 0.
+/// Detaches from a stopped thread, which runs on; delivers `signal` if not 0.
 pub(crate) fn detach(tid: i32, signal: i32) -> Result<(), Errno> {
     request(libc::PTRACE_DETACH, tid, signal as usize)
 }
 
-/// Runs one instruction.
+/// Makes a thread execute one instruction.
 pub(crate) fn step(tid: i32) -> Result<(), Errno> {
     request(libc::PTRACE_SINGLESTEP, tid, 0)
 }
 
-/// The number an event stop carries.
+/// Returns the number that an event stop carries.
 pub(crate) fn event_message(tid: i32) -> Option<i32> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: GETEVENTMSG writes one unsigned long, for which `message` has room.
@@ -63,7 +63,7 @@ pub(crate) fn event_message(tid: i32) -> Option<i32> {
     (result == 0).then_some(message as i32)
 }
 
-/// Registers of a stopped thread.
+/// Returns the registers of a stopped thread.
 pub(crate) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
     // SAFETY: GETREGS fills a user_regs_struct, for which zeroes are valid.
     unsafe {
@@ -75,18 +75,18 @@ pub(crate) fn registers(tid: i32) -> Result<libc::user_regs_struct, Errno> {
     }
 }
 
-/// Sets them.
+/// Sets the registers of a stopped thread.
 pub(crate) fn set_registers(tid: i32, regs: &libc::user_regs_struct) -> Result<(), Errno> {
     // SAFETY: SETREGS only reads the struct.
     let result = unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0usize, std::ptr::from_ref(regs)) };
     if result == -1 { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// Of linux/ptrace.h.
+/// Request numbers of linux/ptrace.h.
 const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
 
-/// The signals that a stopped thread blocks.
+/// Returns the signals that a stopped thread blocks.
 pub(crate) fn signal_mask(tid: i32) -> Result<u64, Errno> {
     let mut mask = 0u64;
     // SAFETY: writes as many bytes as said, for which `mask` has room.
@@ -94,21 +94,21 @@ pub(crate) fn signal_mask(tid: i32) -> Result<u64, Errno> {
     if result == -1 { Err(Errno::last()) } else { Ok(mask) }
 }
 
-/// Has a stopped thread block these signals.
+/// Makes a stopped thread block exactly these signals.
 pub(crate) fn set_signal_mask(tid: i32, mask: u64) -> Result<(), Errno> {
     // SAFETY: reads as many bytes as said.
     let result = unsafe { libc::ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw const mask) };
     if result == -1 { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// Where a thread has stopped.
+/// The instruction and stack pointers of a stopped thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) ip: u64,
     pub(crate) sp: u64,
 }
 
-/// What a system call stop is about.
+/// The call of a system call stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Entry { arch: u32, nr: u64, args: [u64; 6], at: At },
@@ -116,11 +116,11 @@ pub(crate) enum Call {
     Neither,
 }
 
-/// PTRACE_GET_SYSCALL_INFO (Linux 5.3).
+/// Reads a system call stop by PTRACE_GET_SYSCALL_INFO (Linux 5.3).
 pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
     const SIZE: usize = size_of::<libc::ptrace_syscall_info>();
-    // SAFETY: a zeroed ptrace_syscall_info is valid, and the kernel is told its size. The union
-    // is read as the kernel says by `op` it has filled it.
+    // SAFETY: a zeroed ptrace_syscall_info is valid, and the kernel is told its size. We read the union member that
+    // the kernel filled according to `op`.
     unsafe {
         let mut info: libc::ptrace_syscall_info = std::mem::zeroed();
         if libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, SIZE, &raw mut info) == -1 {
@@ -135,4 +135,39 @@ pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
             _ => Call::Neither,
         })
     }
+}
+
+/// Where a thread has registered its rseq area, and by which signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RseqArea {
+    /// Address of its struct rseq; zero: it has none.
+    pub(crate) at: u64,
+    pub(crate) signature: u32,
+}
+
+/// The rseq area of a stopped thread (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13); `None` where the kernel does not tell.
+pub(crate) fn rseq_area(tid: i32) -> Option<RseqArea> {
+    /// Of linux/ptrace.h, as struct ptrace_rseq_configuration is.
+    const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+    #[repr(C)]
+    #[derive(Default)]
+    struct Configuration {
+        at: u64,
+        size: u32,
+        signature: u32,
+        flags: u32,
+        pad: u32,
+    }
+    let mut told = Configuration::default();
+    // SAFETY: writes as many bytes as said, for which `told` has room.
+    let size = unsafe { libc::ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, size_of::<Configuration>(), &raw mut told) };
+    (size == size_of::<Configuration>() as i64).then_some(RseqArea { at: told.at, signature: told.signature })
+}
+
+/// Sets the gs base of a stopped thread, and nothing else.
+pub(crate) fn set_gs_base(tid: i32, base: u64) -> Result<(), Errno> {
+    const AT: usize = std::mem::offset_of!(libc::user_regs_struct, gs_base);
+    // SAFETY: POKEUSER takes a plain number for an offset in struct user, which begins with the registers.
+    let result = unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, AT, base) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
 }

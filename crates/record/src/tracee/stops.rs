@@ -1,8 +1,8 @@
-//! Waiting for threads that are traced, and what their stops say.
+//! Waits for traced threads and decodes their stops.
 
 use nix::errno::Errno;
 
-/// What was told of one thread.
+/// What the kernel reported of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Exited {
@@ -13,7 +13,7 @@ pub(crate) enum Stop {
         tid: i32,
         signal: i32,
     },
-    /// At a system call's entry or exit, where those are asked for.
+    /// At a system call's entry or exit, if those stops were requested.
     Syscall {
         tid: i32,
     },
@@ -29,7 +29,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// Whose it is.
+    /// Returns the thread.
     pub(crate) fn tid(self) -> i32 {
         match self {
             Self::Exited { tid, .. }
@@ -40,8 +40,9 @@ impl Stop {
         }
     }
 
-    /// The signal to detach with, so that the thread goes on as if nothing had stopped it: a signal on its way in
-    /// is delivered, and a thread that its shell has stopped stays so. `None` for one that has ended.
+    /// Returns the signal to detach with, so that the thread goes on as if nothing had stopped it: a signal being
+    /// delivered is delivered, and a thread stopped by its shell stays stopped. Returns `None` for a thread that has
+    /// ended.
     pub(crate) fn signal_to_leave_with(self) -> Option<i32> {
         match self {
             Self::Exited { .. } | Self::Killed { .. } => None,
@@ -51,14 +52,14 @@ impl Stop {
         }
     }
 
-    /// Whether a signal has stopped the thread's whole process, as a shell stops a job.
+    /// Returns true if a signal has stopped the thread's whole process, as a shell stops a job.
     pub(crate) fn is_group_stop(self) -> bool {
         let Self::Event { event: libc::PTRACE_EVENT_STOP, signal, .. } = self else { return false };
         matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
     }
 }
 
-/// Outcome of one wait.
+/// Result of one wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     Stop(Stop),
@@ -67,13 +68,11 @@ pub(crate) enum Waited {
     NoChildren,
 }
 
-/// Waits for any child or tracee. What has ended is reaped; the report of a stop is not taken, and
-/// told again until the thread runs on: a signal taken and not yet given back would be lost if we
-/// were killed.
+/// Waits for any child or tracee and reaps what has ended. The report of a stop stays in place and comes again
+/// until the thread runs on: if we took a signal and were killed before giving it back, it would be lost.
 pub(crate) fn next(block: bool) -> Waited {
     let flags = libc::WEXITED | libc::WNOWAIT | libc::__WALL | if block { 0 } else { libc::WNOHANG };
-    // SAFETY: a zeroed siginfo is valid to be written to, and what is read of it is what waitid
-    // fills in.
+    // SAFETY: a zeroed siginfo is valid to be written to, and we read only what waitid fills in.
     let (result, tid, code, status) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let result = libc::waitid(libc::P_ALL, 0, &mut info, flags);
@@ -83,8 +82,8 @@ pub(crate) fn next(block: bool) -> Waited {
         (0, 0) => Waited::NothingYet,
         (0, tid) => match code {
             libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => wait_for(tid, false),
-            // One that took its leader's number accepts no request before its exec is taken
-            // (kernel: looks_like_a_spurious_pid).
+            // A thread that took its leader's number accepts no request before its exec report is taken (kernel:
+            // looks_like_a_spurious_pid).
             _ if status >> 8 == libc::PTRACE_EVENT_EXEC => wait_for(tid, false),
             _ => Waited::Stop(stopped(tid, status)),
         },
@@ -102,8 +101,8 @@ pub(crate) fn wait_for(tid: i32, block: bool) -> Waited {
     wait(tid, block)
 }
 
-/// Takes the report of a stop of thread `tid`. One that has ended is left to be waited for by the loop that
-/// follows all of them: [`Waited::NoChildren`].
+/// Takes the report of a stop of thread `tid`. If the thread has ended, leaves its report to the loop that waits
+/// for all threads and returns [`Waited::NoChildren`].
 pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Waited {
     let flags = libc::__WALL | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
     // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
@@ -120,7 +119,7 @@ pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Waited {
     }
 }
 
-/// [`wait_for_stop`] up to `deadline`; nothing has come then.
+/// [`wait_for_stop`], at most until `deadline`; then returns [`Waited::NothingYet`].
 pub(crate) fn wait_for_stop_by(tid: i32, deadline: u64) -> Waited {
     while crate::sys::now() < deadline {
         match wait_for_stop(tid, false) {
@@ -142,12 +141,12 @@ fn wait(tid: i32, block: bool) -> Waited {
     }
 }
 
-/// Why the last wait did not succeed.
+/// Returns why the last wait failed.
 fn failed() -> Waited {
     if Errno::last() == Errno::EINTR { Waited::Interrupted } else { Waited::NoChildren }
 }
 
-/// Whether child `pid` has ended; it is left to be waited for.
+/// Returns true if child `pid` has ended; its report stays to be taken.
 pub(crate) fn has_ended(pid: i32) -> bool {
     // SAFETY: a zeroed siginfo_t is valid to be written to; si_pid is read as waitid filled it.
     unsafe {
@@ -167,7 +166,7 @@ fn decode(tid: i32, status: i32) -> Stop {
     stopped(tid, status >> 8)
 }
 
-/// `code` is the signal in its lower byte, the event above.
+/// Decodes a stop; `code` holds the signal in its lower byte and the event above.
 fn stopped(tid: i32, code: i32) -> Stop {
     let signal = code & 0xff;
     match code >> 8 {

@@ -1,4 +1,4 @@
-//! The tools: what each takes, and the words it becomes.
+//! The tools: each turns its arguments into words of a command line.
 
 mod schemas;
 
@@ -16,22 +16,23 @@ use std::time::Duration;
 use systoll_cure::Workshop;
 use systoll_mcp::{Answer, Call, Description, Effect, Tool};
 
-/// Recordings of one session that are kept at once, those of `run` without `save`. The oldest give way.
+/// Recordings of one session that are kept at once (those of `run` without `save`). The oldest are
+/// removed.
 const KEPT: u64 = 50;
-/// The largest report that is read.
+/// Bytes of a report that is read at most.
 const MAX_REPORT: u64 = 256 << 20;
-/// What `prove` may take beyond its own limit: the pair that has begun, watched runs.
+/// Time that `prove` may take beyond its own limit, for the current pair and the watched runs.
 const BEYOND: Duration = Duration::from_secs(120);
-/// What a model should read before all else of a report.
-const READ_FIRST: [&str; 6] = ["findings", "also", "problems", "recording", "timed_out", "output"];
-/// Elements of a list that `report` gives at once, unless told.
+/// Fields of a report that a model should read first.
+const READ_FIRST: [&str; 8] = ["findings", "also", "waits", "counted", "problems", "recording", "timed_out", "output"];
+/// Elements of a list that `report` returns by default.
 const SOME: u64 = 20;
 
-/// A tool, by what it does with its arguments.
+/// A tool.
 struct SystollTool {
     what: What,
     shop: Arc<Workshop>,
-    /// Held while a command is measured: two at once would measure each other.
+    /// Held while a command is measured: two at once would disturb each other.
     alone: Arc<Mutex<()>>,
 }
 
@@ -42,22 +43,23 @@ enum What {
     Explain,
     Prove,
     Diff,
+    Import,
 }
 
-/// All of them. What they keep lies in `shop`.
+/// Returns all tools. Their files are in `shop`.
 pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn Tool>> {
-    [What::Run, What::Explain, What::Prove, What::Diff, What::Report]
+    [What::Run, What::Explain, What::Prove, What::Diff, What::Report, What::Import]
         .map(|what| -> Box<dyn Tool> {
             Box::new(SystollTool { what, shop: Arc::clone(shop), alone: Arc::clone(alone) })
         })
         .into()
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 enum Trouble {
-    /// In words for the model.
+    /// A text for the model.
     Said(String),
-    /// The client has taken the call back.
+    /// The client cancelled the call.
     Cancelled,
 }
 
@@ -75,8 +77,9 @@ impl Tool for SystollTool {
             What::Explain => ("explain", "Explain a cause and its cures", schemas::EXPLAIN, schemas::explain()),
             What::Prove => ("prove", "Prove what a change wins", schemas::PROVE, schemas::prove()),
             What::Diff => ("diff", "Compare exact counts", schemas::DIFF, schemas::diff()),
+            What::Import => ("import", "Read a trace in a bug report", schemas::IMPORT, schemas::import()),
         };
-        let reads = matches!(self.what, What::Report | What::Explain);
+        let reads = matches!(self.what, What::Report | What::Explain | What::Import);
         let effect = if reads { Effect::Reads } else { Effect::RunsCommands };
         Description { name, title, text, input, effect }
     }
@@ -90,6 +93,7 @@ impl Tool for SystollTool {
                 What::Explain => explain(&arguments, call),
                 What::Prove => self.prove(&arguments, call),
                 What::Diff => self.diff(&arguments, call),
+                What::Import => self.import(&arguments, call),
             }
         });
         match done {
@@ -104,7 +108,7 @@ impl SystollTool {
     /// Waits until no other command is measured.
     fn turn(&self, call: &Call<'_>) -> Result<Option<std::sync::MutexGuard<'_, ()>>, Trouble> {
         const LOOK: Duration = Duration::from_millis(20);
-        if matches!(self.what, What::Report | What::Explain) {
+        if matches!(self.what, What::Report | What::Explain | What::Import) {
             return Ok(None);
         }
         loop {
@@ -117,19 +121,20 @@ impl SystollTool {
         }
     }
 
-    /// A name for a new recording in the session's folder; the oldest recording goes.
+    /// Returns the path of a new recording in the session's folder, and removes the oldest
+    /// recording.
     fn new_recording(&self) -> PathBuf {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = |number: u64| self.shop.path().join(format!("{number}.systoll"));
         if let Some(old) = number.checked_sub(KEPT) {
-            // Its run may have failed: then there is none.
+            // Its run may have failed without leaving a recording.
             let _ = std::fs::remove_file(name(old));
         }
         name(number)
     }
 
-    /// A name for an answer, which is removed once it is read.
+    /// Returns the path of a new answer. The answer is removed once it is read.
     fn new_answer(&self) -> PathBuf {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         self.shop.path().join(format!("{}.json", NUMBER.fetch_add(1, Ordering::Relaxed)))
@@ -183,6 +188,36 @@ impl SystollTool {
         Ok(Answer::Json(shorten(shown)))
     }
 
+    fn import(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
+        let (pasted, trace) = (arguments.text("text")?, arguments.text("trace")?);
+        let kept = self.new_recording();
+        let mut words = Line::new(&["import", "--json", "--save"]);
+        words.push(&kept);
+        let own = match (pasted, trace) {
+            (Some(text), None) => {
+                let place = self.new_answer().with_extension("trace");
+                std::fs::write(&place, text).map_err(|e| format!("can't keep the text: {e}"))?;
+                words.push(&place);
+                Some(place)
+            }
+            (None, Some(trace)) => {
+                words.push(file(trace));
+                None
+            }
+            _ => return Err("give text (what was pasted) or trace (a file), and not both".to_owned().into()),
+        };
+        let answer = self.json(words.0, arguments, arguments.timeout()?, call);
+        if let Some(place) = own {
+            // It has been read; what can't be removed now goes with the folder.
+            let _ = std::fs::remove_file(place);
+        }
+        let (mut report, _) = answer?;
+        if let Some(report) = report.as_object_mut() {
+            report.insert("recording".into(), kept.to_string_lossy().into());
+        }
+        Ok(Answer::Json(in_order(report, &READ_FIRST)))
+    }
+
     fn prove(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
         let command = arguments.command()?;
         if !["cure", "vs", "env", "elide", "preload"].iter().any(|change| arguments.has(change)) {
@@ -232,7 +267,7 @@ impl SystollTool {
         Ok(Answer::Json(changes))
     }
 
-    /// Runs systoll for its JSON, shortened.
+    /// Runs systoll and returns its JSON, shortened.
     fn json(
         &self,
         words: Vec<OsString>,
@@ -252,11 +287,11 @@ impl SystollTool {
         call: &Call<'_>,
     ) -> Result<(Value, Done), Trouble> {
         let place = self.new_answer();
-        // After the command's own word, before what may be a program's.
+        // After the command's own word and before a program's words.
         words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
         let done = started(words, arguments, timeout, clip::HEAD, call)?;
         let read = systoll_files::head(&place, MAX_REPORT).ok();
-        // It has been read; what can't be removed now goes with the folder.
+        // It has been read. If it can't be removed now, it is removed with the folder.
         let _ = std::fs::remove_file(&place);
         let Some(value) = read.and_then(|text| serde_json::from_slice(&text).ok()) else {
             let late = if done.timed_out { format!("no end in {} s: ", timeout.as_secs()) } else { String::new() };
@@ -295,14 +330,14 @@ fn started(
     done.map_err(|e| format!("can't run systoll: {e}"))?.ok_or(Trouble::Cancelled)
 }
 
-/// What systoll said where there is no result.
+/// Returns systoll's error message.
 fn said(done: &Done) -> String {
     let text = done.stderr.text();
     let text = if text.trim().is_empty() { done.stdout.text() } else { text };
     if text.trim().is_empty() { format!("systoll ended with {} and said nothing", done.status) } else { text }
 }
 
-/// Words of a command line.
+/// The words of a command line.
 struct Line(Vec<OsString>);
 
 impl Line {
@@ -318,7 +353,7 @@ impl Line {
         self.0.extend(words.into_iter().map(Into::into));
     }
 
-    /// The other command, which `--vs` takes in a shell's words.
+    /// Adds the other command as `--vs`, which takes a shell's words.
     fn vs(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
         let vs = arguments.words("vs")?;
         if !vs.is_empty() {
@@ -327,7 +362,7 @@ impl Line {
         Ok(())
     }
 
-    /// The whole line, with the program's words at its end.
+    /// Returns the whole line, ending with the program's words.
     fn command(mut self, command: &[&str]) -> Vec<OsString> {
         self.push("--");
         self.extend(command.iter().copied());

@@ -1,7 +1,7 @@
-//! The launcher's side of an image that its program has written over: for fuzzing.
+//! Runs the launcher's side on an image that its program has overwritten: for fuzzing.
 //!
-//! Invariant: no process is touched. Threads call themselves by this process's own number, and it has no
-//! image mapped, so that none is believed and nothing is done for what they ask.
+//! Invariant: no process is touched. The threads in the image claim this process's own number; this process has no
+//! image mapped, so none is believed and no request is carried out.
 
 use super::exec::files::Files;
 use super::exec::place::Maker;
@@ -35,7 +35,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// With this process's own dynamic loader.
+    /// Creates a launcher whose file is this process's own dynamic loader.
     fn new() -> Option<Self> {
         let ahead = Ahead::default();
         let files = Files::new(Maker::new(options(Closely::All, true)), Arc::new(Cache::none()), ahead.clone());
@@ -45,7 +45,7 @@ impl Launcher {
             &Launch::default(),
             (Memory::new().ok()?, Polling::new()),
             (files, symbols),
-            (crate::parts::RunFacts::default(), around),
+            (crate::assemble::RunFacts::default(), around),
             Ratio::begin().settled(),
         );
         let (pid, mut space) = (std::process::id() as i32, AddressSpace::new());
@@ -57,7 +57,7 @@ impl Launcher {
         Some(Self { session, space, file: ready.patched })
     }
 
-    /// A program with that file, in an image of its own.
+    /// Adds a program with that file, in an image of its own.
     fn program(&mut self) -> Option<ProgramId> {
         let pid = std::process::id() as i32;
         let id = provision::blank_image(&mut self.session)?;
@@ -106,12 +106,12 @@ impl Launcher {
     }
 }
 
-/// Answers, gives slots back, and harvests, in an image whose `parts` hold what `word` says. Whether it could
-/// be tried at all.
+/// Answers questions, recycles slots and collects results, in an image whose `parts` hold the words that `word`
+/// returns. Returns true if such an image could be set up.
 pub(crate) fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {
     thread_local!(static LAUNCHER: RefCell<Option<Launcher>> = const { RefCell::new(None) });
     LAUNCHER.with(|kept| {
-        // Gone if there is a panic in between.
+        // The launcher is dropped if there is a panic in between.
         let Some(mut launcher) = kept.take().or_else(Launcher::new) else { return false };
         let tried = launcher.watch(parts, word).is_some();
         launcher.forget();

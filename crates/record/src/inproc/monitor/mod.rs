@@ -1,15 +1,16 @@
 //! Starts a program with counting code in it, answers its questions, and reads the counts.
 //!
-//! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it
-//! runs; the target's code is written only while its one thread waits, or before any thread knows
-//! the code; whatever becomes of the launcher, the target runs on.
+//! Invariants: ptrace holds a thread only from its `execve` to the exec stop and never while it runs; the target's code
+//! is written only while its one thread waits, or before any thread knows the code; if the launcher ends, however it
+//! does, the target runs on.
 
 #[cfg(any(test, feature = "any-target"))]
 mod any_image;
+mod attach;
 mod death_notice;
 mod exec;
 mod handles;
-mod outlook;
+mod next_question;
 mod polling;
 mod program;
 mod requests;
@@ -22,11 +23,13 @@ mod tracees;
 mod watch;
 
 use super::cache::Cache;
-use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet};
+use crate::assemble::RunFacts;
+use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet, Running};
 use crate::error::Error;
 use crate::launch;
-use crate::parts::RunFacts;
 use crate::signals::Signals;
+pub use attach::clean::clean;
+use attach::enter;
 use exec::files::Files;
 use exec::place::Maker;
 use exec::read_ahead::{Ahead, Reading};
@@ -46,12 +49,12 @@ use systoll_symbols::Symbols;
 #[cfg(any(test, feature = "any-target"))]
 use {exec::confinement, shared::maps};
 
-/// Watches from inside: counting code in the target, which is let go.
+/// The backend that watches from inside: the target counts by itself, and ptrace has detached from it.
 #[derive(Debug, Default)]
 pub struct InprocBackend(());
 
 impl InprocBackend {
-    /// A backend that has not looked at anything yet.
+    /// Creates a backend that has probed nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -62,7 +65,7 @@ fn with_source(error: &Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-/// What the box lacks, if anything.
+/// Returns what this machine lacks, if anything.
 fn missing() -> Option<String> {
     (!sys::has_fsgsbase()).then(|| "programs can't set their gs base here (no FSGSBASE)".into())
 }
@@ -73,25 +76,25 @@ fn options(closely: Closely, elide: bool) -> Options {
     Options { results: true, time, waited: time, windows: looks, elide: elide || !looks, long: None, sampled: false }
 }
 
-/// The power of two of cycles from which on code keeps calls one by one, for all that take so long. A power:
-/// code that is kept for the next run serves there too, though its clock is never quite the same.
+/// Returns the power of two of cycles from which on the code keeps single calls, for calls that take `longer`. With a
+/// power of two a later run can reuse cached code, though its measured clock rate differs slightly.
 fn long_power(longer: Duration, cycles_per_ns: f64) -> u8 {
     let cycles = longer.as_nanos() as f64 * cycles_per_ns;
-    // A hundredth less, by which the clock may be wrong at first.
+    // One percent less, by which the clock's rate may be wrong at first.
     (cycles * 0.99).max(1.0).log2().min(f64::from(LONGEST_POWER)) as u8
 }
 
 /// What counting code adds to a call, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnShare {
-    /// A call without it, in the same moments.
+    /// A call without the counting code, measured in the same moments, ns.
     pub plain_ns: f64,
-    /// What it adds.
+    /// What the counting code adds, ns.
     pub added_ns: f64,
 }
 
-/// Measures in this process what counting by `options` adds to a call; `None` where that can't be
-/// tried: without FSGSBASE, or where this process is watched itself or may not map code.
+/// Measures in this process what counting by `options` adds to a call. Returns `None` if that is impossible: without
+/// FSGSBASE, or if this process is watched itself or may not map code.
 #[must_use]
 pub fn own_share(options: &Options) -> Option<OwnShare> {
     if missing().is_some() {
@@ -103,8 +106,8 @@ pub fn own_share(options: &Options) -> Option<OwnShare> {
     Some(OwnShare { plain_ns: measured.plain.min / ns, added_ns: measured.share.added / ns })
 }
 
-/// Programs that do next to nothing, for trying: the first that is there. Small systems have a shell and no `true` at its usual
-/// place.
+/// Commands that do next to nothing, for a trial; the first that exists is used. Small systems have a shell, but no
+/// `true` at its usual place.
 const TRIED: [&[&str]; 3] = [&["/bin/true"], &["/usr/bin/true"], &["/bin/sh", "-c", ":"]];
 
 impl Backend for InprocBackend {
@@ -158,13 +161,19 @@ impl Backend for InprocBackend {
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
         self.watch(launch, control)
     }
+
+    fn attach(&mut self, running: &Running, control: &mut dyn Control) -> Result<Recording, Error> {
+        let _limits = crate::limits::Raised::new();
+        let session = Self::attached(running, control)?;
+        Ok(recording::finish(session, running.how.ends_process).recording(Beside::UNMEASURED))
+    }
 }
 
 impl InprocBackend {
     fn watch(&self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
         let _limits = crate::limits::Raised::new();
         let finished = recording::finish(self.watched(launch, control)?, launch.ends_process);
-        // Who compares runs of counts only asks for no time.
+        // A caller that compares runs of counts asks for no time.
         let twins = finished.twins.as_ref().filter(|_| launch.forward_signals && launch.closely == Closely::All);
         let beside = twins.and_then(|twins| {
             twins.measure(|twin| {
@@ -176,50 +185,28 @@ impl InprocBackend {
         Ok(finished.recording(beside.unwrap_or(Beside::UNMEASURED)))
     }
 
-    /// Starts a command and watches it until nothing of it is left.
+    /// Starts a command and watches it until all its processes have ended.
     fn watched(&self, launch: &Launch, control: &mut dyn Control) -> Result<Session, Error> {
         let ratio = clock::Ratio::begin();
         if let Some(why) = crate::sandbox::kills(BackendKind::Inproc) {
             return Err(Error::refused(BackendKind::Inproc, why));
         }
         let prepared = launch::prepare(launch)?;
-        if let Some(what) = missing() {
-            return Err(Error::refused(BackendKind::Inproc, what));
-        }
-        // Done before measuring starts, so its cost is not charged to the target.
-        seccomp::inherited();
-        if let Some(why) = crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
-            return Err(Error::refused(BackendKind::Inproc, why));
-        }
+        can_share()?;
         let mut signals = Signals::of(launch)?;
-        let cache = Arc::new(Cache::open());
-        let mut options = options(launch.closely, !launch.elisions.is_empty());
-        let longer = launch.longer.filter(|_| options.time);
-        options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
-        options.sampled = options.time && launch.sampled_time && longer.is_none();
-        let measured = overhead::measure(&options, &cache);
-        let ratio = ratio.settled();
-        let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
-        let crossing = measured.as_ref().map(|m| overhead::in_ns(m.plain, ratio.cycles_per_ns()));
-        let crossing = crossing.unwrap_or_else(|| systoll_price::crossing(overhead::CROSSING));
-        // Nothing has been started: the caller may choose another way.
+        let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
+        // Nothing has been started yet: the caller may choose another backend.
         let refused = |e| Error::refused(BackendKind::Inproc, with_source(&e));
         let memory = Memory::new().map_err(refused)?;
         let held = prepared.start(&signals.original_mask()).map_err(refused)?;
-        // Not before the fork, which is for one thread, nor beside a measurement; and what else there is to do goes on
-        // meanwhile.
+        // Start threads only after the fork, which needs a single-threaded process, and not beside a measurement; the
+        // rest of the preparation goes on meanwhile.
         let (ahead, maker, mut polling) = (Ahead::default(), Maker::new(options), Polling::new());
         let (program, room) = (prepared.program(), memory.codes().clone());
         let (beside, kept) = (polling.beside(), Arc::clone(&cache));
         let reading = Reading { program, cache: kept, maker: maker.clone(), room, beside };
         polling.read_ahead(&ahead, reading, held.pid);
         let facts = RunFacts::of(launch, crossing);
-        let around = Around {
-            share_measured: measured.is_some(),
-            again: measured.map(|m| m.again),
-            own_cycles: share.inside,
-            added_ns: share.added / ratio.cycles_per_ns(),
-        };
         let mut symbols = Symbols::expecting(ahead.modules.clone());
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, ahead);
@@ -237,12 +224,89 @@ impl InprocBackend {
         signals.release();
         Ok(session)
     }
+
+    /// Enters processes that run, watches them for a while, and leaves them.
+    fn attached(running: &Running, control: &mut dyn Control) -> Result<Session, Error> {
+        let ratio = clock::Ratio::begin();
+        if let Some(why) = crate::sandbox::kills(BackendKind::Inproc) {
+            return Err(Error::refused(BackendKind::Inproc, why));
+        }
+        can_share()?;
+        let launch = &running.how;
+        if !launch.elisions.is_empty() {
+            return Err(Error::NoElision(BackendKind::Inproc));
+        }
+        // What is hopeless is told before anything is measured.
+        enter::look_at(running)?;
+        let signals = Signals::of(launch)?;
+        let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
+        let memory = Memory::new().map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
+        let (maker, polling) = (Maker::new(options), Polling::new());
+        let facts = RunFacts::of_running(running, crossing);
+        let mut symbols = Symbols::new();
+        symbols.look_up_ahead(polling.threads_beside());
+        let files = Files::new(maker, cache, Ahead::default());
+        let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
+        enter::enter_all(&mut session, running)?;
+        signals.watch(0, control.every());
+        watch::watch(&mut session, &signals, control, Duration::ZERO);
+        signals.release();
+        Ok(session)
+    }
+}
+
+/// Whether memory can be shared with programs here.
+///
+/// # Errors
+/// The reason, where it can't.
+fn can_share() -> Result<(), Error> {
+    if let Some(what) = missing() {
+        return Err(Error::refused(BackendKind::Inproc, what));
+    }
+    // Done before measuring starts, so its cost is not charged to the target.
+    seccomp::inherited();
+    match crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
+        Some(why) => Err(Error::refused(BackendKind::Inproc, why)),
+        None => Ok(()),
+    }
+}
+
+/// What is measured before anything is watched.
+struct Begun {
+    cache: Arc<Cache>,
+    options: Options,
+    around: Around,
+    crossing: Spread,
+    ratio: clock::Ratio,
+}
+
+impl Begun {
+    /// Measures what counting by such code adds to a call; `ratio` was begun some time ago.
+    fn measure(launch: &Launch, ratio: clock::Ratio) -> Self {
+        let cache = Arc::new(Cache::open());
+        let mut options = options(launch.closely, !launch.elisions.is_empty());
+        let longer = launch.longer.filter(|_| options.time);
+        options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
+        options.sampled = options.time && launch.sampled_time && longer.is_none();
+        let measured = overhead::measure(&options, &cache);
+        let ratio = ratio.settled();
+        let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
+        let crossing = measured.as_ref().map(|m| overhead::in_ns(m.plain, ratio.cycles_per_ns()));
+        let crossing = crossing.unwrap_or_else(|| systoll_price::crossing(overhead::CROSSING));
+        let around = Around {
+            share_measured: measured.is_some(),
+            again: measured.map(|m| m.again),
+            own_cycles: share.inside,
+            added_ns: share.added / ratio.cycles_per_ns(),
+        };
+        Self { cache, options, around, crossing, ratio }
+    }
 }
 
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) use any_image::use_image;
 
-/// Reads the texts of a process under /proc: for fuzzing.
+/// Parses the texts of a process under /proc: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) fn use_proc(text: &[u8]) {
     maps::use_text(text);

@@ -1,9 +1,9 @@
-//! A program that is being watched: what an `execve` started, with its threads and forks.
+//! A watched program: what an `execve` started, with its threads and forks.
 
 use crate::inproc::monitor::exec::context_reuse::KnownContext;
 use crate::inproc::monitor::exec::files::Known;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
-use crate::inproc::monitor::outlook;
+use crate::inproc::monitor::next_question;
 use crate::inproc::monitor::requests::generated::Generated;
 use crate::inproc::monitor::requests::mapper_roles::MapperRoles;
 use crate::inproc::monitor::requests::queue::Queue;
@@ -26,10 +26,10 @@ use systoll_hooks::layout::{call_of_entry, image, table_entry};
 use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
-/// Programs of one file whose known contexts are looked at from the first call on.
+/// Programs of one file whose known contexts are sampled from their first call on.
 const MAX_ALIKE: u32 = 8;
 
-/// A file of the program with its jumps.
+/// A file of the program, with its jumps.
 #[derive(Clone)]
 pub(crate) struct Patched {
     pub(crate) key: ModuleKey,
@@ -39,35 +39,35 @@ pub(crate) struct Patched {
 }
 
 impl Patched {
-    /// Where its code lies in the process, with what is only read behind it.
+    /// Returns the range of its counting code in the process, including the read-only data behind it.
     pub(crate) fn code_range(&self) -> Range<u64> {
         let start = self.bias.wrapping_add_signed(self.code.blob.delta);
         start..start.saturating_add(self.code.size())
     }
 
-    /// Whether its jumps are there, or some of them.
+    /// Returns true if any of its jumps are in place.
     pub(crate) fn is_in(&self, mem: &Mem) -> bool {
         mem.has_any(&self.code.jumps, self.bias)
     }
 }
 
-/// A program.
+/// A watched program.
 pub(crate) struct Program {
     pub(crate) id: ProgramId,
     /// The process that executed it.
     pub(crate) pid: i32,
     /// Its image in the table.
     pub(crate) image: ImageId,
-    /// Its own file, where the kernel has mapped it under the name that it executed.
+    /// Key of its own file, if the kernel has mapped the file under the executed name.
     pub(crate) file: Option<ModuleKey>,
-    /// How many programs of the same file there were before.
+    /// Number of earlier programs of the same file.
     pub(crate) earlier: u32,
-    /// For how many calls looks at single ones have stood.
+    /// Calls that samples of single calls have stood for.
     pub(crate) looked: u64,
-    /// What followed the first questions of those programs, and how many this one has asked.
-    pub(crate) outlook: Rc<outlook::OfFile>,
+    /// What followed the first questions of those earlier programs.
+    pub(crate) outlook: Rc<next_question::FileHistory>,
     pub(crate) questions: usize,
-    /// Whether its processes have the launcher's own credentials and namespaces, as far as is known.
+    /// True if, as far as is known, its processes have the launcher's own credentials and namespaces.
     pub(crate) native: bool,
     pub(crate) space: AddressSpace,
     pub(crate) mem: Mem,
@@ -81,62 +81,62 @@ pub(crate) struct Program {
 /// How the program's code is hooked.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    /// What it has mapped, while it is new.
+    /// Its mappings, while it is new.
     pub(crate) maps: Vec<Mapped>,
     /// Page faults that its first thread has taken for us.
     pub(crate) faults: u64,
     pub(crate) files: Vec<Patched>,
-    /// Places among `files` of those that a thread was let go to hook, and has hooked unless it asks again.
+    /// Indexes in `files` of those that a thread was released to hook; it has hooked them unless it asks again.
     pub(crate) let_go: Vec<usize>,
-    /// What is to be patched once the program says that it has mapped its memory.
+    /// Files to patch once the program says that it has mapped its memory.
     pub(crate) starting: Option<Vec<Patched>>,
-    /// Addresses of the regions of roots that are in its image.
+    /// Addresses of the regions of roots in its image.
     pub(crate) regions: HashSet<u64>,
     pub(crate) room: Room,
-    /// Whether every call its files make is seen, so that some can be answered in place.
+    /// True if every call of its files is seen, so that some can be answered in place.
     pub(crate) seen_whole: bool,
     /// Its code that is in no file.
     pub(crate) generated: Generated,
-    /// How many of its files the kernel has mapped, the first ones.
+    /// Number of its files that the kernel mapped at the start; they come first.
     pub(crate) mapped_at_start: usize,
-    /// How many files it had mapped without asking when that was looked at.
+    /// Number of files it had mapped without asking, when that was last read.
     pub(crate) unasked: u64,
-    /// Which of what it has mapped is as it was then.
+    /// The mappings that had not changed by then.
     pub(crate) unmoved: Unmoved,
-    /// What those of its files that map others do it for.
+    /// What its files that map others map them for.
     pub(crate) roles: MapperRoles,
 }
 
-/// Mappings that are as they were, though files came since that were not asked about.
+/// Mappings that have not changed, though further files were mapped without asking.
 #[derive(Default)]
 pub(crate) struct Unmoved {
-    /// How many had come when they were looked at.
+    /// Number of files mapped without asking when the mappings were checked.
     pub(crate) unasked: u64,
-    /// Where they begin.
+    /// Start addresses of the mappings.
     pub(crate) starts: Vec<u64>,
 }
 
-/// What is known of the contexts its calls are made in.
+/// What is known of the contexts of its calls.
 #[derive(Default)]
 pub(crate) struct Contexts {
-    /// When a map of the functions that it compiles was last looked for, ns since the run's start.
+    /// When we last searched for a map of the functions that it compiles, ns since the run's start.
     pub(crate) looked_for_map_ns: Option<u64>,
-    /// Whether there is such a map, or is likely to be one before its first script runs.
+    /// True if there is such a map, or will probably be one before its first script runs.
     pub(crate) names_compiled: bool,
-    /// Frames of the contexts counted at nodes, by their addresses.
+    /// Frames of the contexts counted at nodes, by the nodes' addresses.
     pub(crate) nodes: foldhash::HashMap<NodeAddr, Rc<[RawFrame]>>,
-    /// Roots made for numbers, at sites that do not say which.
+    /// Roots made for numbers, at sites that do not tell the number.
     pub(crate) number_roots: foldhash::HashMap<NodeAddr, NumberRoot>,
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
-    /// What earlier programs know of nodes, and later ones will.
+    /// What earlier programs know of nodes, and later ones will reuse.
     pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
-    /// What lies above contexts, by their nodes: whole stacks as threads compare theirs with them.
+    /// Whole stacks above contexts, by node; threads compare their stacks with these.
     pub(crate) trunks: foldhash::HashMap<NodeAddr, Rc<Above>>,
     /// Nodes taken from earlier programs at whose first call `main` has begun.
     pub(crate) main_nodes: Vec<NodeAddr>,
-    /// Nodes at whose first call no window could be afforded.
+    /// Nodes at whose first call the budget allowed no window.
     pub(crate) unopened: Vec<NodeAddr>,
     pub(crate) main_seen: bool,
     /// The first slot's memory when `main` was first seen.
@@ -147,15 +147,15 @@ pub(crate) struct Contexts {
 #[derive(Debug)]
 pub(crate) struct Above {
     pub(crate) frames: Vec<RawFrame>,
-    /// Whether the last one is the stack's outermost.
+    /// True if the last one is the stack's outermost.
     pub(crate) complete: bool,
-    /// For how many there is room behind the node.
+    /// Number of frames for which there is room behind the node.
     pub(crate) room: usize,
 }
 
 impl Contexts {
-    /// Says which context is counted at a node, unless that is known: a tree that the program has written over may lead
-    /// another one there. Whether it is new.
+    /// Sets the context that is counted at a node, unless it is set already: a tree that the program has overwritten
+    /// may lead another context there. Returns true if it was set now.
     pub(crate) fn name(&mut self, node: NodeAddr, frames: Rc<[RawFrame]>) -> bool {
         let Entry::Vacant(new) = self.nodes.entry(node) else { return false };
         new.insert(frames);
@@ -167,53 +167,53 @@ impl Contexts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NumberRoot {
     pub(crate) at: SiteRef,
-    /// As a table of numbers tells them apart.
+    /// The number, encoded as in the site's table of numbers.
     pub(crate) number: u32,
 }
 
 /// Its threads, by their slots.
 #[derive(Default)]
 pub(crate) struct Threads {
-    /// Slots whose thread changed what it may do, in memory that it has in common with its maker.
+    /// Slots whose thread changed its rights, while sharing its memory with the thread that made it.
     pub(crate) changed: HashSet<u64>,
     /// Slots whose thread became another program.
     pub(crate) gone_by_exec: HashSet<u64>,
-    /// Whether one was waited for in vain to say who it is.
+    /// True if we waited in vain for a thread to say which it is.
     pub(crate) has_nameless: bool,
     pub(crate) tickets: Tickets,
-    /// Threads that are known to be who they say, by slot.
+    /// Threads whose identity was verified, by slot.
     pub(crate) told: HashMap<u64, i32>,
-    /// What slots that were given back came to beside rows.
+    /// Figures of recycled slots that belong to no row.
     pub(crate) recycled: Tally,
-    /// Requests that its threads have not come back from in time.
+    /// Requests from which its threads have not come back in time.
     pub(crate) unheeded: u32,
-    /// How much of a thread's stack the last look at one needed, bytes.
+    /// Bytes of a thread's stack that the last unwinding needed.
     pub(crate) stack_read: usize,
-    /// Windows that they have written, as of when those were last taken.
+    /// Number of windows written when windows were last taken.
     pub(crate) written: u64,
 }
 
-/// The processes that run it.
+/// The processes that run the program.
 #[derive(Default)]
 pub(crate) struct Processes {
     /// Images of the processes forked from it, by process id.
     pub(crate) forks: HashMap<i32, ImageId>,
-    /// Images of the processes that made those that have none yet, by process id of the made one.
+    /// Images of the makers of those processes that have no image yet, by process id of the made one.
     pub(crate) makers: HashMap<i32, ImageId>,
-    /// Processor time its process had used before the program's own first instruction, ns.
+    /// Processor time of its process before the program's first instruction, ns.
     pub(crate) cpu_before: u64,
     /// The same of its first thread alone, by that thread's clock.
     pub(crate) thread_before: u64,
-    /// Processor time of its processes as last seen, ns since each one's start.
+    /// Processor time of its processes as last read, ns since each one's start.
     pub(crate) cpu_seen: HashMap<i32, u64>,
-    /// Processes of it that have become other programs.
+    /// Its processes that have become other programs.
     pub(crate) execed: HashSet<i32>,
-    /// Whether the process that executed it goes on in a copy of its image.
+    /// True if the process that executed it continues in a copy of its image.
     pub(crate) first_has_parted: bool,
 }
 
 impl Program {
-    /// One that has just been started, of which nothing is hooked yet.
+    /// Creates a program that was just started and is not hooked yet.
     pub(crate) fn new(id: ProgramId, pid: i32, image: ImageId, space: AddressSpace, mem: Mem) -> Self {
         Self {
             id,
@@ -235,14 +235,14 @@ impl Program {
         }
     }
 
-    /// Whether its processes are confined as we are: it was looked at when it began, or came of one that
-    /// was, and every call that could have added a filter since would be known of.
+    /// Returns true if its processes are confined exactly as we are: the first was checked when it began, or descends
+    /// from one that was, and we have seen every call that could have added a filter since.
     pub(crate) fn has_no_filter_of_its_own(&self, area: &Area) -> bool {
         let told = [image::QUIET, image::UNHEARD, image::UNSEEN, image::WRITES_CODE].map(|word| area.get(word) as u32);
         told == [0; 4] && self.hooks.seen_whole && self.hooks.generated.calls == 0 && !self.hooks.generated.too_much
     }
 
-    /// Asks what processor time its processes have used.
+    /// Reads the processor time of its processes.
     pub(crate) fn note_cpu(&mut self, memory: &Memory) {
         let Some(area) = memory.image(self.id).filter(|_| self.hooks.starting.is_none()) else { return };
         self.threads.tickets.look(area);
@@ -256,7 +256,7 @@ impl Program {
         }
     }
 
-    /// Process `pid` is about to be another program: what it has used was this one's.
+    /// Notes that process `pid` is about to become another program: its processor time so far is this one's.
     pub(crate) fn note_exec_cpu(&mut self, pid: i32) {
         self.processes.execed.insert(pid);
         if let Some(ns) = sys::process_cpu(pid) {
@@ -264,7 +264,7 @@ impl Program {
         }
     }
 
-    /// What is known of the processor time of its process `pid`.
+    /// Returns what is known of the processor time of its process `pid`.
     pub(crate) fn cpu_of(&self, pid: i32) -> KnownCpu {
         KnownCpu {
             seen: self.processes.cpu_seen.get(&pid).copied().unwrap_or(0),
@@ -273,20 +273,20 @@ impl Program {
         }
     }
 
-    /// Whether its contexts that earlier programs had too are looked at from their first call on: in
-    /// the thousandth short program of a kind they are nothing new.
+    /// Returns true if contexts that earlier programs had too are sampled from their first call on: in the thousandth
+    /// short program of a kind they are nothing new.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.earlier < MAX_ALIKE
     }
 
-    /// Which of its questions is the next one, among those of programs of its file.
-    pub(crate) fn next_question(&mut self) -> (Rc<outlook::OfFile>, usize) {
+    /// Returns the history of its file's questions, and the number of its next one.
+    pub(crate) fn next_question(&mut self) -> (Rc<next_question::FileHistory>, usize) {
         self.questions += 1;
         (Rc::clone(&self.outlook), self.questions - 1)
     }
 
-    /// The root of a call made with `number` in eax at a site that does not say which, made if it is new. `None` where there
-    /// is no room, and where the program has written another into the site's table.
+    /// Returns the root of a call made with `number` in eax at a site that does not tell the number; makes it if it is
+    /// new. Returns `None` if there is no room, or if the program has overwritten the site's table.
     pub(crate) fn number_root(&mut self, area: &Area, at: SiteRef, number: u32) -> Option<NodeAddr> {
         let file = self.hooks.files.get(at.file)?;
         let site = file.code.blob.sites.get(at.site)?;
@@ -301,7 +301,7 @@ impl Program {
         (self.contexts.number_roots.get(&root) == Some(&made)).then_some(root)
     }
 
-    /// The system call that is counted at `root`, where that is one's alone.
+    /// Returns the system call that is counted at `root`, if it is one alone.
     pub(crate) fn number_of(&self, root: NodeAddr) -> Option<u32> {
         if let Some(made) = self.contexts.number_roots.get(&root) {
             return Some(made.number);
@@ -311,8 +311,8 @@ impl Program {
         number.map(|number| Sysno::made(number).0)
     }
 
-    /// Which call is counted at `node`, in the tree of `root`, and its frames as far as they are known; `None`
-    /// where it is a call into the vDSO. `rax`: its number where the site does not say.
+    /// Returns the call that is counted at `node`, in the tree of `root`, and its frames as far as they are known;
+    /// `None` if it is a call into the vDSO. `rax` is its number if the site does not tell it.
     pub(crate) fn call_at(&self, node: NodeAddr, root: NodeAddr, rax: u32) -> Option<(Sysno, Vec<RawFrame>)> {
         let at = self.site_of(root);
         let site = at.and_then(|at| self.hooks.files.get(at.file)?.code.blob.sites.get(at.site));
@@ -324,7 +324,7 @@ impl Program {
         Some((Sysno::made(self.number_of(root).unwrap_or(rax)), frames))
     }
 
-    /// The site that counts at `root`.
+    /// Returns the site that counts at `root`.
     pub(crate) fn site_of(&self, root: NodeAddr) -> Option<SiteRef> {
         if let Some(made) = self.contexts.number_roots.get(&root) {
             return Some(made.at);
@@ -335,7 +335,7 @@ impl Program {
         })
     }
 
-    /// The site whose table of numbers is at address `table`.
+    /// Returns the site whose table of numbers is at address `table`.
     pub(crate) fn site_of_table(&self, table: u64) -> Option<SiteRef> {
         self.hooks.files.iter().enumerate().find_map(|(file, f)| {
             let offset = u32::try_from(table.checked_sub(f.known.region)?).ok()?;
@@ -344,7 +344,7 @@ impl Program {
         })
     }
 
-    /// The frame of a site's own `syscall`.
+    /// Returns the frame of a site's own `syscall`.
     pub(crate) fn leaf(&self, SiteRef { file, site }: SiteRef) -> Option<RawFrame> {
         let file = self.hooks.files.get(file)?;
         let address = file.code.blob.sites.get(site)?.address;

@@ -1,7 +1,7 @@
-//! All that a run's watching knows, as plain data in groups by who uses them.
+//! Everything that a run's watching knows, as plain data, grouped by who uses it.
 //!
-//! What is done with it is in the rooms (`exec`, `requests`, `results`), whose functions take the groups they
-//! need, or all of it.
+//! The functions that use it are in the rooms (`exec`, `requests`, `results`); they take the groups that they need, or
+//! all of it.
 
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::context_reuse::KnownContexts;
@@ -9,7 +9,7 @@ use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::kept_contexts::KeptContexts;
 use crate::inproc::monitor::exec::kept_no_calls::{KeptNoCalls, MappedAs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
-use crate::inproc::monitor::outlook::OfFile;
+use crate::inproc::monitor::next_question::FileHistory;
 use crate::inproc::monitor::polling::Polling;
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
@@ -29,9 +29,9 @@ use std::sync::Arc;
 use systoll_hooks::plan::Kind;
 use systoll_symbols::{FileState, ModuleKey, Symbols};
 
-/// A run that is watched.
+/// A run that is being watched.
 pub(crate) struct Session {
-    /// Dropped before the memory it speaks of.
+    /// Dropped before the memory that it refers to.
     pub(crate) _death_notice: DeathNotice,
     pub(crate) memory: Memory,
     pub(crate) programs: foldhash::HashMap<ProgramId, Program>,
@@ -49,13 +49,13 @@ pub(crate) struct Session {
     pub(crate) problems: Problems,
 }
 
-/// What programs of a file need not find out anew.
+/// What later programs of a file reuse of earlier ones.
 #[derive(Default)]
 pub(crate) struct Reuse {
     pub(crate) contexts: KnownContexts,
-    /// What earlier runs have kept of them.
+    /// Contexts that earlier runs have kept.
     pub(crate) kept: KeptContexts,
-    /// What is known of programs of each file, by its path.
+    /// What is known of earlier programs of each file, by its path.
     pub(crate) by_file: HashMap<Arc<str>, Earlier>,
     /// Programs to be given the contexts of earlier ones once their thread has gone on.
     pub(crate) to_preload: Vec<ProgramId>,
@@ -64,32 +64,32 @@ pub(crate) struct Reuse {
 /// What is known of earlier programs of one file.
 #[derive(Default)]
 pub(crate) struct Earlier {
-    /// How many have begun.
+    /// Number of programs begun.
     pub(crate) begun: u32,
     /// What followed their first questions.
-    pub(crate) outlook: Rc<OfFile>,
-    /// Whether calls were made through files that are not asked about.
+    pub(crate) outlook: Rc<FileHistory>,
+    /// True if calls were made through files that threads do not ask about.
     pub(crate) calls_through: bool,
     /// Code of files that they have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
-    /// For how many calls looks at one of them stood, at most.
+    /// Calls that the samples of one program stood for, at most.
     pub(crate) looked: u64,
 }
 
-/// What new programs and new files are hooked with.
+/// The means to hook new programs and new files.
 pub(crate) struct Provisioning {
     pub(crate) files: Files,
-    /// An image made ahead of the next exec.
+    /// An image made in advance for the next exec.
     pub(crate) spare: Option<ProgramId>,
-    /// The `maps` file that was looked at last.
+    /// The `maps` file that was read last.
     pub(crate) maps_file: Option<MapsFile>,
-    /// Bits of what is to be answered in place.
+    /// Bits of the calls to answer in place.
     pub(crate) elided: u32,
-    /// Whether programs may write over their own code.
+    /// True if programs may write over their own code.
     pub(crate) writes_code: bool,
-    /// Whether threads may write windows by themselves.
+    /// True if threads may write windows by themselves.
     pub(crate) writes_windows: bool,
-    /// Of files that map others, and of the first that they map.
+    /// Kinds of files that map others, and of the first files that they map.
     pub(crate) kinds: HashMap<ModuleKey, Option<Kind>>,
     /// Files that programs need not ask about.
     pub(crate) no_calls: NoCalls,
@@ -100,24 +100,24 @@ pub(crate) struct Provisioning {
 /// Files without calls of which threads are told, so that they need not ask.
 #[derive(Default)]
 pub(crate) struct NoCalls {
-    /// Entries that were made.
+    /// Entries told to threads.
     pub(crate) told: HashSet<MappedAs>,
-    /// Which files they are of, of those that a program has asked about or a stack leads through.
+    /// Files of these entries that a program has asked about or a stack leads through.
     pub(crate) files: HashSet<ModuleKey>,
-    /// Files that no program has asked about, as earlier runs have told of them.
+    /// Files that no program has asked about, known from earlier runs.
     pub(crate) unasked: HashSet<FileState>,
-    /// Files on stacks of which is known whether they are among those.
+    /// Files on stacks that were already looked up among those.
     pub(crate) seen: HashSet<ModuleKey>,
-    /// What earlier runs have told, and later ones are to be told.
+    /// What earlier runs have kept, and what to keep for later ones.
     pub(crate) kept: KeptNoCalls,
-    /// Where files map others that were the loaders of programs: roots that count it.
+    /// Roots that count where loaders of programs map files.
     pub(crate) loaders: HashMap<ModuleKey, NodeAddr>,
 }
 
-/// A `maps` file of /proc that is open.
+/// An open `maps` file of /proc.
 pub(crate) struct MapsFile {
     pub(crate) program: ProgramId,
-    /// Which of the program's threads it is of.
+    /// The thread of the program that it was opened by.
     pub(crate) tid: i32,
     pub(crate) file: Rc<File>,
 }
@@ -127,12 +127,12 @@ pub(crate) struct MapsFile {
 pub(crate) struct Chores {
     /// Programs that have ended and whose counts are not collected yet.
     pub(crate) ended: Vec<ProgramId>,
-    /// When progress was last told, ns.
+    /// When progress was last reported, ns.
     pub(crate) last_housekeeping: u64,
-    /// When programs that have ended were last looked for, ns.
+    /// When ended programs were last searched for, ns.
     pub(crate) last_look_for_ended: u64,
-    /// When the kernel was last asked whether all processes are gone, ns.
+    /// When the kernel was last asked if all processes are gone, ns.
     pub(crate) last_desertion: u64,
-    /// When changed children were last looked for without a signal that told of them, ns.
+    /// When changed children were last searched for without a signal, ns.
     pub(crate) last_reap: u64,
 }

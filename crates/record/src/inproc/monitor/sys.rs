@@ -1,4 +1,4 @@
-//! The kernel's side, made typed. Nearly all unsafe code of this backend is here.
+//! Typed wrappers of the system calls that this backend needs. Nearly all of its unsafe code is here.
 
 pub(crate) use crate::sys::{children_times, now};
 use crate::tracee::{Stop, Waited, wait_for};
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A file in memory of `size` bytes, nearly all of them holes.
+/// Creates a file in memory of `size` bytes, nearly all of them holes.
 pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
     // SAFETY: the name is a C string; a new descriptor is ours alone.
     let file = unsafe {
@@ -20,7 +20,7 @@ pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
         if fd < 0 {
             return Err(std::io::Error::last_os_error());
         }
-        // Away from the standard streams, which may have been closed.
+        // Move it away from the standard streams, which may have been closed.
         let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
         let file = File::from_raw_fd(fd);
         if high < 0 {
@@ -33,16 +33,16 @@ pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Makes a system call; its result, below zero the errno.
+/// Makes a system call. Returns its result, or the negated errno.
 pub(crate) fn raw(number: libc::c_long, args: [u64; 6]) -> i64 {
     let [a, b, c, d, e, f] = args;
-    // SAFETY: only [`in_child`] tries calls that touch memory, in a process of its own, and only
-    // memory that it has mapped itself or owns.
+    // SAFETY: only [`in_child`] tries calls that touch memory, in a process of its own, and only memory that it has
+    // mapped itself or owns.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     if result == -1 { i64::from(-(Errno::last() as i32)) } else { result }
 }
 
-/// How a child has ended.
+/// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Code(i32),
@@ -50,8 +50,8 @@ pub(crate) enum Ended {
     Unknown,
 }
 
-/// Runs `work`, which must make nothing but system calls, in a child that leaves no core file;
-/// its code is 0 where that says so.
+/// Runs `work`, which may only make system calls, in a child that leaves no core file. The child's exit code is 0 if
+/// `work` returns true.
 pub(crate) fn in_child(work: impl FnOnce() -> bool) -> Ended {
     // SAFETY: the child of a process with threads makes system calls alone and leaves by one.
     let pid = unsafe { libc::fork() };
@@ -60,7 +60,7 @@ pub(crate) fn in_child(work: impl FnOnce() -> bool) -> Ended {
         0 => {
             raw(libc::SYS_prctl, [libc::PR_SET_DUMPABLE as u64, 0, 0, 0, 0, 0]);
             let good = work();
-            // SAFETY: ends the child without running anything of its parent's.
+            // SAFETY: ends the child without running any code of its parent's.
             unsafe { libc::_exit(i32::from(!good)) }
         }
         pid => loop {
@@ -74,21 +74,21 @@ pub(crate) fn in_child(work: impl FnOnce() -> bool) -> Ended {
     }
 }
 
-/// Whether this process may read memory as it reads that of others.
+/// Returns true if this process may read memory by the call that it uses for other processes.
 pub(crate) fn reads_memory() -> bool {
     let (here, mut there) = (0x5157_u64.to_ne_bytes(), [0; 8]);
     let got = crate::sys::read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there);
     got == 8 && there == here
 }
 
-/// Gives the memory of a range back; it reads as zeroes then.
+/// Gives the memory of a range of `file` back; the range then reads as zeroes.
 pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: a call on a descriptor of ours. If it fails the memory is given back at the end.
+    // SAFETY: a call on a descriptor of ours. If it fails, the memory is given back when the file is closed.
     unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) };
 }
 
-/// The next range of `file` from `offset` on that is not a hole.
+/// Returns the next range of `file` from `offset` on that is not a hole.
 pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
     // SAFETY: lseek on a descriptor of ours; nothing depends on its position.
     unsafe {
@@ -101,28 +101,28 @@ pub(crate) fn data_range(file: &File, offset: u64) -> Option<(u64, u64)> {
     }
 }
 
-/// Seals of a file whose size stays the same from now on.
+/// Seals by which a file keeps its size.
 pub(crate) const FIXED_SIZE: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
 /// Adds seals (F_ADD_SEALS of fcntl(2)). F_SEAL_WRITE is refused while the file is mapped to be written.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn seal(file: &File, seals: libc::c_int) -> std::io::Result<()> {
     // SAFETY: F_ADD_SEALS takes a plain number.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Whether seals forbid a file to be written by those who do not map it yet, or to be sealed further.
+/// Returns true if seals forbid further writable mappings of a file, or further seals.
 pub(crate) fn forbids_writing(file: &File) -> bool {
-    // SAFETY: F_GET_SEALS takes nothing.
+    // SAFETY: F_GET_SEALS takes no argument.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
     seals > 0 && seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) != 0
 }
 
-/// Gets memory for a range of ours that is about to be written, at once instead of page by page
-/// (madvise(2), MADV_POPULATE_WRITE: Linux 5.14; without it each page comes as it is written).
+/// Allocates the pages of a range of ours that is about to be written, all at once instead of one by one (madvise(2),
+/// MADV_POPULATE_WRITE: Linux 5.14; before that, each page is allocated when it is written).
 pub(crate) fn populate(at: *mut c_void, len: usize) {
     const PAGE: usize = 4096;
     let start = at as usize / PAGE * PAGE;
@@ -130,26 +130,26 @@ pub(crate) fn populate(at: *mut c_void, len: usize) {
     unsafe { libc::madvise(start as *mut c_void, at as usize + len - start, libc::MADV_POPULATE_WRITE) };
 }
 
-/// Sleeps until `word` is no longer `seen`, is woken, a signal comes, or `limit` is over.
+/// Sleeps until `word` differs from `seen`, somebody wakes the sleeper, a signal comes, or `limit` is over.
 pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, limit: Duration) {
     let timeout = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
     // SAFETY: `word` and `timeout` live through the call; it only reads them.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const timeout, 0, 0) };
 }
 
-/// Wakes who sleeps on `word`.
+/// Wakes a sleeper on `word`.
 pub(crate) fn futex_wake(word: &AtomicU32) {
-    // SAFETY: a wake only takes the address.
+    // SAFETY: a wake only uses the address.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
 }
 
-/// The launcher's wake word, for the handler below; null while no thread sleeps on one.
+/// The launcher's wake word, for the handler below; null while no thread sleeps on it.
 static WAKE: std::sync::atomic::AtomicPtr<AtomicU32> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
 
-/// Whether a child or tracee may have changed since the last look.
+/// True if a child or tracee may have changed since the last check.
 static CHANGED: AtomicBool = AtomicBool::new(true);
 
-/// Whether a child or tracee may have changed since this was last asked.
+/// Returns true if a child or tracee may have changed since the last call.
 pub(crate) fn children_changed() -> bool {
     CHANGED.swap(false, Ordering::SeqCst)
 }
@@ -160,8 +160,8 @@ extern "C" fn child_changed(_: i32) {
     if word.is_null() {
         return;
     }
-    // SAFETY: not null means that the word is mapped until `ChildSignal` is dropped; an atomic
-    // addition and a futex call are async-signal-safe, and errno is put back.
+    // SAFETY: a pointer that is not null is mapped until `ChildSignal` is dropped; an atomic addition and a futex call
+    // are async-signal-safe, and errno is restored.
     unsafe {
         let errno = *libc::__errno_location();
         (*word).fetch_add(1, Ordering::SeqCst);
@@ -170,12 +170,12 @@ extern "C" fn child_changed(_: i32) {
     }
 }
 
-/// The wake word that [`ChildSignal`] adds to; it must stay mapped until it is another, or none.
+/// Sets the wake word that [`ChildSignal`] increments; it must stay mapped until another word, or none, is set.
 pub(crate) fn aim(word: Option<&AtomicU32>) {
     WAKE.store(word.map_or(std::ptr::null_mut(), |w| w.as_ptr().cast()), Ordering::Release);
 }
 
-/// While it lives, a change of a child or tracee adds one to a wake word and wakes its sleeper.
+/// While this lives, a change of a child or tracee increments the wake word and wakes its sleeper.
 pub(crate) struct ChildSignal(libc::sigaction);
 
 impl ChildSignal {
@@ -195,16 +195,16 @@ impl ChildSignal {
 
 impl Drop for ChildSignal {
     fn drop(&mut self) {
-        // SAFETY: puts back what was there.
+        // SAFETY: restores the previous action.
         unsafe { libc::sigaction(libc::SIGCHLD, &self.0, std::ptr::null_mut()) };
         aim(None);
     }
 }
 
-/// Reads pieces of another process's memory, by address and length, into buffers of that length;
-/// how many bytes in all.
+/// Reads pieces of another process's memory, by address and length, into buffers of that length. Returns how many bytes
+/// were read in all.
 pub(crate) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> usize {
-    /// Pieces the kernel takes at once (UIO_MAXIOV).
+    /// Pieces that the kernel reads in one call, at most (UIO_MAXIOV).
     const MOST: usize = 1024;
     let mut all = 0;
     for (from, into) in from.chunks(MOST).zip(into.chunks_mut(MOST)) {
@@ -219,9 +219,9 @@ pub(crate) fn read_pieces(pid: i32, from: &[(u64, usize)], into: &mut [Vec<u8>])
     all
 }
 
-/// Processor time in ns that process `pid` has used so far, all threads and ended ones included;
-/// `None` once it has been waited for. Of another process whose threads run, the kernel says what that was at
-/// the last tick of their timers, some milliseconds ago.
+/// Returns the processor time in ns that process `pid` has used, including all its threads, even those that have ended;
+/// `None` once the process has been waited for. For another process with running threads, the kernel returns the value
+/// at the last tick of their timers, some milliseconds ago.
 pub(crate) fn process_cpu(pid: i32) -> Option<u64> {
     let mut clock: libc::clockid_t = 0;
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -230,21 +230,20 @@ pub(crate) fn process_cpu(pid: i32) -> Option<u64> {
     known.then(|| t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
-/// The time stamp counter.
+/// Returns the time stamp counter.
 pub(crate) fn tsc() -> u64 {
-    // SAFETY: every x86-64 processor has it; where a program may not read it, it is told so by
-    // the probe first.
+    // SAFETY: every x86-64 processor has it; the probe reports first if a program may not read it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Whether programs may set their gs base themselves (HWCAP2_FSGSBASE, asm/hwcap2.h).
+/// Returns true if programs may set their gs base themselves (HWCAP2_FSGSBASE, asm/hwcap2.h).
 pub(crate) fn has_fsgsbase() -> bool {
     // SAFETY: getauxval only looks up a number.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }
 
-/// Processors this thread may run on: how many at once, not how much of them, which takes reading a
-/// dozen files of control groups.
+/// Returns how many processors this thread may run on. Ignores CPU quotas, since reading them takes a dozen files of
+/// control groups.
 pub(crate) fn processors() -> usize {
     count(&sched_getaffinity(Pid::from_raw(0)).unwrap_or_default()).max(1)
 }
@@ -253,50 +252,50 @@ fn count(set: &CpuSet) -> usize {
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count()
 }
 
-/// The processor this thread is on; no processor's number where that can't be told.
+/// Returns the processor this thread is on; a number that no processor has if it is unknown.
 pub(crate) fn processor() -> u32 {
     // SAFETY: sched_getcpu takes nothing.
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(i32::MAX as u32)
 }
 
-/// Has this thread run on other processors than `processor`, if there are any.
+/// Makes this thread avoid `processor`, if it may run on others.
 pub(crate) fn keep_off(processor: usize) {
     if let Ok(mut may) = sched_getaffinity(Pid::from_raw(0))
         && may.unset(processor).is_ok()
     {
-        // Refused where none is left.
+        // The kernel refuses if no processor is left.
         let _ = sched_setaffinity(Pid::from_raw(0), &may);
     }
 }
 
-/// Which processors this thread may run on; `None` where that can't be told.
+/// Returns the processors this thread may run on; `None` if they are unknown.
 pub(crate) fn may_run_on() -> Option<CpuSet> {
     sched_getaffinity(Pid::from_raw(0)).ok()
 }
 
-/// Has this thread run on those processors, if it may.
+/// Makes this thread run on those processors, if it may.
 pub(crate) fn run_on(processors: &CpuSet) {
-    // Where it is refused the thread runs where its maker may.
+    // If the kernel refuses, the thread runs where its maker may.
     let _ = sched_setaffinity(Pid::from_raw(0), processors);
 }
 
-/// Where this thread may run, given back when dropped.
+/// The affinity of this thread, restored when dropped.
 pub(crate) struct Stay(CpuSet);
 
 impl Stay {
-    /// Where it may run now; `None` where that can't be told.
+    /// Saves the affinity; returns `None` if it is unknown.
     pub(crate) fn as_it_is() -> Option<Self> {
         sched_getaffinity(Pid::from_raw(0)).ok().map(Self)
     }
 
-    /// Has it stay on `processor`; whether it may be there.
+    /// Pins the thread to `processor`. Returns true if it may run there.
     pub(crate) fn on(&self, processor: usize) -> bool {
         let mut only = CpuSet::new();
         let may = self.0.is_set(processor).unwrap_or(false) && only.set(processor).is_ok();
         may && sched_setaffinity(Pid::from_raw(0), &only).is_ok()
     }
 
-    /// Has it, and threads that it makes from now on, keep off `processor`; whether there are others.
+    /// Makes the thread, and threads that it starts from now on, avoid `processor`. Returns true if there are others.
     pub(crate) fn off(&self, processor: usize) -> bool {
         let mut others = self.0;
         others.unset(processor).is_ok() && sched_setaffinity(Pid::from_raw(0), &others).is_ok()
@@ -309,15 +308,15 @@ impl Drop for Stay {
     }
 }
 
-/// All processors but the one that this thread is on.
+/// All processors except the one that this thread is on.
 pub(crate) struct Away(CpuSet);
 
 impl Away {
-    /// What frees a process again: all processors there can be.
+    /// CPU mask with every bit set: gives a process all processors back.
     pub(crate) const EVERYWHERE: u64 = u64::MAX;
 
-    /// For process `pid`, which may run everywhere, so that to say so to the kernel later changes nothing;
-    /// `None` where that is not so, or there are more processors than [`Away::EVERYWHERE`] has.
+    /// Returns the processors for process `pid`, if it may run everywhere, so that setting that again later changes
+    /// nothing. Returns `None` if it may not, or if there are more processors than [`Away::EVERYWHERE`] has bits.
     pub(crate) fn from_here(pid: i32) -> Option<Self> {
         let mut may = sched_getaffinity(Pid::from_raw(pid)).ok()?;
         let set = count(&may);
@@ -326,13 +325,13 @@ impl Away {
         Some(Self(may))
     }
 
-    /// Keeps the process away until it is freed.
+    /// Keeps the process away from this processor until it is freed.
     pub(crate) fn keep(&self, pid: i32) {
         let _ = sched_setaffinity(Pid::from_raw(pid), &self.0);
     }
 }
 
-/// Processors that are there, unless there may be more than 64.
+/// Returns the number of processors online; `None` if there may be more than 64.
 fn few_online() -> Option<usize> {
     static ONLINE: OnceLock<Option<usize>> = OnceLock::new();
     let list = |name: &str| {
@@ -346,15 +345,15 @@ fn few_online() -> Option<usize> {
     })
 }
 
-/// A range as sysfs writes it: `0-3`, or one number.
+/// Parses a range as sysfs writes it: `0-3`, or one number.
 fn range_of(text: &str) -> Option<std::ops::RangeInclusive<usize>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
-/// Has this thread, which works through at a stretch, make way for others as soon as they have something
-/// to do: its turns are short (sched(7), SCHED_OTHER's slice; before Linux 6.12 this changes nothing).
-/// Its share of the processor is that of any other.
+/// Makes this thread, which works without pauses, yield as soon as others have something to do, by giving it short
+/// turns (sched(7), SCHED_OTHER's slice; before Linux 6.12 this has no effect). Its share of the processor stays the
+/// same.
 pub(crate) fn take_short_turns() {
     /// struct sched_attr, first version (include/uapi/linux/sched/types.h).
     #[repr(C)]
@@ -372,7 +371,7 @@ pub(crate) fn take_short_turns() {
     const SHORTEST_NS: u64 = 100_000;
     const SIZE: u32 = size_of::<Attributes>() as u32;
     let mut attributes = Attributes::default();
-    // SAFETY: the struct is as large as said, and lives; 0 is this thread.
+    // SAFETY: the size is that of the struct, which lives through the calls; 0 is this thread.
     unsafe {
         if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0) != 0 {
             return;
@@ -384,29 +383,29 @@ pub(crate) fn take_short_turns() {
     }
 }
 
-/// Bytes of a segment of System V's shared memory.
+/// Returns the bytes of a System V shared memory segment.
 pub(crate) fn segment_size(id: i32) -> Option<u64> {
-    // SAFETY: a zeroed shmid_ds is valid to be written to, and read once it has been.
+    // SAFETY: a zeroed shmid_ds is valid to be written to, and is read after the kernel has filled it.
     unsafe {
         let mut about: libc::shmid_ds = std::mem::zeroed();
         (libc::shmctl(id, libc::IPC_STAT, &mut about) == 0).then_some(about.shm_segsz as u64)
     }
 }
 
-/// Whether a process or thread of this number exists, zombies included.
+/// Returns true if a process or thread of this number exists, zombies included.
 pub(crate) fn exists(pid: i32) -> bool {
     // SAFETY: signal 0 only asks.
     unsafe { libc::kill(pid, 0) == 0 || Errno::last() == Errno::EPERM }
 }
 
-/// Whether process `pid` has a thread `tid`, ended ones that were not waited for included.
+/// Returns true if process `pid` has a thread `tid`, including ended ones that were not waited for.
 pub(crate) fn thread_exists(pid: i32, tid: i32) -> bool {
     // SAFETY: signal 0 only asks.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
     result == 0 || Errno::last() != Errno::ESRCH
 }
 
-/// Ends a child of ours that has not run an instruction of its program.
+/// Kills a child of ours that has not run an instruction of its program.
 pub(crate) fn kill(pid: i32) {
     // SAFETY: a plain signal to a child that was not waited for.
     unsafe { libc::kill(pid, libc::SIGKILL) };

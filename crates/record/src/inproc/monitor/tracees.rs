@@ -1,4 +1,4 @@
-//! Threads that are attached to, each from the question before its `execve` to the exec stop.
+//! Threads that we are attached to, each from the question before its `execve` to the exec stop.
 
 use crate::inproc::monitor::handles::SlotRef;
 use crate::inproc::monitor::root_process::RootProcess;
@@ -7,45 +7,45 @@ use crate::tracee::{self, Stop, Waited};
 use std::collections::HashMap;
 use systoll_model::Exit;
 
-/// How long a thread may take to stop before it is let go, ns.
+/// Time that a thread may take to stop before it is let go, ns.
 const STOPS_NS: u64 = 500_000_000;
 
-/// A thread that was seized for its coming exec.
+/// A thread seized because it is about to exec.
 #[derive(Debug)]
 pub(crate) struct Seized {
-    /// The slot it asked from; none for the command's own first exec.
+    /// The slot that it asked from; `None` for the command's own first exec.
     pub(crate) from: Option<SlotRef>,
 }
 
-/// Threads that are attached to.
+/// The threads that we are attached to.
 #[derive(Debug)]
 pub(crate) struct Tracees {
     pub(crate) seized: HashMap<i32, Seized>,
-    /// Of them, those whose exec has failed: they are let go unless another exec follows at once.
+    /// Those whose exec has failed: they are let go unless another exec follows at once.
     pub(crate) lingering: Vec<i32>,
-    /// Whether set-id programs keep their privilege while systoll traces.
+    /// True if set-id programs keep their privilege while systoll traces.
     pub(crate) privileged: bool,
 }
 
 impl Tracees {
-    /// Nothing is attached to.
+    /// Creates an empty list.
     pub(crate) fn new() -> Self {
         let privileged = crate::setid::can_trace_privileged();
         Self { seized: HashMap::new(), lingering: Vec::new(), privileged }
     }
 
-    /// Takes a thread off the list: it has become a program, has ended or is let go.
+    /// Removes a thread: it has become a program, has ended or is let go.
     pub(crate) fn forget(&mut self, tid: i32) -> Option<Seized> {
         self.lingering.retain(|t| *t != tid);
         self.seized.remove(&tid)
     }
 
-    /// Detaches from a thread that was seized and may be running: it has to stop first.
+    /// Detaches from a seized thread that may be running, once it has stopped.
     pub(crate) fn let_go(&mut self, root: &mut RootProcess, tid: i32) {
         self.let_go_by(root, tid, sys::now() + STOPS_NS);
     }
 
-    /// [`Tracees::let_go`], given up at `deadline`.
+    /// [`Tracees::let_go`], at most until `deadline`.
     pub(crate) fn let_go_by(&mut self, root: &mut RootProcess, tid: i32, deadline: u64) {
         self.forget(tid);
         if tracee::interrupt(tid).is_err() {
@@ -53,7 +53,7 @@ impl Tracees {
         }
         match tracee::wait_for_stop_by(tid, deadline) {
             Waited::Stop(stop) => drop(tracee::detach(tid, stop.signal_to_leave_with().unwrap_or(0))),
-            // One that has ended is waited for at once: the loop may not come to it any more.
+            // Reap a thread that has ended at once: the loop may not run any more.
             Waited::NoChildren => match tracee::wait_for(tid, false) {
                 Waited::Stop(Stop::Exited { tid, code }) => {
                     root.note_end(tid, Exit::Code(code));

@@ -1,14 +1,16 @@
-//! The launcher's loop: answers what threads ask, follows execs, and knows when all is over.
+//! The launcher's loop: answers threads' questions, follows execs, and recognises when all is over.
 
+use crate::assemble::RunFacts;
 use crate::backend::{Closely, Control, Launch};
 use crate::error::Error;
+use crate::inproc::monitor::attach::leave;
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::ProgramId;
-use crate::inproc::monitor::outlook::{Done, Kind};
+use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
@@ -20,9 +22,9 @@ use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::cpu_time::Asking;
 use crate::inproc::monitor::results::in_place;
 use crate::inproc::monitor::results::recording;
+use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::results::run_stats::{Around, Counted, RunStats};
 use crate::inproc::monitor::results::sites::AllSites;
-use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::session::{Chores, NoCalls, Provisioning, Reuse};
@@ -30,7 +32,6 @@ use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::inproc::monitor::sys::{self, ChildSignal};
 use crate::inproc::monitor::tracees::{Seized, Tracees};
 use crate::launch::Held;
-use crate::parts::RunFacts;
 use crate::problems::Problems;
 use crate::signals::{LETTING_GO_NS, Signals};
 use crate::table::Table;
@@ -43,19 +44,19 @@ use systoll_hooks::layout::{capture, global, ring};
 use systoll_model::{BackendKind, Exit, ProblemKind};
 use systoll_symbols::Symbols;
 
-/// How long it sleeps at most.
+/// Longest sleep.
 const SLEEP: Duration = Duration::from_millis(20);
-/// The same where nothing has come for some time: threads, children and signals wake it.
+/// Longest sleep when nothing has come for some time: threads, children and signals wake the launcher.
 const CALM_SLEEP: Duration = Duration::from_millis(100);
-/// For how long that is, ns.
+/// Time without events after which that applies, ns.
 const CALM_AFTER_NS: u64 = 300_000_000;
-/// The same while there are programs that may not wake it, or that make threads so quickly that they
-/// would have to wait for slots.
+/// Longest sleep while there are programs that may not wake it, or that make threads so quickly that they would have to
+/// wait for slots.
 const QUIET_SLEEP: Duration = Duration::from_micros(300);
-/// How often progress is told, and ended programs are looked for at least.
+/// Interval between progress reports, and between searches for ended programs at most, ns.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
-/// A session in which nothing has been watched.
+/// Creates a session in which nothing has been watched.
 pub(crate) fn new_session(
     launch: &Launch,
     (memory, polling): (Memory, Polling),
@@ -68,7 +69,7 @@ pub(crate) fn new_session(
         memory,
         programs: foldhash::HashMap::default(),
         symbols,
-        table: Table::telling(launch.longer),
+        table: Table::listing_longer(launch.longer),
         windows: OpenWindows::new(Windows::new(launch.windows.clone(), launch.seed)),
         reuse: Reuse::default(),
         provisioning: Provisioning {
@@ -104,8 +105,8 @@ pub(crate) fn new_session(
     session
 }
 
-/// Whether threads may write windows by themselves: where the launcher looks at calls at all, it asks for as
-/// many as threads write, their clocks tell the time, and no filter forbids what copying takes.
+/// Returns true if threads may write windows by themselves: the launcher samples calls at all, a window has as many
+/// calls as threads write, their clocks tell the time, and no filter forbids the calls for copying.
 fn writes_windows(launch: &Launch) -> bool {
     let as_many = launch.closely == Closely::All && launch.windows.calls == ring::CALLS as usize;
     as_many && clock::is_constant() && seccomp::may_copy()
@@ -124,15 +125,15 @@ fn set_up_global(session: &Session) {
     capture::words(session.provisioning.writes_windows).into_iter().for_each(|(at, word)| g.set(at, word));
 }
 
-/// Takes in the held child and drives it up to its exec's outcome.
+/// Adds the held child and drives it until its exec has succeeded or failed.
 ///
 /// # Errors
-/// When it can't be attached to.
+/// If it can't be attached to.
 pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held>, Error> {
     let pid = held.pid;
     session.root.pid = pid;
     if let Err(errno) = tracee::seize(pid, tracee::EXECS) {
-        // Dropping the pipe makes the child leave without having become the program.
+        // Dropping the pipe makes the child exit without becoming the program.
         drop(held);
         let _ = tracee::wait_for(pid, true);
         return Err(Error::refused(
@@ -155,7 +156,7 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     Ok((!session.root.exec_done).then_some(held))
 }
 
-/// Waits for the command's own process, which has been told to end.
+/// Waits for the end of the command's own process, which has been told to end.
 pub(crate) fn wait_for_root(session: &mut Session) {
     while session.root.exit.is_none() {
         match tracee::wait_for(session.root.pid, true) {
@@ -166,8 +167,8 @@ pub(crate) fn wait_for_root(session: &mut Session) {
     }
 }
 
-/// Watches until every process that has our memory mapped has ended, or the command has and
-/// we were told to end.
+/// Watches until every process that has our memory mapped has ended, or until the command has ended and we were told to
+/// end.
 pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
     let _child_signal = ChildSignal::new();
     while !over(session) {
@@ -175,7 +176,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         sys::aim(wake_word(session));
         let seen = wake_word(session).map_or(0, |w| w.load(Ordering::SeqCst));
         let began = sys::now();
-        // Programs may ask without end: the rest has its turn all the same.
+        // Programs may ask without end, so the other work gets its turn after some time.
         loop {
             let now = sys::now();
             if now.saturating_sub(began) >= HOUSEKEEPING_NS {
@@ -186,7 +187,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
             if serve::serve(session) | reap(session, Some(signals)) {
                 session.polling.note_found(&before, now);
                 session.polling.answered = sys::now();
-                written::take_new(session);
+                ring_take::take_new(session);
                 windows::settle_who_opens(session);
                 provision::make_ahead(session);
             } else {
@@ -195,7 +196,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
                     break;
                 }
             }
-            // However much there is to answer.
+            // Check signals however much there is to answer.
             if signals.is_asking() {
                 break;
             }
@@ -205,7 +206,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
             session.tracees.let_go(&mut session.root, tid);
         }
         let brisk = slots::recycle_some(session);
-        written::take_new(session);
+        ring_take::take_new(session);
         windows::settle_who_opens(session);
         look(session, signals, control, linger);
         housekeeping(session, control);
@@ -241,13 +242,15 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
         } else {
             SLEEP
         };
-        sys::futex_wait(word, seen, limit);
+        let deadline = session.root.attached.and_then(|attached| attached.deadline);
+        let left = deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(sys::now())));
+        sys::futex_wait(word, seen, left.map_or(limit, |left| left.min(limit)));
     }
     session.memory.global().set(global::AWAKE, 1);
 }
 
-/// Whether it is time to look for changed children though no signal told of one: it may have
-/// come before there was a handler, or to a caller of systoll that waits for it by other means.
+/// Returns true if it is time to check for changed children without a signal: it may have come before there was a
+/// handler, or to a caller of systoll that waits for it by other means.
 fn look_anyway(session: &mut Session) -> bool {
     const EVERY_NS: u64 = 10_000_000;
     let now = sys::now();
@@ -258,14 +261,14 @@ fn look_anyway(session: &mut Session) -> bool {
     due
 }
 
-/// Takes what waitpid has; whether there was anything.
+/// Takes the reports of children. Returns true if there were any.
 fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
     let mut did = false;
     if !sys::children_changed() && !look_anyway(session) {
         return false;
     }
     if session.root.exit.is_none() && tracee::has_ended(session.root.pid) {
-        // What can be read of it can be read now only.
+        // These figures can be read now only.
         session.root.audit_end = crate::procfs::io_calls(session.root.pid);
         note_cpu(session);
     }
@@ -282,7 +285,7 @@ fn on_stop(session: &mut Session, stop: Stop, signals: Option<&Signals>) {
         Stop::Exited { .. } | Stop::Killed { .. } => Kind::Ended,
         _ => Kind::Other,
     };
-    session.polling.done = Done { kind, place: None };
+    session.polling.done = LastWork { kind, place: None };
     match stop {
         Stop::Event { tid, event: libc::PTRACE_EVENT_EXEC, .. } => {
             let former = tracee::event_message(tid).unwrap_or(tid);
@@ -313,11 +316,35 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
         let recording = recording::recording_so_far(session);
         control.snapshot(&recording);
     }
+    if session.root.attached.is_some() {
+        return leave_when_over(session, wanted.ending.is_some());
+    }
     let ended = session.root.exit.is_some();
     let Some(why) = session.root.ending.look(&wanted, sys::now(), ended, linger) else { return };
     let left = if ended { collect::living(session) } else { 0 };
     session.problems.note(ProblemKind::CutShort, why.text(left));
     let_everything_go(session);
+    session.root.cut_short = true;
+}
+
+/// Leaves processes that ran already, where their time is over or systoll was `told` to end.
+fn leave_when_over(session: &mut Session, told: bool) {
+    let Some(attached) = session.root.attached else { return };
+    let counted = |most: u64| collect::counted_so_far(session) >= most;
+    let over = attached.deadline.is_some_and(|deadline| sys::now() >= deadline);
+    let enough = || attached.calls.is_some_and(counted);
+    if !told && !over && !enough() {
+        return;
+    }
+    let pids = session.table.images.iter().map(|image| image.pid);
+    let used = crate::procfs::running_times(pids);
+    note_cpu(session);
+    let_everything_go(session);
+    let stopped = leave::leave_all(session);
+    if let Some(attached) = &mut session.root.attached {
+        attached.used = Some(used);
+        attached.longest_stop_ns = attached.longest_stop_ns.max(stopped);
+    }
     session.root.cut_short = true;
 }
 
@@ -329,8 +356,8 @@ fn let_everything_go(session: &mut Session) {
     }
 }
 
-/// How long after a look for ended programs the next one comes, ns, where there are so many. What has not been collected
-/// is looked at again and again for news, and waited for when the command ends; to ask whether one has ended takes a
+/// Returns the interval between searches for ended programs, ns, by their number. Results of a program that is not
+/// collected yet are searched for news again and again, and delay the end of the command; checking one program takes a
 /// microsecond or two.
 fn between_looks_for_ended(programs: usize) -> u64 {
     const EACH_NS: u64 = 100_000;
@@ -351,24 +378,25 @@ fn housekeeping(session: &mut Session, control: &mut dyn Control) {
     control.progress(session.table.calls, session.programs.len(), session.root.exit.is_some());
 }
 
-/// Asks what processor time the living have used.
+/// Reads the processor time of the living processes.
 fn note_cpu(session: &mut Session) {
     session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
 }
 
-/// Whether all is over: the kernel says that no process has our memory mapped, and none is about to.
+/// Returns true if all is over: the kernel says that no process has our memory mapped, and none is about to map it.
 fn over(session: &mut Session) -> bool {
     if session.root.cut_short {
         return true;
     }
-    if session.root.exit.is_none() || !session.tracees.seized.is_empty() {
+    let attached = session.root.attached.is_some();
+    if session.root.exit.is_none() && !attached || !session.tracees.seized.is_empty() {
         return false;
     }
     let about_to = |p: &Program| p.hooks.starting.is_some() && sys::exists(p.pid);
     if session.programs.values().any(about_to) {
         return false;
     }
-    if was_alone(session) {
+    if !attached && was_alone(session) {
         return true;
     }
     let now = sys::now();
@@ -386,9 +414,9 @@ fn over(session: &mut Session) -> bool {
     })
 }
 
-/// Whether the command, which has ended, was all there ever was: one program in one process, each of
-/// whose calls was seen, and that never made another. Then no process has our memory mapped, and the
-/// kernel need not be asked, which takes it as long as ending a process.
+/// Returns true if the command, which has ended, was the only program, in one process that never made another, and each
+/// of its calls was seen. Then no process has our memory mapped, and the kernel need not be asked, which would take as
+/// long as ending a process.
 fn was_alone(session: &Session) -> bool {
     let mut programs = session.programs.values();
     let (Some(only), None, 1) = (programs.next(), programs.next(), session.table.images.len()) else { return false };

@@ -1,10 +1,10 @@
-//! What models read of the tools: when to use each, and its arguments as JSON schemas.
+//! The texts and JSON schemas that models read about the tools.
 
 use crate::mcp::arguments::{LONGEST, TIMEOUT};
 use serde_json::{Map, Value, json};
 
 pub(super) const RUN: &str = "Runs a command (no shell splits it) and tells which of its system calls are needless. \
-Answers with the report as docs/json.md describes it, shortened: findings (most to win first: cause, kind, \
+Answers with the report as docs/reference/json.md describes it, shortened: findings (most to win first: cause, kind, \
 confidence, what, user = file and line, calls, needless_calls with its interval, needless_toll_ns, stop = cures, \
 prove = the command that proves it), also (seen, but too small or unsure), by_syscall, rows (dearest first), plus \
 recording (for report and diff), output (what the command wrote, its middle left out) and timed_out. Give it real \
@@ -25,6 +25,12 @@ pub(super) const DIFF: &str = "Compares exact counts: recordings that `run` kept
 change (command with vs or env, each run several times). Rows are matched by call, API and caller; what varies by \
 itself is set apart.";
 
+pub(super) const IMPORT: &str = "Reads a trace that somebody else made, as a bug report shows it: strace, ltrace -S, \
+perf trace, perf script, or a table of counts, quoted, wrapped or cut as people paste them. Answers as `run` does, and \
+with excerpt (lines out of a run not seen whole: then findings and also say what these lines carry), waits (what calls \
+waited for, and how long) and counted (rows of a table worth a closer look, with the command that shows which they \
+are). Prices are this machine's. Runs nothing.";
+
 fn object(properties: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
@@ -34,7 +40,7 @@ fn texts(about: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": about})
 }
 
-/// A list of texts, or a text where it would have one.
+/// A list of texts, or a single text.
 fn one_or_more(about: &str) -> Value {
     json!({"type": ["array", "string"], "items": {"type": "string"}, "description": about})
 }
@@ -54,7 +60,7 @@ fn env() -> Value {
     })
 }
 
-/// What every tool takes that runs something.
+/// Adds the arguments of every tool that runs something.
 fn place(properties: Value) -> Value {
     let mut all = Map::new();
     if let Value::Object(own) = properties {
@@ -99,6 +105,15 @@ pub(super) fn report() -> Value {
         "timeout_seconds": timeout(),
     });
     object(place(own), &["recording"])
+}
+
+pub(super) fn import() -> Value {
+    let own = json!({
+        "text": text("The trace itself, as it was pasted"),
+        "trace": text("Instead: a file of it; gzip, xz, zstd and zip are unpacked"),
+        "timeout_seconds": timeout(),
+    });
+    object(place(own), &[])
 }
 
 pub(super) fn explain() -> Value {

@@ -5,7 +5,7 @@ use crate::inproc::monitor::exec::on_exec;
 use crate::inproc::monitor::exec::preload;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
-use crate::inproc::monitor::outlook::{Done, Kind};
+use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::context;
 use crate::inproc::monitor::requests::doomed;
@@ -41,7 +41,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     }
     let (resume, asked) = (area.get(base + slot::RESUME), area.get(base + slot::ANSWER));
     if area.get(image::SERVES_FAULTS) as u32 != 0 {
-        served_pages::meet();
+        served_pages::note_seen();
     }
     session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
     let mut waiter = Waiter::read(area, thread);
@@ -51,7 +51,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let unwound = session.windows.unwound.take();
     let mut goes_on = false;
     let place = session.programs.get_mut(&thread.program).map(Program::next_question);
-    session.polling.done = Done { kind: kind_of(&waiter, Question::from_resume(resume)), place };
+    session.polling.done = LastWork { kind: kind_of(&waiter, Question::from_resume(resume)), place };
     if is_itself(session, thread, (waiter.tid, Question::from_resume(resume))) {
         match Question::from_resume(resume) {
             Some(Question::Context) => {

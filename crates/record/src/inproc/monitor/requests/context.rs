@@ -9,7 +9,7 @@ use crate::inproc::monitor::requests::trunk::{self, SeenAbove};
 use crate::inproc::monitor::requests::unwind::unwind_now;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
-use crate::inproc::monitor::results::written;
+use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
@@ -75,7 +75,7 @@ fn on_first(session: &mut Session, waiter: &Waiter, node: NodeAddr) {
     let who = windows::opened_by(session, waiter.slot.program);
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     if matches!(who, ASKED_ONCE | OWN) && affordable {
-        written::make_room(session, waiter.slot);
+        ring_take::make_room(session, waiter.slot);
         windows::on_first(session, waiter, node);
     } else {
         ask_for_window(session, waiter.slot, node);

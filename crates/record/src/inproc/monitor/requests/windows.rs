@@ -8,7 +8,7 @@ use crate::inproc::monitor::requests::trunk;
 use crate::inproc::monitor::requests::unwind::{unwind_now, with_scripts};
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::results::images::{self, process_number};
-use crate::inproc::monitor::results::written;
+use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
 use crate::raw_window::{EnteredCall, Opener, RawCall};
@@ -73,7 +73,7 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let octave = entered.nth.max(1).ilog2() as u8;
     let writes = wanted(session, waiter.slot) == want::WRITING;
     if !writes {
-        written::make_room(session, waiter.slot);
+        ring_take::make_room(session, waiter.slot);
     }
     let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
     let opens = may_open && !writes && session.windows.budget.opens_one(entered.nth, run_ns);

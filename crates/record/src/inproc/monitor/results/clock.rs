@@ -1,26 +1,25 @@
-//! The time stamp counter in nanoseconds, and what reading it costs.
+//! Converts the time stamp counter to nanoseconds, and measures what reading it costs.
 
 use crate::inproc::monitor::sys;
 use std::arch::x86_64::__cpuid;
 
-/// Cycles beside CLOCK_MONOTONIC, from some moment on.
+/// Rate of the time stamp counter against CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
     begin: (u64, u64),
     first: f64,
 }
 
-/// How long is measured before there is a run to measure by, ns: for a first figure good to a
-/// few thousandths.
+/// Duration of the first measurement, before there is a run to measure by, ns: it is good to a few thousandths.
 const FIRST_NS: u64 = 300_000;
 
 impl Ratio {
-    /// Begins.
+    /// Begins the measurement.
     pub(crate) fn begin() -> Self {
         Self { begin: both(), first: 1.0 }
     }
 
-    /// With a first figure: by the time that has passed since the beginning, or a little more.
+    /// Takes a first figure, by the time that has passed since the beginning, but at least [`FIRST_NS`].
     pub(crate) fn settled(mut self) -> Self {
         let mut now = both();
         while now.1.saturating_sub(self.begin.1) < FIRST_NS {
@@ -30,26 +29,26 @@ impl Ratio {
         self
     }
 
-    /// As it was measured at the beginning.
+    /// Returns the first figure, cycles per ns.
     pub(crate) fn cycles_per_ns(&self) -> f64 {
         self.first
     }
 
-    /// Over all the time since.
+    /// Returns the rate over all the time since the beginning, cycles per ns.
     pub(crate) fn so_far(&self) -> f64 {
         per_ns(self.begin, both())
     }
 }
 
-/// What cycles are worth.
+/// Converts cycles of a run to times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) per_ns: f64,
     /// Cycles of every timed call that are our own.
     pub(crate) own_cycles: f64,
-    /// Cycles there have been since the run began.
+    /// Cycles since the run began.
     pub(crate) cycles: u64,
-    /// By the time stamp counter, when the run began.
+    /// Time stamp counter when the run began.
     pub(crate) start_cycles: u64,
 }
 
@@ -58,35 +57,35 @@ impl Clock {
         (cycles.max(0.0) / self.per_ns) as u64
     }
 
-    /// Nanoseconds from the run's start to a time stamp of it; `None` where no moment of the run has that.
+    /// Returns the time from the run's start to a time stamp, ns; `None` if the stamp lies outside the run.
     pub(crate) fn at_ns(&self, stamp: u64) -> Option<u64> {
         let since = stamp.checked_sub(self.start_cycles).filter(|since| *since <= self.cycles)?;
         Some(self.ns(since as f64))
     }
 }
 
-/// When a run began, and what its cycles are worth.
+/// When a run began, and the rate of its cycles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
-    /// By CLOCK_MONOTONIC.
+    /// Start by CLOCK_MONOTONIC, ns.
     pub(crate) start_ns: u64,
-    /// By the time stamp counter.
+    /// Start by the time stamp counter.
     pub(crate) start_cycles: u64,
     pub(crate) ratio: Ratio,
 }
 
 impl RunClock {
-    /// Of a run that begins now.
+    /// Starts the clock of a run that begins now.
     pub(crate) fn begin(ratio: Ratio) -> Self {
         Self { start_ns: sys::now(), start_cycles: sys::tsc(), ratio }
     }
 
-    /// Nanoseconds since the run's start.
+    /// Returns the time since the run's start, ns.
     pub(crate) fn at(&self, now: u64) -> u64 {
         now.saturating_sub(self.start_ns)
     }
 
-    /// What cycles are worth by now; `own_cycles` of every timed call are our own.
+    /// Returns the clock at the rate measured so far; `own_cycles` of every timed call are our own.
     pub(crate) fn reading(&self, own_cycles: f64) -> Clock {
         let cycles = sys::tsc().saturating_sub(self.start_cycles);
         Clock { per_ns: self.ratio.so_far(), own_cycles, cycles, start_cycles: self.start_cycles }
@@ -98,7 +97,7 @@ fn per_ns(from: (u64, u64), to: (u64, u64)) -> f64 {
     (cycles / (to.1.saturating_sub(from.1)).max(1) as f64).max(1e-3)
 }
 
-/// Cycles and nanoseconds of one moment: the closest pair of a few.
+/// Reads cycles and nanoseconds of one moment: the closest pair of a few.
 fn both() -> (u64, u64) {
     let pair = || {
         let before = sys::tsc();
@@ -116,7 +115,7 @@ fn both() -> (u64, u64) {
     best.1
 }
 
-/// Cycles that pass between two readings with nothing in between: what a call's time has too much.
+/// Returns the cycles between two readings with nothing in between: a call's measured time contains them.
 pub(crate) fn reading_cycles() -> u64 {
     (0..2_000)
         .map(|_| {
@@ -127,7 +126,7 @@ pub(crate) fn reading_cycles() -> u64 {
         .unwrap_or(0)
 }
 
-/// What reading a thread's processor time takes, ns.
+/// Returns what reading a thread's processor time costs, ns.
 pub(crate) fn cpu_reading_ns() -> f64 {
     const FEW: u64 = 32;
     let few = || {
@@ -141,9 +140,8 @@ pub(crate) fn cpu_reading_ns() -> f64 {
     least as f64 / FEW as f64
 }
 
-/// Whether the counter runs at one rate through everything, by the processor's own word (AMD64
-/// Architecture Programmer's Manual 3, CPUID 8000_0007: TscInvariant; Intel SDM 2A the same): what
-/// the kernel calls constant_tsc and nonstop_tsc.
+/// Returns true if the processor says that the counter always runs at one rate (AMD64 Architecture Programmer's Manual
+/// 3, CPUID 8000_0007: TscInvariant; Intel SDM 2A the same). The kernel calls this constant_tsc and nonstop_tsc.
 pub(crate) fn is_constant() -> bool {
     const EXTENDED: u32 = 0x8000_0000;
     const POWER: u32 = 0x8000_0007;

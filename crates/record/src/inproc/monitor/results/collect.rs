@@ -1,27 +1,28 @@
-//! Collects what programs have counted: of those that have ended, of slots before they are wiped, of all at the end.
+//! Collects what programs have counted: of ended programs, of slots before they are wiped, and of everything at the
+//! end.
 
-use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::results::losses;
+use crate::inproc::monitor::results::ring_take::{self, Take};
 use crate::inproc::monitor::results::rows::RowBuilder;
 use crate::inproc::monitor::results::tally::Tally;
-use crate::inproc::monitor::results::written::{self, Take};
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
 use std::collections::HashSet;
-use systoll_hooks::assemble::{Losses, slots_drawn};
+use systoll_hooks::assemble::{Losses, Room, read_slot, slots_drawn};
 use systoll_model::ProblemKind;
 
-/// Looks for programs that have ended.
+/// Finds programs that have ended.
 pub(crate) fn find_ended(session: &mut Session) {
     session.chores.ended = session.programs.keys().copied().filter(|id| !is_alive(session, *id)).collect();
 }
 
-/// Takes the counts of one program that has ended and gives its memory back; whether there was
-/// one. Never of all at once: meanwhile a thread may be waiting for an answer.
+/// Collects one program that has ended and frees its image. Returns true if there was one. It never collects all at
+/// once, because a thread may be waiting for an answer meanwhile.
 pub(crate) fn collect_ended(session: &mut Session) -> bool {
     let Some(id) = session.chores.ended.pop() else { return false };
     if let Some(mut program) = session.programs.remove(&id) {
@@ -35,7 +36,7 @@ pub(crate) fn collect_ended(session: &mut Session) -> bool {
     true
 }
 
-/// Takes the counts of all programs, which have ended or are no longer watched.
+/// Collects all programs; they have ended or are no longer watched.
 pub(crate) fn collect_all(session: &mut Session) {
     let mut ids: Vec<ProgramId> = session.programs.keys().copied().collect();
     ids.sort_unstable();
@@ -50,10 +51,10 @@ pub(crate) fn collect_all(session: &mut Session) {
     }
 }
 
-/// Takes all windows that a program's threads have written, whose slots are read for the last time.
+/// Takes all windows that a program's threads have written; its slots are read for the last time.
 fn take_windows(session: &mut Session, program: &mut Program) {
     let slots: Vec<u64> = (0..session.memory.slots_drawn_at_last(program.id)).collect();
-    written::take(session, program, &slots, Take::All);
+    ring_take::take(session, program, &slots, Take::All);
 }
 
 fn end_images(session: &mut Session, program: &Program) {
@@ -81,7 +82,7 @@ pub(crate) fn take(session: &mut Session, program: &Program, tally: &Tally) {
     losses::note_losses(session, program, tally);
 }
 
-/// Whether any process of a program may still run its code.
+/// Returns true if any process of a program may still run its code.
 fn is_alive(session: &Session, id: ProgramId) -> bool {
     let Some(program) = session.programs.get(&id) else { return false };
     if program.hooks.starting.is_some() {
@@ -96,20 +97,34 @@ fn is_alive(session: &Session, id: ProgramId) -> bool {
     })
 }
 
-/// Whether any process that a program's slots name has its image mapped.
+/// Returns true if any process that a program's slots name has its image mapped.
 pub(crate) fn is_mapped(session: &Session, id: ProgramId) -> bool {
     let pids: HashSet<i32> =
         (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
     pids.into_iter().any(|pid| pid > 0 && peer::maps_image(pid, id))
 }
 
-/// Programs of which a process may be alive.
+/// How many calls have been counted so far, those of programs that run included.
+pub(crate) fn counted_so_far(session: &Session) -> u64 {
+    let of_slot = |thread: SlotRef, room: &Room| {
+        let words = session.memory.slot(thread);
+        let slot = read_slot(&words, thread.index, |node| room.record_of(node));
+        slot.map_or(0, |slot| slot.counts(&words).fold(0u64, |sum, (_, counts)| sum.saturating_add(counts.entered)))
+    };
+    let running = session.programs.values().flat_map(|program| {
+        let slots = 0..session.memory.slots_drawn(program.id);
+        slots.map(|index| of_slot(program.id.slot(index), &program.hooks.room))
+    });
+    running.fold(session.table.calls, u64::saturating_add)
+}
+
+/// Returns the number of programs of which a process may be alive.
 pub(crate) fn living(session: &Session) -> usize {
     session.programs.keys().filter(|id| is_alive(session, **id)).count()
 }
 
-/// Adds what a program has counted, but for slots given back before, to the table. What it
-/// comes to beside rows includes them.
+/// Adds a program's counts to the table, except those of slots collected earlier. Returns the totals besides rows,
+/// which include those slots.
 pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
     let header = session.memory.header(program.id);
     let slots: Vec<u64> = slots_drawn(&header).collect();
@@ -135,10 +150,10 @@ pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
 
 /// Adds what some slots of a program hold to the table, before they are wiped.
 pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots: &[u64]) {
-    written::take(session, program, slots, Take::All);
+    ring_take::take(session, program, slots, Take::All);
     let losses = Losses::of_image(&session.memory.header(program.id));
     let mut tally = fill(session, program, slots, losses);
-    // Image-wide losses are added once, when the image is freed.
+    // Losses of the whole image are added once, when the image is freed.
     tally.losses = Losses { unasked: tally.losses.unasked, errors: tally.losses.errors, ..Losses::default() };
     program.threads.recycled.add(&tally);
     for index in slots {
@@ -149,7 +164,7 @@ pub(crate) fn collect_slots(session: &mut Session, program: &mut Program, slots:
     }
 }
 
-/// Adds what slots hold to the table. `losses`: what the image's header says.
+/// Adds what slots hold to the table. `losses` come from the image's header.
 fn fill(session: &mut Session, program: &mut Program, slots: &[u64], losses: Losses) -> Tally {
     let (clock, now) = (session.clock.reading(session.stats.around.own_cycles), session.clock.at(sys::now()));
     for index in slots {

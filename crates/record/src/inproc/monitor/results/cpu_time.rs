@@ -1,21 +1,19 @@
-//! Processor time of each process, the observer's part in it told apart.
+//! Processor time of each process, separated from the observer's part in it.
 //!
-//! A process notes what it has used right before it ends by itself, and is asked now and then and
-//! at its exec; of one that is killed only the last answer is known, at most
-//! a tenth of a second old.
+//! A process notes what it has used right before it ends by itself. The launcher also reads that now and then and at
+//! its exec. For a process that is killed, only the last reading is known, at most a tenth of a second old.
 
 use crate::table::Image;
 use systoll_hooks::layout::slot;
 
-/// What follows a hand-shake, as a part of it: the thread has lost what it had in the processor's caches.
-/// Measured on a hundred commands against their unwatched twins: 0.1 on an idle box, 0.3 on one that is
-/// busy through and through.
+/// Slowdown after a hand-shake, as a share of its time: the thread has lost its data in the processor's caches.
+/// Measured on a hundred commands against their unwatched twins: 0.1 on an idle machine, 0.3 on a fully loaded one.
 const AFTERWARDS: f64 = 0.16;
 
-/// What a hand-shake takes beside what its thread's clock saw of it.
+/// What a hand-shake costs beyond what its thread's clock saw of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
-    /// Reading the clock twice: half of each reading is not seen.
+    /// Cost of reading the clock twice, ns: half of each reading is not seen.
     each_ns: f64,
     cycles_per_ns: f64,
 }
@@ -26,13 +24,13 @@ impl Asking {
     }
 }
 
-/// Processor time that was ours, not the program's.
+/// Processor time that was the observer's, not the program's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Ours {
     pub(crate) ns: u64,
-    /// By how much that may be wrong.
+    /// By how much that may be wrong, ns.
     pub(crate) doubt_ns: u64,
-    /// Processes whose last word on what they have used is missing.
+    /// Processes that did not note what they used before they ended.
     pub(crate) unsaid: u64,
 }
 
@@ -44,28 +42,28 @@ impl Ours {
     }
 }
 
-/// A struct timespec, ns.
+/// Converts a struct timespec to ns.
 pub(crate) fn in_ns(seconds: u64, ns: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(ns)
 }
 
-/// What a process has used of a processor, by what its threads have noted.
+/// Processor time of a process, as noted by its threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Used {
-    /// Processor time when one of its threads was about to end, ns; zero where none has said.
+    /// Processor time when one of its threads was about to end, ns; 0 if none has noted it.
     said: u64,
-    /// What they have spent on asking by their own clocks, ns, and how often they have.
+    /// Time that its threads spent on asking by their own clocks, ns, and how often they asked.
     asked_ns: u64,
     asked_times: u64,
-    /// Cycles that they have waited where they may not read their clocks.
+    /// Cycles that they waited where they may not read their clocks.
     quiet_cycles: u64,
-    /// Cycles that they have spent on writing windows.
+    /// Cycles that they spent on writing windows.
     written_cycles: u64,
 }
 
 impl Used {
-    /// As the slot with these fields has it. Of one that is another program now, what its other
-    /// threads said is no longer news.
+    /// Reads it from the slot with these fields. If the process is another program now, the other threads' notes are
+    /// out of date.
     pub(crate) fn read(field: impl Fn(u64) -> u64, execed: bool) -> Self {
         let said = in_ns(field(slot::CPU), field(slot::CPU + 8));
         Self {
@@ -85,13 +83,13 @@ impl Used {
         self.written_cycles = self.written_cycles.saturating_add(more.written_cycles);
     }
 
-    /// What they spent on asking.
+    /// Returns what the threads spent on asking.
     fn asking(&self, asking: Asking) -> Ours {
         let unseen = (self.asked_times as f64 * asking.each_ns) as u64;
-        // That was spent looking, but for when others had the processor.
+        // They spent these cycles polling, except when others had the processor.
         let quiet = (self.quiet_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
         let after = (self.asked_ns as f64 * AFTERWARDS) as u64;
-        // Others may have had the processor in some of them.
+        // Others may have had the processor in some of these cycles.
         let written = (self.written_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
         let ns =
             self.asked_ns.saturating_add(after).saturating_add(written).saturating_add(unseen).saturating_add(quiet);
@@ -99,7 +97,7 @@ impl Used {
         Ours { ns, doubt_ns, unsaid: 0 }
     }
 
-    /// Adds what a process has used to its image, less what it spent on asking: that.
+    /// Adds a process's time to its image, without what it spent on asking. Returns the latter.
     pub(crate) fn settle(self, image: Option<&mut Image>, known: KnownCpu, asking: Asking) -> Ours {
         let total = self.said.max(known.seen);
         let mut ours = self.asking(asking);
@@ -111,14 +109,14 @@ impl Used {
     }
 }
 
-/// What is known of a process's processor time beside its threads' words.
+/// What is known of a process's processor time besides its threads' notes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownCpu {
-    /// As last seen, ns since its start.
+    /// Last reading, ns since its start.
     pub(crate) seen: u64,
     /// What it had used before its program's first instruction, ns.
     pub(crate) before: u64,
-    /// Whether it is another program now.
+    /// True if it is another program now.
     pub(crate) execed: bool,
 }
 
@@ -131,12 +129,12 @@ mod tests {
         let asking = Asking::new(200.0, 2.0);
         let clocked = Used { asked_ns: 50_000, asked_times: 10, ..Used::default() }.asking(asking);
         assert_eq!((clocked.ns, clocked.doubt_ns), (60_000, 4_500));
-        // All that passed may have been looking, or none of it.
+        // All of these cycles may have been polling, or none.
         let quiet = Used { quiet_cycles: 8_000, ..Used::default() }.asking(asking);
         assert_eq!((quiet.ns, quiet.doubt_ns), (4_000, 4_000));
         let written = Used { written_cycles: 8_000, ..Used::default() }.asking(asking);
         assert_eq!((written.ns, written.doubt_ns), (4_000, 1_000));
-        // Words of a target may hold anything.
+        // A target may write anything into its words.
         let any = Used {
             asked_ns: u64::MAX,
             asked_times: u64::MAX,

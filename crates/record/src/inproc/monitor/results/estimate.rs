@@ -1,31 +1,31 @@
-//! The time of a thread's calls at a node, where only some were timed.
+//! Estimates the time of a thread's calls at a node if only some of them were timed.
 //!
-//! Calls timed for themselves are known one by one. Of the rest one of each block was timed, at a place drawn by
-//! chance: their mean stands for all of the rest. So the figure has no bias, and how far the samples differ
-//! says how far it may be off.
+//! Some calls were timed one by one and are known. Of the rest, one call of each block was timed, at a random place;
+//! the mean of these samples stands for the rest. The estimate therefore has no bias, and the spread of the samples
+//! tells how far it may be off.
 
 use systoll_hooks::assemble::SlotCounts;
 use systoll_hooks::layout::{record, timing};
 
-/// What is known of the time of all calls that returned and were not lost.
+/// The estimated time of all calls that returned and were not lost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Estimate {
-    /// Calls that figures stand for.
+    /// Calls covered.
     pub(crate) calls: u64,
-    /// Of these, calls that were not timed themselves.
+    /// Calls among them that were not timed themselves.
     pub(crate) untimed: u64,
-    /// Cycles inside them.
+    /// Cycles inside the calls.
     pub(crate) cycles: f64,
-    /// Of these, cycles of those in which the thread was scheduled out.
+    /// Cycles of those calls in which the thread was scheduled out.
     pub(crate) waited: f64,
-    /// Standard error of `cycles`, more where samples are few.
+    /// Standard error of `cycles`, widened where samples are few.
     pub(crate) error: f64,
     /// Calls by power of two of cycles, `calls` in all.
     pub(crate) histogram: [u64; record::BUCKETS as usize],
 }
 
 impl Estimate {
-    /// `None`: no call was timed.
+    /// Estimates a slot's counts at a node. Returns `None` if no call was timed.
     pub(crate) fn of(slot: &SlotCounts) -> Option<Self> {
         let sampled = &slot.sampled;
         let stood_for = slot.histogram.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
@@ -59,21 +59,21 @@ impl Estimate {
             _ => {
                 let mean = sampled.cycles as f64 / n;
                 let deviation = ((sampled.squares as f64 - n * mean * mean) / (n - 1.0)).max(0.0).sqrt();
-                // Few samples may all have missed what the calls before them have shown.
+                // Few samples may all have missed the slow calls that the histogram shows.
                 let few = sampled.calls < timing::SETTLED;
                 (mean, if few { deviation.max(of_histogram(slot).1) } else { deviation })
             }
         };
         let (rest, untimed) = (rest as f64, exact.untimed as f64);
-        // What was drawn is known; what was not varies by itself and with the mean.
+        // Timed calls are known; the others vary by themselves and with the mean.
         let error = deviation * (rest * untimed / n.max(1.0)).sqrt() * widened(sampled.calls);
         let waited = sampled.waited as f64 / n.max(1.0) * rest;
         Some(Self { cycles: known + mean * rest, waited: exact.waited + waited, error, ..exact })
     }
 }
 
-/// Lets a histogram that counts `has` calls count `calls`: blocks that have not ended differ from full ones. The
-/// fullest buckets give or take, so that rare calls stay as they were.
+/// Changes a histogram of `has` calls into one of `calls`: unfinished blocks differ from full ones. Only the fullest
+/// buckets change, so that rare calls keep their number.
 fn fill(histogram: &mut [u64; record::BUCKETS as usize], has: u64, calls: u64) {
     if let (Some(fullest), Some(more)) = (histogram.iter_mut().max(), calls.checked_sub(has)) {
         *fullest = fullest.saturating_add(more);
@@ -89,14 +89,14 @@ fn fill(histogram: &mut [u64; record::BUCKETS as usize], has: u64, calls: u64) {
     }
 }
 
-/// Mean and standard deviation of calls that have not waited, by powers of two, where samples don't tell: as much as
-/// they can be.
+/// Returns the mean and standard deviation of calls that have not waited, by their powers of two, for use without
+/// samples. The deviation is the largest possible.
 fn of_histogram(slot: &SlotCounts) -> (f64, f64) {
     let (mut left, mut calls, mut sum) = (slot.waited as f64, 0.0, 0.0);
     let mut kept = [0.0; record::BUCKETS as usize];
     for (power, n) in (0i32..record::BUCKETS as i32).zip(&slot.histogram).rev() {
         let middle = 1.5 * 2f64.powi(power);
-        // Those that waited are the longest.
+        // The calls that waited are the longest.
         let waited = (left / middle).ceil().min(*n as f64);
         left -= waited * middle;
         let n = *n as f64 - waited;
@@ -110,7 +110,7 @@ fn of_histogram(slot: &SlotCounts) -> (f64, f64) {
         return (0.0, 0.0);
     }
     let mean = sum / calls;
-    // Each as far from the mean as its power of two allows.
+    // Assume that each call is as far from the mean as its power of two allows.
     let squares = (0i32..).zip(kept).map(|(power, n)| {
         let far = (2f64.powi(power + 1) - mean).abs().max((mean - 2f64.powi(power)).abs());
         n * far * far
@@ -118,7 +118,7 @@ fn of_histogram(slot: &SlotCounts) -> (f64, f64) {
     (mean, (squares.sum::<f64>() / calls).sqrt())
 }
 
-/// By how much an interval for 99 of 100 is wider than with any number of samples (Student's distribution).
+/// Returns how much wider a 99 % interval is than with unlimited samples (Student's distribution).
 fn widened(samples: u64) -> f64 {
     const OF: [f64; 10] = [1.0, 1.0, 24.7, 3.85, 2.27, 1.79, 1.57, 1.44, 1.36, 1.30];
     let few = usize::try_from(samples).ok().and_then(|n| OF.get(n));
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use systoll_hooks::assemble::Sampled;
 
-    /// What a thread counts of calls that take so many cycles, as the counting code does.
+    /// Returns the counts of a thread whose calls take `costs` cycles, sampled as the counting code does.
     fn counted(costs: &[u64], random: &mut impl FnMut() -> u64) -> SlotCounts {
         let mut slot = SlotCounts {
             entered: costs.len() as u64,
@@ -183,12 +183,13 @@ mod tests {
         slot
     }
 
-    /// Runs of calls of one shape: the mean of relative errors, and the share of runs in which the interval holds.
+    /// Simulates many runs of calls. Returns the mean relative error, and the share of runs in which the interval
+    /// holds.
     fn runs(shape: impl Fn(u64, u64) -> u64, calls: u64) -> (f64, f64) {
         const RUNS: u64 = 2_000;
         let mut state = 1u64;
         let mut random = move || {
-            // splitmix64.
+            // This is splitmix64.
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -223,7 +224,7 @@ mod tests {
                 ("two", runs(two, calls)),
             ] {
                 assert!(held >= 0.97, "{name} {calls}: {mean} {held}");
-                // Of the first block's calls one may stand for others only once it has come.
+                // A call of the first block stands for others only after the block has ended.
                 let blocks = calls >= timing::SETTLED + 2 * timing::BLOCK;
                 assert!(!blocks || mean.abs() < 0.01, "{name} {calls}: {mean} {held}");
             }

@@ -1,4 +1,4 @@
-//! Which image of the table a process of a program counts for.
+//! Finds the image of the table that a process of a program counts for.
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
@@ -8,13 +8,13 @@ use crate::inproc::monitor::sys;
 use crate::table::{Image, ImageId, Table};
 use systoll_hooks::layout::{image, slot};
 
-/// Generations of processes that are new at once, at most.
+/// Generations of processes that are new at the same time, at most.
 const GENERATIONS: usize = 64;
 
-/// Processes of a program that are told apart at once, at most.
+/// Processes of a program with images of their own, at most.
 const MOST_PROCESSES: usize = 4 * image::SLOT_COUNT as usize;
 
-/// The image of the process that a slot belongs to, taken in if it is new.
+/// Returns the image of the process that a slot belongs to; adds it if it is new.
 pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<ImageId> {
     let area = session.memory.image(thread.program)?;
     let base = thread.offset();
@@ -25,7 +25,7 @@ pub(crate) fn image_of_slot(session: &mut Session, thread: SlotRef) -> Option<Im
     Some(image_of(program, &mut session.table, pid, now))
 }
 
-/// The image in the table of process `pid` of a program, to which it no longer belongs.
+/// Returns the image of process `pid`, which no longer belongs to the program.
 pub(crate) fn image_for(session: &mut Session, program: &mut Program, pid: i32, now: u64) -> ImageId {
     let image = image_of(program, &mut session.table, pid, now);
     program.processes.forks.remove(&pid);
@@ -39,13 +39,13 @@ pub(crate) fn end_image(session: &mut Session, id: ImageId, now: u64) {
     image.life_ns += now.saturating_sub(image.start_ns);
 }
 
-/// Notes which process of the program made that of a slot, where it is new: a shell's child
-/// may have children of its own before it is another program.
+/// Notes which process of the program made that of a slot, if it is new: a shell's child may have children of its own
+/// before it becomes another program.
 pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Table, thread: SlotRef, now: u64) {
-    // From the youngest up to one that is known.
+    // Collect makers from the youngest process up to one that is known.
     let mut line: Vec<i32> = Vec::new();
     let mut next = Some(thread.index);
-    // Slots may name each other in a circle: the program writes there.
+    // The program may have written slots that name each other in a circle.
     for _ in 0..image::SLOT_COUNT {
         let Some(index) = next.filter(|_| line.len() < GENERATIONS) else { break };
         let head = memory.head(program.id.slot(index));
@@ -53,7 +53,7 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
         if pid <= 0 || head.own == 0 && index != 0 {
             return;
         }
-        // Threads have slots as well.
+        // Threads of one process have slots as well.
         if line.last() != Some(&pid) {
             line.push(pid);
         }
@@ -68,16 +68,16 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
     }
 }
 
-/// A number for process `pid` of a program, as good as its own in a run.
+/// Returns a number for process `pid` of a program that is as good as unique in a run.
 pub(crate) fn process_number(id: ProgramId, pid: i32) -> u32 {
-    // Programs are counted from one; their forks' numbers are close to each other too.
+    // Programs are numbered from one, and their forks' numbers are close to each other too.
     const SPREAD: u32 = 0x9e37_79b1;
     id.0.wrapping_mul(SPREAD) ^ pid as u32
 }
 
-/// The image of process `pid` of a program, taken in if it is new.
+/// Returns the image of process `pid` of a program; adds it if it is new.
 pub(crate) fn image_of(program: &mut Program, table: &mut Table, pid: i32, now: u64) -> ImageId {
-    // Each has had a slot, of which a program may claim anything.
+    // Each process has had a slot, but a program may claim any number of processes.
     let too_many = program.processes.forks.len() >= MOST_PROCESSES && !program.processes.forks.contains_key(&pid);
     if pid == 0 || pid == program.pid || too_many {
         return program.image;

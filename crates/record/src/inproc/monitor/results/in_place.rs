@@ -1,13 +1,13 @@
-//! How many of the calls that were to be answered in place were.
+//! Reports how many calls were answered in place, and why others were not.
 
 use systoll_hooks::assemble::{MadeInPlace, elided_calls};
 use systoll_hooks::layout::{elide, slot};
 use systoll_model::{Elision, InPlace, Missed, Row, Sysno};
 
-/// Why calls were made that change nothing, by [`slot::WHY`].
+/// Why needless calls were made all the same, in the order of [`slot::WHY`].
 const WHYS: [Missed; slot::WHYS as usize] = [Missed::Changes, Missed::Unknown, Missed::Elsewhere, Missed::Down];
 
-/// Bits of what may be answered in place.
+/// Returns the bits of the calls to answer in place.
 pub(crate) fn bits(elisions: &[Elision]) -> u32 {
     let bit = |elision: &Elision| match elision {
         Elision::Getpid => 1,
@@ -19,8 +19,8 @@ pub(crate) fn bits(elisions: &[Elision]) -> u32 {
     elisions.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
-/// What became of the calls whose bits `elided` has. Rows hold all calls; those that are not known to
-/// have been needed, by the threads' own words, were not.
+/// Returns the outcome of the calls whose bits are set in `elided`. Rows count all calls; threads count those that were
+/// needed, and all others were needless.
 pub(crate) fn in_place(elided: u32, made: &MadeInPlace, rows: &[Row]) -> Vec<InPlace> {
     let calls = elided_calls().zip(made.needed);
     calls

@@ -1,4 +1,4 @@
-//! Memory and the gs base of this very process, for code that is tried out here.
+//! Memory and the gs base of this process, for code that is tried out here.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -8,36 +8,36 @@ use std::sync::atomic::AtomicU64;
 const ARCH_SET_GS: libc::c_int = 0x1001;
 const ARCH_GET_GS: libc::c_int = 0x1004;
 
-/// The calling thread's gs base.
+/// Returns the calling thread's gs base.
 pub(crate) fn gs_base() -> Option<u64> {
     let mut base = 0u64;
-    // SAFETY: the kernel writes one unsigned long to where it is told.
+    // SAFETY: the kernel writes one unsigned long to the address given.
     let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_GET_GS, &raw mut base) };
     (result == 0).then_some(base)
 }
 
 /// Sets the calling thread's gs base, which neither Rust nor the C library uses on x86-64.
 pub(crate) fn set_gs_base(base: u64) -> Option<()> {
-    // SAFETY: the kernel takes any canonical address; nothing of ours is reached by gs.
+    // SAFETY: the kernel takes any canonical address; none of our code uses gs.
     let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, base) };
     (result == 0).then_some(())
 }
 
-/// Memory of this process, given back at the end.
+/// Memory of this process, unmapped when dropped.
 pub(crate) struct Mapping {
     at: NonNull<c_void>,
     len: usize,
 }
 
 impl Mapping {
-    /// `len` bytes at `address` if they are free. Only what is touched takes memory.
+    /// Maps `len` bytes at `address` if they are free. Only touched pages take memory.
     pub(crate) fn at(address: u64, len: u64) -> Option<Self> {
         let mapping = Self::map(address, len, libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE)?;
-        // Kernels that do not know the flag take the address for a hint.
+        // Kernels that do not know the flag use the address as a hint.
         (mapping.address() == address).then_some(mapping)
     }
 
-    /// `len` bytes anywhere.
+    /// Maps `len` bytes anywhere.
     pub(crate) fn anywhere(len: u64) -> Option<Self> {
         Self::map(0, len, 0)
     }
@@ -45,7 +45,7 @@ impl Mapping {
     fn map(address: u64, len: u64, flags: libc::c_int) -> Option<Self> {
         let len = usize::try_from(len).ok()?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping; with MAP_FIXED_NOREPLACE nothing that is there is replaced.
+        // SAFETY: a new mapping; MAP_FIXED_NOREPLACE replaces none.
         let at = unsafe { libc::mmap(address as *mut c_void, len, protection, flags, -1, 0) };
         if at == libc::MAP_FAILED {
             return None;
@@ -57,25 +57,25 @@ impl Mapping {
         self.at.as_ptr() as u64
     }
 
-    /// All of it as words.
+    /// Returns all of it as words.
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned and lives as long as `self`; code that runs here
-        // changes it behind our back, which atomics allow.
+        // SAFETY: the mapping is page-aligned and lives as long as `self`; code that runs here changes it behind our
+        // back, which atomics allow.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
     }
 
-    /// Copies `bytes` to `offset`, if there is room.
+    /// Copies `bytes` to `offset`. Returns `None` if there is no room.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
         let offset = usize::try_from(offset).ok()?;
         offset.checked_add(bytes.len()).filter(|end| *end <= self.len)?;
-        // SAFETY: within the mapping, which is writable until it is made executable, and ours.
+        // SAFETY: within our mapping, which is writable until it is made executable.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at.as_ptr().cast::<u8>().add(offset), bytes.len())
         };
         Some(())
     }
 
-    /// Turns it into code, no longer to be written.
+    /// Makes it executable and read-only.
     pub(crate) fn into_code(self) -> Option<Code> {
         // SAFETY: our own mapping, to which there is no reference.
         let result = unsafe { libc::mprotect(self.at.as_ptr(), self.len, libc::PROT_READ | libc::PROT_EXEC) };
@@ -90,7 +90,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Memory with code.
+/// Executable memory.
 pub(crate) struct Code(Mapping);
 
 impl Code {
@@ -101,9 +101,9 @@ impl Code {
     /// Calls the function at `offset` with one argument.
     ///
     /// # Safety
-    /// A function that keeps to the ABI must start there, and all it reaches must be there.
+    /// A function that keeps to the ABI must start there, and all it reaches must exist.
     pub(crate) unsafe fn call(&self, offset: u64, argument: u64) {
-        // SAFETY: by the caller's word; the code is mapped as long as `self`.
+        // SAFETY: the caller promises it; the code is mapped as long as `self` lives.
         unsafe {
             let function = std::mem::transmute::<u64, extern "C" fn(u64)>(self.address() + offset);
             function(argument);

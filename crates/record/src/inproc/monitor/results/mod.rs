@@ -1,4 +1,4 @@
-//! From counters in shared memory to rows and a recording.
+//! Turns counters in shared memory into rows and a recording.
 
 pub(crate) mod clock;
 pub(crate) mod collect;
@@ -12,9 +12,9 @@ pub(crate) mod overhead;
 pub(crate) mod own_cpu;
 pub(crate) mod plausible;
 pub(crate) mod recording;
+pub(crate) mod ring_take;
 pub(crate) mod rows;
 pub(crate) mod run_stats;
 pub(crate) mod sites;
 pub(crate) mod tally;
 pub(crate) mod twins;
-pub(crate) mod written;

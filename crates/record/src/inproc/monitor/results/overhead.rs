@@ -1,8 +1,8 @@
-//! The observer's own share in a call: a tiny loop of calls with the counting code and without,
-//! in turns, in this process.
+//! Measures the observer's own share in a call: a tiny loop of calls runs with and without the counting code, in turns,
+//! in this process.
 //!
-//! The code measured is what targets run, with one context and a window that never comes due.
-//! What is found is taken off what targets pay.
+//! The code measured is what targets run, with one context and a window that never comes due. The result is subtracted
+//! from what targets pay.
 
 use crate::inproc::cache::{Cache, Kind};
 use crate::inproc::monitor::results::clock;
@@ -18,26 +18,26 @@ use systoll_hooks::layout::{GLOBAL, IMAGE, NUMBERS, global, image, node, record,
 use systoll_hooks::plan::{CfaOffset, Plan, Site, Span};
 use systoll_model::Spread;
 
-/// A call that does next to nothing: getppid.
+/// Number of a call that does next to nothing: getppid.
 const NUMBER: u32 = 110;
-/// Calls in a batch: some ten microseconds, short beside what else wants the processor.
+/// Calls in a batch: it takes some ten microseconds, less than other programs' turns.
 const CALLS: u64 = 48;
-/// How long the crossing is measured before and after a run: it prices nothing here, where calls
-/// are timed, and only shows what kind of box this is.
+/// Time for measuring the crossing before and after a run. It prices nothing here, where calls are timed; it only
+/// characterises the machine.
 pub(crate) const CROSSING: Duration = Duration::from_micros(300);
 /// Batches with the counting code, and as many without, at most: half a millisecond in all.
 const BATCHES: usize = 24;
-/// Batches at least.
+/// Batches, at least.
 const FEWEST: usize = 6;
-/// So many that took next to the least say that it will not become less.
+/// Batches near the minimum that show that it will hardly fall further.
 const AGREEING: usize = 4;
-/// Relative tolerance within which a batch agrees with the minimum, less than what a tick of the clock adds to a
-/// batch; and cycles a call, where a batch takes less than the counter can tell apart.
+/// Factor up to which a batch agrees with the minimum, less than what a tick of the clock adds to a batch; and a
+/// tolerance in cycles a call, for batches shorter than the counter's resolution.
 const NEXT_TO: f64 = 1.02;
 const APART: f64 = 1.0;
-/// Batches that show what a call takes once more: that prices nothing.
+/// Batches that measure a plain call once more, which prices nothing.
 const BATCHES_AGAIN: usize = 5;
-/// Where the functions start, and where the counting code, from the start of the mapping.
+/// Offsets of the functions and of the counting code in the mapping.
 const TEXT: u64 = 0x1000;
 const CODE: u64 = 0x2000;
 const SIZE: u64 = 0x10000;
@@ -46,21 +46,21 @@ const REGION: u64 = IMAGE + image::ROOTS;
 /// What counting adds to a call, in cycles of the time stamp counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
-    /// To what the thread pays for the call.
+    /// Added to what the thread pays for the call.
     pub(crate) added: f64,
-    /// To the time between the two readings of the clock; below zero where what the readings
-    /// enclose is less than what the call costs.
+    /// Added to the time between the two readings of the clock; negative if the readings enclose less than what the
+    /// call costs.
     pub(crate) inside: f64,
 }
 
-/// The observer's own share in a call where it can't be measured: two readings of the clock, and as
-/// much as half of one for counting and finding the context.
+/// Returns the share if it can't be measured: two readings of the clock, and half of one for counting and finding the
+/// context.
 pub(crate) fn guess() -> Share {
     let reading = clock::reading_cycles() as f64;
     Share { added: 2.5 * reading, inside: reading }
 }
 
-/// What a crossing costs, ns, by the loop that the share was measured with, if it could be.
+/// Returns the cost of a crossing, ns, by the loop that measured the share, if it could be measured.
 pub(crate) fn crossing(again: Option<&Again>, ratio: &clock::Ratio) -> Spread {
     again.map_or_else(|| systoll_price::crossing(CROSSING), |again| in_ns(again.plain(), ratio.so_far()))
 }
@@ -70,22 +70,22 @@ pub(crate) fn in_ns(cycles: Spread, per_ns: f64) -> Spread {
     Spread { min: min / per_ns, median: median / per_ns, high: high / per_ns }
 }
 
-/// What was measured, and what by.
+/// The measurement, and the code to repeat it.
 pub(crate) struct Measured {
     pub(crate) share: Share,
-    /// What a call takes without any of it, in cycles.
+    /// A call without the counting code, in cycles.
     pub(crate) plain: Spread,
     pub(crate) again: Again,
 }
 
-/// For measuring plain calls once more.
+/// The code for measuring plain calls once more.
 pub(crate) struct Again {
     code: Code,
     functions: Functions,
 }
 
 impl Again {
-    /// What a call takes now, in cycles.
+    /// Returns what a call takes now, in cycles.
     pub(crate) fn plain(&self) -> Spread {
         let mut plain = Vec::with_capacity(BATCHES_AGAIN);
         let mut empty = f64::INFINITY;
@@ -99,11 +99,11 @@ impl Again {
         spread(plain, empty)
     }
 
-    /// Calls `function` for a batch; cycles a call.
+    /// Calls `function` for a batch. Returns the cycles a call.
     fn batch(&self, function: u64) -> f64 {
         let before = sys::tsc();
-        // SAFETY: one of the functions of `text`; where the one with the counting code is called,
-        // the areas are mapped, and gs says where.
+        // SAFETY: one of the functions of `text`; for the one with the counting code, the areas are mapped and gs
+        // points to them.
         unsafe { self.code.call(function, CALLS) };
         sys::tsc().saturating_sub(before) as f64 / CALLS as f64
     }
@@ -113,23 +113,23 @@ fn least(batches: &[f64]) -> f64 {
     batches.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Whether more batches will hardly show less than these: on a box with nothing else to do after a few.
+/// Returns true if more batches will hardly be faster than these. On an idle machine few batches are enough.
 fn is_settled(batches: &[f64]) -> bool {
     let near = least(batches) * NEXT_TO + APART;
     batches.len() >= FEWEST && batches.iter().filter(|cycles| **cycles <= near).count() >= AGREEING
 }
 
-/// Of batches, with what goes on around the call taken off, and without the worst tenth.
+/// Returns the spread of batches, minus `around`, the cost of the loop, and without the slowest tenth.
 fn spread(mut batches: Vec<f64>, around: f64) -> Spread {
     batches.sort_unstable_by(f64::total_cmp);
     let at = |i: usize| batches.get(i).map_or(0.0, |cycles| (cycles - around).max(0.0));
     Spread { min: at(0), median: at(batches.len() / 2), high: at(batches.len() * 9 / 10) }
 }
 
-/// Only one thread can use the areas' addresses.
+/// Only one thread at a time can use the areas' addresses.
 static AREAS: Mutex<()> = Mutex::new(());
 
-/// Measures, unless this process is itself watched or may not map code.
+/// Measures the share, unless this process is itself watched or may not map code.
 pub(crate) fn measure(options: &Options, cache: &Cache) -> Option<Measured> {
     let _one = AREAS.lock().unwrap_or_else(PoisonError::into_inner);
     if gs_base() != Some(0) {
@@ -143,22 +143,22 @@ pub(crate) fn measure(options: &Options, cache: &Cache) -> Option<Measured> {
     Some(Measured { share, plain, again: bench.again })
 }
 
-/// The functions, and the memory the counting code wants.
+/// The functions, and the memory that the counting code needs.
 struct Bench {
     areas: Mapping,
     again: Again,
-    /// Where what is counted of the loop's context lies in a slot.
+    /// Offset in a slot of the record for the loop's context.
     record: u64,
 }
 
-/// Each calls its callee as often as it is told.
+/// Functions that each call their callee as often as their argument says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Functions {
     hooked: u64,
     plain: u64,
-    /// Without the call itself.
+    /// The same without the call itself.
     empty: u64,
-    /// Where the first one's callee returns to.
+    /// Return address of the first one's callee.
     context: u64,
 }
 
@@ -190,7 +190,7 @@ impl Bench {
         }
         set(image::SLOTS + slot::SELF, slot_address(0))?;
         set(image::SLOTS + slot::TAG, 1)?;
-        // An rseq area that the kernel knows nothing of costs what one does that it leaves alone.
+        // The kernel does not know this rseq area. It costs as much as one that the kernel does not change.
         set(image::SLOTS + slot::RSEQ, IMAGE + image::TICKETS)?;
         // No launcher answers here.
         words.get((global::DEAD / 8) as usize)?.store(1, Ordering::Relaxed);
@@ -203,14 +203,14 @@ impl Bench {
         Some(Self { areas, again: Again { code, functions }, record })
     }
 
-    /// A figure of what has been counted of the loop so far.
+    /// Returns a figure counted for the loop so far.
     fn counted(&self, field: u64) -> u64 {
         let offset = global::SIZE + image::SLOTS + self.record + field;
         let word = self.areas.words().get((offset / 8) as usize);
         word.map_or(0, |w| w.load(Ordering::Relaxed))
     }
 
-    /// Lets the next call be timed, and `calm` have been before it: see [`timing`].
+    /// Makes the next call timed, as if `calm` calls had come before it: see [`timing`].
     fn settled(&self, calm: u64) -> Option<()> {
         let set = |field: u64, value: u64| {
             let offset = global::SIZE + image::SLOTS + self.record + field;
@@ -225,9 +225,9 @@ impl Bench {
         let f = self.again.functions;
         let [mut hooked, mut plain, mut empty] = [(); 3].map(|()| Vec::with_capacity(BATCHES));
         let (mut inside, mut made) = (f64::INFINITY, 0);
-        // Twice unmeasured, for caches and pages.
+        // Skip two rounds, for caches and pages.
         for round in 0..BATCHES + 2 {
-            // All of this batch are timed; of the next, as many as in most of a run.
+            // Time all calls of this batch, and of the next as many as in most of a run.
             self.settled(0)?;
             let cycles = self.counted(record::CYCLES);
             self.again.batch(f.hooked);
@@ -239,13 +239,13 @@ impl Bench {
                 [&mut hooked, &mut plain, &mut empty].into_iter().zip(one).for_each(|(all, one)| all.push(one));
                 inside = inside.min(within);
             }
-            // Some processors are slow for a while at nothing but the plain calls: more batches tell.
+            // Some processors run the plain calls slowly for a while: make more batches then.
             let told_apart = least(&hooked) > NEXT_TO * least(&plain);
             if told_apart && [&hooked, &plain, &empty].into_iter().all(|all| is_settled(all)) {
                 break;
             }
         }
-        // Who only counts does not see to returns.
+        // Code that only counts does not see returns.
         let all_counted = self.counted(record::ENTERED) == made && [0, made].contains(&self.counted(record::RETURNED));
         let timed = self.counted(record::CYCLES) > 0;
         let (call, around) = (least(&plain), least(&empty));
@@ -257,7 +257,7 @@ impl Bench {
     }
 }
 
-/// What is measured by: the same in every run of this program.
+/// The code to measure with; it is the same in every run of this program.
 struct Parts {
     /// Code of the functions.
     text: Vec<u8>,
@@ -267,7 +267,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Those of an earlier run, or new ones: an assembler takes longer than the measurement.
+    /// Returns the parts of an earlier run, or new ones: assembling takes longer than the measurement.
     fn get(options: &Options, cache: &Cache) -> Option<Self> {
         let key = Cache::key_named(&format!("{:x}", options.bits()));
         if let Some(kept) = cache.get(Kind::Own, &key).and_then(Self::from_bytes) {
@@ -300,7 +300,7 @@ impl Parts {
     }
 }
 
-/// The functions' code, where they start in it from the mapping's start, and what can be hooked.
+/// Returns the functions' code, their offsets from the mapping's start, and the plan for hooking.
 fn text() -> Option<(Vec<u8>, Functions, Plan)> {
     let mut a = CodeAssembler::new(64).ok()?;
     let (hooked, context, [head, call, behind, end]) = function(&mut a, true).ok()?;
@@ -328,7 +328,7 @@ fn text() -> Option<(Vec<u8>, Functions, Plan)> {
 
 type Labels = (CodeLabel, CodeLabel, [CodeLabel; 4]);
 
-/// `f(n)`: calls its callee n times. The callee looks as the C library's wrappers do.
+/// Assembles `f(n)`, which calls its callee n times. The callee looks like the C library's wrappers.
 fn function(a: &mut CodeAssembler, calls: bool) -> Result<Labels, iced_x86::IcedError> {
     let (mut start, mut again, mut context, mut callee) =
         (a.create_label(), a.create_label(), a.create_label(), a.create_label());
@@ -377,7 +377,7 @@ mod tests {
         };
         let Measured { share, plain, again } =
             measure(&options, &Cache::none()).expect("this process is not watched and may map code");
-        // Some twenty to sixty cycles; what a busy box adds to every batch is far from these bounds.
+        // It costs some twenty to sixty cycles; what a busy machine adds is far below these bounds.
         assert!(share.added >= 0.0 && share.added < 10_000.0, "{share:?}");
         assert!(share.inside.abs() < 10_000.0, "{share:?}");
         assert_eq!(gs_base(), Some(0));

@@ -1,50 +1,51 @@
-//! The processor time that the command and its descendants would have taken unwatched: a figure and its interval.
+//! Estimates the processor time that the command and its descendants would have taken unwatched: a figure and its
+//! interval.
 //!
-//! What threads spent on asking, on mapping our memory and on counting is measured where it is spent. The rest (an exec
-//! that stops, page tables that are larger and are copied and given back, what is lost from caches) no clock of the run
-//! tells apart from the program's own work: [`Beside`] has it by twins, programs that run watched and unwatched in turns
-//! when the command has ended ([`super::twins`]).
+//! What threads spent on asking, on mapping our memory and on counting is measured where it is spent. No clock of the
+//! run separates the rest from the program's own work: an exec that stops, larger page tables that are copied and
+//! freed, losses from caches. [`Beside`] measures that by twins, programs that run watched and unwatched in turns after
+//! the command has ended ([`super::twins`]).
 
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::inproc::monitor::results::cpu_time::Ours;
 use crate::inproc::monitor::session::Session;
 use systoll_model::{Problem, ProblemKind, Recording};
 
-/// The figure is told where its interval reaches no further from it than this part of it; and what is small enough for
-/// programs that are over at once, ns.
+/// The figure is shown if its interval reaches no further from it than this share of it, plus a constant for programs
+/// that end at once, ns.
 const TOLD_WITHIN: f64 = 0.5;
 const SMALL_NS: u64 = 300_000;
-/// How far what counting adds to a call may be off.
+/// Relative uncertainty of what counting adds to a call.
 const ADDED_DOUBT: f64 = 0.1;
-/// What a thread beside a process's first takes for the pages of its slot, ns: 16 us (5,000 threads) to 46 us (30,000) by
-/// their unwatched twins. As much may be wrong.
+/// Cost of the slot's pages for each thread besides a process's first, ns: 16 us (5,000 threads) to 46 us (30,000) by
+/// their unwatched twins. It is uncertain by as much.
 const THREAD_NS: f64 = 25_000.0;
-/// How long ago a process that did not say what it has used may have been asked, ns.
+/// Age of the last reading of a process that did not note what it used, ns, at most.
 const ASKED_AGO_NS: u64 = 100_000_000;
 
-/// Processor time that watching takes and no clock of the run sees.
+/// Processor time of watching that no clock of the run sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Beside {
-    /// For each program that is started after the first, as a part of what its threads' clocks saw of watching.
+    /// For each program started after the first, as a share of what its threads' clocks saw of watching.
     pub(crate) per_seen: f64,
     /// For each process that is forked and becomes no other program, ns.
     pub(crate) per_copy_ns: f64,
-    /// How far both may be off, as a part of them.
+    /// Relative uncertainty of both.
     pub(crate) doubt: f64,
 }
 
 impl Beside {
-    /// Where no twins have run. Measured on 18 loops of 60 starts under dash, bash and Python: 0.3 (true) to 0.8 (sed
-    /// under bash) a start, 55 us (a small C program) to 100 us (bash) a copy.
+    /// Estimates for runs without twins. Measured on 18 loops of 60 starts under dash, bash and Python: 0.3 (true) to
+    /// 0.8 (sed under bash) a start, 55 us (a small C program) to 100 us (bash) a copy.
     pub(crate) const UNMEASURED: Self = Self { per_seen: 0.45, per_copy_ns: 65_000.0, doubt: 0.75 };
 }
 
-/// What was measured of a run's processor time, ns.
+/// Measured processor times of a run, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
-    /// What all processes have used that were waited for, by the kernel.
+    /// Time of all processes that were waited for, by the kernel.
     pub(crate) waited_for_ns: u64,
-    /// What all processes have used by their own word, without asking and mapping.
+    /// Time of all processes by their own notes, without asking and mapping.
     pub(crate) said_ns: u64,
     /// What counting added to calls.
     pub(crate) added_ns: u64,
@@ -52,33 +53,42 @@ pub(crate) struct Spent {
     pub(crate) starts_ns: u64,
     /// What threads spent on asking and on writing windows.
     pub(crate) asked: Ours,
-    /// Programs that were started.
+    /// Number of programs started.
     pub(crate) starts: u64,
-    /// Processes that were forked and became no other program.
+    /// Number of processes that were forked and became no other program.
     pub(crate) copies: u64,
-    /// Threads beside the first of each process.
+    /// Number of threads besides the first of each process.
     pub(crate) threads: u64,
-    /// What the calls took.
+    /// Cost of the calls.
     pub(crate) toll_ns: u64,
 }
 
 impl Spent {
-    /// What a session's processes have used; `children`: user and system time of all that were waited for.
+    /// Sums up a session; `children` is the user and system time of all children that were waited for.
     pub(crate) fn of(session: &Session, children: (u64, u64)) -> Self {
         let (stats, table) = (&session.stats, &session.table);
         let before = stats.facts.children_before;
         let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
         let images = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
-        // Each image came of a fork or of an exec, and each exec but the first was some forked process's.
-        let forks = images.saturating_sub(stats.starts);
+        let attached = session.root.attached;
+        // Each image is the result of a fork or an exec, and each exec but the first was made by a forked process; or it
+        // ran before.
+        let forks =
+            images.saturating_sub(stats.starts).saturating_sub(attached.map_or(0, |attached| attached.processes));
         let added_ns = (stats.around.added_ns * table.calls as f64) as u64;
         let said = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns));
+        let mut asked = stats.counted.asked;
+        if attached.is_some_and(|attached| attached.used.is_some()) {
+            // They were asked when they were left.
+            asked.unsaid = 0;
+        }
         Self {
-            waited_for_ns: waited_for.saturating_sub(session.root.before_exec_ns),
+            // What runs on is not waited for.
+            waited_for_ns: if attached.is_some() { 0 } else { waited_for.saturating_sub(session.root.before_exec_ns) },
             said_ns: said.saturating_sub(added_ns),
             added_ns,
             starts_ns: stats.starts_ns,
-            asked: stats.counted.asked,
+            asked,
             starts: stats.starts,
             copies: forks.saturating_sub(stats.starts.saturating_sub(1)),
             threads: table.threads_in_all().saturating_sub(images),
@@ -86,36 +96,36 @@ impl Spent {
         }
     }
 
-    /// What the clocks saw of watching, but for counting.
+    /// Returns the time of watching that clocks saw, without counting, ns.
     pub(crate) fn seen_ns(&self) -> u64 {
         self.starts_ns.saturating_add(self.asked.ns)
     }
 
-    /// The same of all programs but the first, whose cold start has nothing to do with what a later one takes.
+    /// Returns the same of all programs but the first, whose cold start is not typical of later ones.
     pub(crate) fn seen_of_later_starts_ns(&self) -> f64 {
         self.seen_ns() as f64 * self.starts.saturating_sub(1) as f64 / self.starts.max(1) as f64
     }
 
-    /// What was waited for, without what the clocks saw of watching.
+    /// Returns the time of processes that were waited for, without what the clocks saw of watching.
     pub(crate) fn without_seen_ns(&self) -> u64 {
         self.waited_for_ns.saturating_sub(self.added_ns.saturating_add(self.seen_ns()))
     }
 
-    /// The estimate.
+    /// Returns the estimate.
     pub(crate) fn own(&self, beside: Beside) -> OwnCpu {
         let threads = THREAD_NS * self.threads as f64;
         let starts_and_copies =
             beside.per_seen * self.seen_of_later_starts_ns() + beside.per_copy_ns * self.copies as f64;
         let unseen = starts_and_copies + threads;
         let (added, starts) = (self.added_ns as f64 * ADDED_DOUBT, self.starts_ns as f64 / 2.0);
-        // What maps memory is measured like what asks; where one program starts, half of it may be the program's.
+        // Mapping memory is measured like asking; where only one program starts, half of it may be the program's own.
         let starts = starts / self.starts.max(1) as f64;
         let doubt = (starts_and_copies * beside.doubt + threads + added + starts) as u64;
         let mut doubt_ns = doubt.saturating_add(self.asked.doubt_ns);
         let less = |ns: u64| (ns as f64 - unseen).max(0.0) as u64;
         let mut own_ns = less(self.without_seen_ns());
         let mut total_ns = self.waited_for_ns;
-        // Daemons and what still runs are not waited for; they have said themselves what they used.
+        // Daemons and running processes are not waited for; they have noted their time themselves.
         let said = less(self.said_ns);
         if said > own_ns {
             let ours = self.added_ns.saturating_add(self.seen_ns()).saturating_add(unseen as u64);
@@ -127,36 +137,36 @@ impl Spent {
     }
 }
 
-/// An estimate, and what it may be wrong by.
+/// An estimate, and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OwnCpu {
-    /// What was measured.
+    /// Measured time, ns.
     total_ns: u64,
-    /// What of it is left to the command; `None` where that is less than its calls alone came to.
+    /// The command's own part of it; `None` if that is less than what its calls alone cost.
     own_ns: Option<u64>,
-    /// What its calls took: it is no less.
+    /// Cost of its calls, a lower bound, ns.
     toll_ns: u64,
     doubt_ns: u64,
 }
 
 impl OwnCpu {
-    /// The estimate, where it is good.
+    /// Returns the estimate if it is certain enough.
     pub(crate) fn known(&self) -> Option<u64> {
         let good = |own: &u64| self.doubt_ns <= (*own as f64 * TOLD_WITHIN) as u64 + SMALL_NS;
         self.own_ns.filter(|own| *own > 0).filter(good)
     }
 
-    /// What it was at least.
+    /// Returns the lower bound.
     fn least(&self) -> Option<u64> {
         self.known().map(|own| own.saturating_sub(self.doubt_ns).max(self.toll_ns).min(own))
     }
 
-    /// What it was at most.
+    /// Returns the upper bound.
     pub(crate) fn most(&self) -> u64 {
         self.own_ns.map_or(self.total_ns, |own| own.saturating_add(self.doubt_ns).min(self.total_ns.max(own)))
     }
 
-    /// Writes it into a recording, and why it is not known where it is not.
+    /// Writes it into a recording; if it is unknown, adds a problem that says why.
     pub(crate) fn tell(&self, recording: &mut Recording) {
         let header = &mut recording.header;
         header.own_cpu_ns = self.known();
@@ -168,7 +178,7 @@ impl OwnCpu {
         recording.problems.extend(self.problem());
     }
 
-    /// Says why it is not known.
+    /// Explains why it is unknown.
     fn problem(&self) -> Option<Problem> {
         if self.known().is_some() {
             return None;
@@ -203,12 +213,12 @@ mod tests {
     #[test]
     fn what_is_doubtful_or_impossible_is_not_known() {
         let own = |own_ns, doubt_ns| OwnCpu { total_ns: 30 * MS, own_ns, toll_ns: 4 * MS, doubt_ns };
-        // A figure of 15 ms that may be off by 2 is an answer: it is told, and so is its interval.
+        // A figure of 15 ms that may be off by 2 is good enough: it is shown with its interval.
         let header = told(own(Some(15 * MS), 2 * MS)).header;
         assert_eq!(header.own_cpu_ns, Some(15 * MS));
         assert_eq!((header.own_cpu_least_ns, header.own_cpu_most_ns), (Some(13 * MS), Some(17 * MS)));
         assert_eq!(told(own(Some(15 * MS), 2 * MS)).problems, []);
-        // No less than its calls took.
+        // It is no less than the cost of the calls.
         assert_eq!(told(own(Some(5 * MS), 2 * MS)).header.own_cpu_least_ns, Some(4 * MS));
         for unknown in [own(Some(10 * MS), 6 * MS), own(None, 0), own(Some(0), 0)] {
             let recording = told(unknown);
@@ -224,10 +234,10 @@ mod tests {
         let spent = Spent { waited_for_ns: 3_000 * MS, starts: 1_001, copies: 1_000, asked, ..Spent::default() };
         let beside = Beside { per_seen: 0.5, per_copy_ns: 100_000.0, doubt: 0.25 };
         let own = spent.own(beside);
-        // 3000 - 500, less half of the 500 that later starts took, less 1000 copies of 0.1 ms.
+        // 3000 - 500, minus half of the 500 that later starts took, minus 1000 copies of 0.1 ms.
         assert_eq!(own.known().map(|ns| ns / MS), Some(2_150));
         assert_eq!(own.doubt_ns / MS, 87);
-        // One program alone: all that it spent on asking was seen.
+        // For one program alone, everything spent on asking was seen.
         let alone =
             Spent { waited_for_ns: 20 * MS, starts: 1, asked: Ours { ns: 5 * MS, ..asked }, ..Spent::default() };
         assert_eq!(alone.own(Beside::UNMEASURED).known(), Some(15 * MS));

@@ -1,35 +1,35 @@
-//! What a thread can have counted: figures that can't be are not told.
+//! Rejects counts that no thread can have reached.
 //!
-//! A program may write over its counters. Where it has done so moderately that can't be told; what is
-//! beyond any program's reach is left out, and said to be lost.
+//! A program may overwrite its counters. A moderate change can't be detected; figures beyond any program's reach are
+//! left out and reported as lost.
 
 use crate::inproc::monitor::results::clock::Clock;
 use systoll_hooks::assemble::SlotCounts;
 use systoll_hooks::layout::slot;
 
-/// A call takes more cycles than this, the way into the kernel and back alone; one into the vDSO
-/// reads the time stamp counter, which takes as long.
+/// Cycles of a call, at least: entering and leaving the kernel alone takes more. A call into the vDSO reads the time
+/// stamp counter, which takes as long.
 const LEAST_CYCLES: u64 = 20;
-/// One answered in place takes this at least.
+/// Cycles of a call answered in place, at least.
 const LEAST_CYCLES_IN_PLACE: u64 = 4;
-/// Bytes that a call moves at most (MAX_RW_COUNT of the kernel's include/linux/fs.h).
+/// Bytes that a call moves, at most (MAX_RW_COUNT of the kernel's include/linux/fs.h).
 const MOST_BYTES: u64 = 0x7fff_f000;
-/// A call is timed once more inside each one that a handler has interrupted.
+/// Levels of nested timed calls, at most: a handler may interrupt each call and make another.
 const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
-/// The time stamp counters of two processors may differ by so many cycles; and while a record is
-/// read its thread may count on, so that one figure of it is so much older than another.
+/// Cycles by which the time stamp counters of two processors may differ. While a record is read its thread may count
+/// on, so that one figure may be older than another by as much.
 const SLACK: u64 = 1 << 24;
 
-/// What a thread may still have counted, beside what was told of it.
+/// What a thread may still have counted, besides the records accepted so far.
 pub(crate) struct Possible {
-    /// There have been since the run began.
+    /// Cycles since the run began.
     cycles: u64,
     calls: u64,
     elided: u64,
 }
 
 impl Clock {
-    /// What one thread can have counted so far.
+    /// Returns what one thread can have counted so far.
     pub(crate) fn possible(&self) -> Possible {
         let cycles = self.cycles.saturating_add(SLACK);
         Possible { cycles, calls: cycles / LEAST_CYCLES, elided: cycles / LEAST_CYCLES_IN_PLACE }
@@ -37,7 +37,8 @@ impl Clock {
 }
 
 impl Possible {
-    /// Whether the thread can have counted this at a record: each figure by itself, and all with those before.
+    /// Returns true if the thread can have counted this at a record: each figure by itself, and all together with the
+    /// previous records.
     pub(crate) fn has(&mut self, c: &SlotCounts) -> bool {
         let cycles = self.cycles;
         let returned = c.returned.saturating_add(SLACK);
@@ -89,7 +90,7 @@ mod tests {
         };
         let sound = counts(10_000_000, 2_000_000_000);
         assert_eq!(told(&[sound.clone(), counts(u64::MAX, 0), sound.clone()]), [0, 2]);
-        // Each alone would do, all of them together would take longer than there was.
+        // Each is possible alone, but all of them together take longer than the run.
         assert_eq!(told(&vec![counts(100_000_000, 0); 3]), [0]);
         let odd = [
             SlotCounts { bytes: u64::MAX, ..sound.clone() },

@@ -1,5 +1,6 @@
-//! From what the launcher gathered to a recording.
+//! Makes a recording from what the launcher gathered.
 
+use crate::assemble::{self, Named, Parts, Progress};
 use crate::cpu::not_below;
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::ProgramId;
@@ -7,11 +8,10 @@ use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::in_place::in_place;
 use crate::inproc::monitor::results::overhead::{self};
 use crate::inproc::monitor::results::own_cpu::{Beside, Spent};
+use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::results::twins::Twins;
-use crate::inproc::monitor::results::written;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
-use crate::parts::{self, Named, Parts, Progress};
 use crate::raw_window::RawWindow;
 use crate::table::ImageId;
 use crate::windows::{self, Windows};
@@ -20,15 +20,15 @@ use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, 
 
 /// A run that has ended.
 pub(crate) struct Finished {
-    /// All that was observed, but for the command's own processor time.
+    /// Everything observed, except the command's own processor time.
     recording: Recording,
     spent: Spent,
-    /// What would tell that time better.
+    /// Twins that would measure that time better.
     pub(crate) twins: Option<Twins>,
 }
 
 impl Finished {
-    /// The recording; `beside`: what watching took that no clock of the run saw.
+    /// Returns the recording; `beside` is the cost of watching that no clock of the run saw.
     pub(crate) fn recording(self, beside: Beside) -> Recording {
         let mut recording = self.recording;
         self.spent.own(beside).tell(&mut recording);
@@ -36,7 +36,7 @@ impl Finished {
     }
 }
 
-/// The recording of a run that has ended. `ends_process`: see [`crate::Launch::ends_process`].
+/// Finishes a run that has ended. `ends_process`: see [`crate::Launch::ends_process`].
 pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
     let wall_ns = session.clock.at(sys::now());
     collect::collect_all(&mut session);
@@ -51,22 +51,22 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
     let finished = recording(&mut session, wall_ns, crossing, Windows::take_all);
     session.provisioning.files.keep_names(&session.symbols);
     if ends_process {
-        // Mappings, files and a hundred thousand pieces of memory.
+        // Skip freeing mappings, files and a hundred thousand allocations.
         std::mem::forget(session);
     }
     finished
 }
 
-/// What a run's processes have spent that has ended, and that nothing else is asked of.
+/// Returns what the processes of an ended run have used, for a caller that needs nothing else.
 pub(crate) fn spent(mut session: Session) -> Spent {
     collect::collect_all(&mut session);
     Spent::of(&session, sys::children_times())
 }
 
-/// The recording of a run that goes on.
+/// Returns the recording of a run that goes on.
 pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
-    written::take_new(session);
-    // Counts are read into the table once only: a copy of it takes those of the living.
+    ring_take::take_new(session);
+    // Counts can be added to the table only once, so a copy of it takes those of living programs.
     let kept = session.table.clone();
     let (counted, problems) = (session.stats.counted.clone(), session.problems.list.clone());
     let refused = session.windows.budget.refused;
@@ -89,7 +89,7 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     finished.recording(Beside::UNMEASURED)
 }
 
-/// The command's own exec was made before anything of ours was in it.
+/// Adds the command's own exec, which was made before any of our code was in it.
 fn count_first_exec(session: &mut Session) {
     let (Some(image), Some(execve)) = (session.root.image, systoll_model::Sysno::from_name("execve")) else { return };
     let (row, _) = session.table.row(image, execve, &[]);
@@ -115,10 +115,13 @@ fn recording(
         let text = "what watching adds to a call could not be measured here: its share is a guess";
         named.problems.push(Problem::new(ProblemKind::Price, text));
     }
-    // That takes children, which are none of the command's.
+    // Pricing runs children of our own, which must not count as the command's.
     let children = sys::children_times();
     let prices = session.stats.facts.prices(crossing_after, beside);
-    let progress = Progress::of(&session.table, wall_ns, session.root.exit, children);
+    let progress = match session.root.attached.and_then(|attached| attached.used) {
+        Some(used) => Progress::of_left(wall_ns, children, used),
+        None => Progress::of(&session.table, wall_ns, session.root.exit, children),
+    };
     let spent = Spent::of(session, progress.used());
     let twins = Twins::of(&session.table, &spent, wall_ns).filter(|_| !session.root.cut_short);
     let header = header(session, &progress);
@@ -139,7 +142,12 @@ fn header(session: &Session, progress: &Progress) -> Header {
         observer_wall_ns_per_call: added_ns,
         vdso_calls: Some(session.stats.counted.vdso_calls),
         sites: Some(session.provisioning.sites.total()),
-        ..parts::header(BackendKind::Inproc, &session.stats.facts, progress, &session.table, windows)
+        attached: session.root.attached.map(|attached| systoll_model::Attached {
+            age_ns: attached.age_ns,
+            longest_stop_ns: attached.longest_stop_ns,
+            left_running: attached.used.is_some() || session.root.exit.is_none() && !session.programs.is_empty(),
+        }),
+        ..assemble::header(BackendKind::Inproc, &session.stats.facts, progress, &session.table, windows)
     }
 }
 
@@ -164,9 +172,11 @@ fn processes(session: &Session, rows: &[Row], wall_ns: u64) -> Vec<Process> {
         .collect()
 }
 
-/// Holds our count of reads and writes against the kernel's, where it is that of one program.
+/// Compares our count of reads and writes with the kernel's, if there was only one program.
 fn audit(session: &mut Session) {
-    let alone = session.table.images.len() == 1 && !session.table.images_folded();
+    // The kernel goes on counting for a process that was let go, which is reported already.
+    let left = session.problems.list.iter().any(|problem| problem.kind == ProblemKind::Unwatched);
+    let alone = session.table.images.len() == 1 && !session.table.images_folded() && !left;
     let (Some(base), Some(end), true) = (session.root.audit_base, session.root.audit_end, alone) else { return };
     let (mut reads, mut writes) = ((0u64, 0u64), (0u64, 0u64));
     for row in &session.table.rows {

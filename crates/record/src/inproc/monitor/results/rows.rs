@@ -1,4 +1,4 @@
-//! From what a program's threads have counted to rows of the table.
+//! Turns what a program's threads have counted into rows of the table.
 
 use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;
@@ -18,27 +18,27 @@ use systoll_hooks::numbers::{
 use systoll_model::{Counts, Errno, Sysno};
 use systoll_symbols::RawFrame;
 
-/// Windows of a thread that had no room, at most.
+/// Windows that a thread could not write for lack of room, at most.
 const MOST_REFUSED: u64 = 1 << 32;
 
-/// Of the kernel's include/linux/errno.h.
+/// Errors of the kernel's include/linux/errno.h.
 const ERESTARTSYS: u16 = 512;
 const ERESTARTNOINTR: u16 = 513;
 const MAKES_PROCESSES: [u32; 4] = [CLONE, FORK, VFORK, CLONE3];
 
-/// An image's counts on their way to the table.
+/// Adds an image's counts to the table.
 pub(crate) struct RowBuilder<'a> {
     table: &'a mut Table,
     pub(crate) program: &'a mut Program,
-    /// What is lost in all of the program's image.
+    /// Losses in all of the program's image.
     losses: Losses,
-    /// What is counted at records, once a thread has counted there.
+    /// What is counted at each record at which a thread has counted.
     places: foldhash::HashMap<u64, Option<Rc<CountedAt>>>,
-    /// What the first thread had counted when `main` began, by record, if that is known.
+    /// The first thread's counts when `main` began, by record, if they are known.
     startup: Option<Vec<(u64, SlotCounts)>>,
-    /// How many long calls it had kept by then, likewise.
+    /// Number of long calls it had kept by then, if known.
     startup_long: Option<u64>,
-    /// Rows of the records at which this slot's thread has counted, where long calls are told one by one.
+    /// Rows of the records at which this slot's thread has counted, if long calls are listed.
     rows: foldhash::HashMap<u64, Counted>,
     clock: Clock,
     now: u64,
@@ -62,7 +62,7 @@ impl<'a> RowBuilder<'a> {
         let Some(slot) = read_slot(words, index, |node| self.program.hooks.room.record_of(node)) else { return };
         self.tally.losses.add(&slot.losses);
         self.tally.in_place.add(&slot.in_place);
-        // The word is the program's: no more than there can be.
+        // The program can write this word, so it is bounded.
         let refused = words.word(SlotRef::offset_of(index) + slot::RING_REFUSED).min(MOST_REFUSED);
         self.tally.unopened = self.tally.unopened.saturating_add(refused);
         let Some(thread) = slot.thread else { return };
@@ -119,7 +119,7 @@ impl<'a> RowBuilder<'a> {
         let results = at.results;
         let image = image_of(self.program, self.table, pid, self.now);
         let (id, _) = self.table.row(image, Sysno(number), &at.frames);
-        if self.table.tells_longer() {
+        if self.table.lists_longer() {
             self.rows.insert(record, Counted { row: id, image, longest: counts.longest });
         }
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.threads.gone_by_exec.contains(&slot);
@@ -155,11 +155,11 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Adds what a thread's looks at its stack have found above a context.
+    /// Adds the results of a thread's stack comparisons above a context.
     fn trunk(&mut self, row: u32, at: &CountedAt, counts: &SlotCounts) {
         let Some(above) = self.program.contexts.trunks.get(&at.node) else { return };
         let whole: Vec<RawFrame> = at.frames.iter().chain(&above.frames).copied().collect();
-        // A context that is a whole stack itself needs no look.
+        // A context that is the whole stack needs no comparison.
         let of_itself = TrunkLooks { looks: 1, seen: counts.entered, ..TrunkLooks::default() };
         let looks = if above.frames.is_empty() { of_itself } else { counts.trunk };
         if looks.looks > 0 {
@@ -174,7 +174,7 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Adds the long calls that a thread has kept one by one: what there can be of them by its counts.
+    /// Adds the long calls that a thread has kept, as far as its counts allow for them.
     fn long_calls(&mut self, words: &Snapshot, by: Counter) {
         let Some(longer_ns) = self.table.longer_ns else { return };
         for call in long_calls(words, by.slot, |node| self.program.hooks.room.record_of(node)) {
@@ -185,7 +185,7 @@ impl<'a> RowBuilder<'a> {
             let is_first = by.slot == 0 && by.pid == self.program.pid;
             let startup = is_first && self.startup_long.is_none_or(|kept| call.nth < kept);
             let (row, image) = (counted.row, counted.image);
-            let thread = self.table.thread_told(image, by.tid);
+            let thread = self.table.thread_label(image, by.tid);
             self.table.long(RawLong { ns, row, at_ns, thread, startup });
         }
     }
@@ -198,8 +198,8 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// How much of what the first thread counted at a record was before `main`: all, where the launcher has not
-    /// seen that begin.
+    /// Splits off what the first thread counted at a record before `main`: all of it, if the launcher has not seen
+    /// `main` begin.
     fn note_startup(&self, record: u64, number: u32, add: &mut Counts, seen: Seen) {
         let counted = |then: &[(u64, SlotCounts)]| {
             let at = then.binary_search_by_key(&record, |(record, _)| *record).ok()?;
@@ -224,24 +224,24 @@ impl<'a> RowBuilder<'a> {
 struct CountedAt {
     node: NodeAddr,
     what: What,
-    /// Whether calls' results are seen there.
+    /// True if calls' results are seen there.
     results: bool,
-    /// As they were when the context was first seen.
+    /// The frames when the context was first seen.
     frames: Rc<[RawFrame]>,
 }
 
-/// Which calls are counted.
+/// The calls that are counted at a record.
 #[derive(Clone, Copy)]
 enum What {
     Call(u32),
     /// Calls into the vDSO, by function.
     Vdso(&'static str),
-    /// Nothing says which.
+    /// The call is unknown.
     Unknown,
 }
 
 impl CountedAt {
-    /// As the launcher has laid it; `None` where it has given the record to nobody.
+    /// Returns what the launcher has laid out for a record; `None` if it has not assigned the record.
     fn of(record: u64, program: &Program) -> Option<Self> {
         let place = program.hooks.room.place(record)?;
         let (node, root) = (NodeAddr(place.node), NodeAddr(place.root));
@@ -269,34 +269,34 @@ struct Counter {
     slot: u64,
     pid: i32,
     tid: u32,
-    /// Waiting is told from working.
+    /// True if its rseq area tells waiting from working.
     has_rseq: bool,
 }
 
-/// Where a thread's calls at a node were added.
+/// The row to which a thread's calls at a node were added.
 #[derive(Clone, Copy)]
 struct Counted {
     row: u32,
     image: ImageId,
-    /// Cycles of the longest.
+    /// Cycles of the longest call.
     longest: u64,
 }
 
-/// What is known of a row's calls beside their counts.
+/// What is known of a row's calls besides their counts.
 #[derive(Clone, Copy)]
 struct Seen {
-    /// Returns are seen to.
+    /// True if returns are hooked.
     results: bool,
-    /// All returns were matched with their calls.
+    /// True if all returns were matched with their calls.
     matched: bool,
-    /// One of them became another program.
+    /// True if one of the calls replaced the process by another program.
     execed: bool,
-    /// Waiting is told from working.
+    /// True if the thread's rseq area tells waiting from working.
     has_rseq: bool,
 }
 
-/// Calls that the kernel has ended. What a handler interrupted it had: a thread that jumps out of the
-/// handler never sees the result, but the call was made.
+/// Returns the number of calls that the kernel has ended. This includes calls that a handler interrupted: if the thread
+/// jumps out of the handler it never sees the result, but the call was made.
 fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
     match slot.entered.checked_sub(slot.returned) {
         _ if matches!(number, EXIT | EXIT_GROUP) => 0,
@@ -306,7 +306,7 @@ fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
     }
 }
 
-/// One thread's figures, in the recording's terms.
+/// Converts one thread's figures into those of a recording.
 fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts {
     let mut counts =
         Counts { calls: ended(number, slot, seen), bytes: slot.bytes, elided: slot.elided, ..Counts::default() };
@@ -316,7 +316,7 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
         counts.calls += 1;
     }
     for (errno, n) in &slot.errors {
-        // Made again, a call that makes a process has another word for it.
+        // A call that makes a process reports its restart by another errno.
         let errno = if *errno == ERESTARTSYS && MAKES_PROCESSES.contains(&number) { ERESTARTNOINTR } else { *errno };
         if let Some(errno) = Errno::from_result(-i64::from(errno)) {
             let errors = counts.errors.entry(errno).or_default();
@@ -330,13 +330,13 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
     counts.max_ns = clock.ns(slot.longest as f64);
     counts.min_ns = slot.shortest.map(|cycles| clock.ns(cycles as f64).min(counts.max_ns));
     let worked = time.cycles - time.waited - clock.own_cycles * time.calls as f64;
-    // Where waiting can't be told, all of a sleep would pass for work, and the turns of others too.
+    // Where waiting can't be told from working, a sleep and other threads' turns would count as work.
     let may_wait = number == SCHED_YIELD || Sysno(number).signature().is_none_or(|s| s.may_block);
     counts.toll_ns = (seen.has_rseq || !may_wait).then(|| clock.ns(worked));
     counts.waited_ns = seen.has_rseq.then(|| clock.ns(time.waited));
     for (power, n) in (0i32..record::BUCKETS as i32).zip(&time.histogram) {
         if *n > 0 {
-            // The middle of the power's range.
+            // Use the middle of the power's range.
             counts.histogram.add_many(clock.ns(1.5 * 2f64.powi(power)), *n);
         }
     }

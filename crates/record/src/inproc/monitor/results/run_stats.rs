@@ -1,20 +1,20 @@
-//! What was measured around a run, and what is summed up over it.
+//! Measurements around a run, and sums over it.
 
+use crate::assemble::RunFacts;
 use crate::inproc::monitor::results::cpu_time::{Asking, Ours};
 use crate::inproc::monitor::results::overhead::Again;
-use crate::parts::RunFacts;
 use systoll_hooks::assemble::MadeInPlace;
 
 /// What counting adds to calls.
 #[derive(Default)]
 pub(crate) struct Around {
-    /// For measuring the crossing at the end as it was before.
+    /// The code for measuring the crossing again at the end.
     pub(crate) again: Option<Again>,
     /// Cycles of every timed call that are our own.
     pub(crate) own_cycles: f64,
-    /// What counting and timing adds to a call, ns.
+    /// What counting and timing add to a call, ns.
     pub(crate) added_ns: f64,
-    /// Whether both were measured, not guessed.
+    /// True if both were measured, false if they are guesses.
     pub(crate) share_measured: bool,
 }
 
@@ -23,20 +23,20 @@ pub(crate) struct RunStats {
     pub(crate) facts: RunFacts,
     pub(crate) around: Around,
     pub(crate) counted: Counted,
-    /// Processor time new programs spent on mapping our memory, ns.
+    /// Processor time that new programs spent on mapping our memory, ns.
     pub(crate) starts_ns: u64,
-    /// How many did.
+    /// Number of programs that did.
     pub(crate) starts: u64,
-    /// What a hand-shake takes beside what is seen of it.
+    /// What a hand-shake costs beyond what its thread's clock sees.
     pub(crate) asking: Asking,
 }
 
-/// Of them, what is read from programs' images.
+/// Sums that are read from programs' images.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) vdso_calls: u64,
-    /// Processor time threads spent on asking.
+    /// Processor time that threads spent on asking.
     pub(crate) asked: Ours,
-    /// Calls made that were to be answered in place.
+    /// Calls that were made although they were to be answered in place.
     pub(crate) in_place: MadeInPlace,
 }

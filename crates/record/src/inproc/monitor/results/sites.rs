@@ -8,7 +8,7 @@ use systoll_symbols::ModuleKey;
 /// How a file came into a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It was there before the first instruction.
+    /// It was mapped before the first instruction.
     AtStart,
     /// The program has mapped it.
     Mapped,
@@ -24,7 +24,7 @@ pub(crate) struct AllSites {
 }
 
 impl AllSites {
-    /// A file was hooked, but for so many of its sites, or could not be.
+    /// Notes a hooked file of which `left` sites could not be hooked; `None` if the file could not be hooked at all.
     pub(crate) fn note(&mut self, file: &Patched, left: Option<u64>, arrival: Arrival) {
         let calls = file.code.blob.sites.iter().filter(|s| !s.vdso);
         let (timed, counted): (Vec<_>, Vec<_>) = calls.partition(|s| s.results);
@@ -35,18 +35,18 @@ impl AllSites {
             *sites = Sites { not_covered: timed + counted + not_covered, ..Sites::default() };
             return;
         };
-        // Which they are is told elsewhere; here they are taken to be timed ones, as nearly all are.
+        // We do not know here which they are; nearly all sites are timed ones.
         let left = left.min(timed);
         let on_arrival = if arrival == Arrival::AtStart { sites.on_arrival } else { timed - left + counted };
         *sites = Sites { timed: timed - left, counted, not_covered: not_covered + left, on_arrival };
     }
 
-    /// Places in memory that is no file look like calls.
+    /// Notes places in generated code that look like calls.
     pub(crate) fn note_generated(&mut self, calls: u64) {
         self.generated += calls;
     }
 
-    /// The sum.
+    /// Returns the sum over all files.
     pub(crate) fn total(&self) -> Sites {
         let none = Sites { not_covered: self.generated, ..Sites::default() };
         self.files.values().fold(none, |all, s| Sites {

@@ -1,4 +1,4 @@
-//! What an image's reading comes to beside rows.
+//! The totals of an image besides its rows.
 
 use crate::inproc::monitor::results::cpu_time::{Ours, Used};
 use crate::table::ImageId;
@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use systoll_hooks::assemble::{Losses, MadeInPlace};
 use systoll_model::Sysno;
 
-/// What an image's reading comes to beside rows.
+/// The totals of an image besides its rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) vdso_calls: u64,
-    /// Processor time its threads have spent on asking.
+    /// Processor time that its threads have spent on asking.
     pub(crate) asking: Ours,
-    /// What each process has used of a processor, by its own word.
+    /// Processor time of each process, as noted by its threads.
     pub(crate) used: BTreeMap<i32, Used>,
     pub(crate) losses: Losses,
-    /// Calls made that were to be answered in place.
+    /// Calls that were made although they were to be answered in place.
     pub(crate) in_place: MadeInPlace,
-    /// Nodes that were met for the first time when no window could be afforded.
+    /// Nodes that were new when the budget allowed no window.
     pub(crate) unopened: u64,
-    /// Calls whose return is not hooked, so that their errors are not known, by system call.
+    /// Calls whose return is not hooked, so that their errors are unknown, by system call.
     pub(crate) blind: BTreeMap<Sysno, u64>,
     /// Calls of the x32 ABI that were not refused.
     pub(crate) foreign: u64,
@@ -53,7 +53,7 @@ impl Tally {
     }
 }
 
-/// Threads of an image, and the processes they were of: several where images are folded.
+/// Threads of an image and their processes: several if images are folded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(crate) threads: u64,

@@ -1,9 +1,9 @@
-//! What watching takes beside what clocks see, by twins: programs that run watched and unwatched in turns.
+//! Measures the cost of watching that clocks do not see, by twins: programs that run watched and unwatched in turns.
 //!
-//! A shell that starts some small programs, and one that forks copies of itself: of the kinds that the command's own
-//! processes were, on this box, in the minute of the run. What the watched ones used more than the unwatched ones, less
-//! what their own clocks saw of watching, is what no clock sees; it is laid on what the command's clocks saw. Run when a
-//! command has ended that started many programs, for a small part of the time it took.
+//! One twin is a shell that starts small programs, another one forks copies of itself: of the same kinds as the
+//! command's own processes, on this machine, in the minute of the run. The excess of the watched over the unwatched
+//! ones, minus what their own clocks saw of watching, is what no clock sees; it is applied to what the command's clocks
+//! saw. Twins run after a command that started many programs, for a small part of its time.
 
 use crate::backend::Launch;
 use crate::error::Error;
@@ -19,54 +19,54 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use systoll_model::{EnvChange, Sysno};
 
-/// Programs that a twin starts: what 16 take more watched is told apart from what a box that is at rest does by chance (a
-/// tenth of it).
+/// Programs that a twin starts. The excess of 16 watched programs exceeds the chance variation of an idle machine,
+/// which is a tenth of it.
 const EACH: usize = 16;
-/// Copies that a twin makes of itself: the first ones have memory of their own to be got, later ones that of those before,
-/// so that 16 took a third more each than the 1,000 of a script.
+/// Copies that a twin makes of itself. The first ones must allocate memory, which later ones inherit: 16 copies took a
+/// third more each than the 1,000 of a script.
 const COPIES: usize = 48;
-/// As many copies of the command as make these worth while.
+/// Copies made by the command from which on a twin of copies is worth its time.
 const FEWEST_COPIES: u64 = 250;
-/// As many starts as make what clocks don't see matter: of 64 that is some 10 ms.
+/// Starts from which on unseen costs matter: those of 64 are some 10 ms.
 const FEWEST: u64 = 64;
-/// What twins may take, as a part of the command's time; two rounds they always have.
+/// Time for twins, as a share of the command's time; two rounds are run in any case.
 const SHARE: f64 = 0.05;
 const FEWEST_ROUNDS: usize = 2;
-/// Rounds at most.
+/// Rounds, at most.
 const ROUNDS: usize = 6;
-/// How far what twins tell may be off for other programs than they start, as a part of it: loops of cat, grep, sed and
-/// echo under the same shell differed so. How far rounds lie from their middle comes on top.
+/// Relative uncertainty of twins for other programs than they start: loops of cat, grep, sed and echo under the same
+/// shell differed as much. The spread of the rounds is added to it.
 const DOUBT: f64 = 0.25;
 
-/// Shells that take `-c` and read no file of the user's before they do what it says, once `ENV` and `BASH_ENV` are gone.
+/// Shells that take `-c` and read no file of the user's before running it, once `ENV` and `BASH_ENV` are unset.
 const SHELLS: [&str; 5] = ["sh", "dash", "bash", "ash", "busybox"];
-/// The shell where the command's own programs were not started by one of those; and one that forks where the first may
-/// do with `vfork`, for commands that fork.
+/// Shell for commands whose programs were not started by one of these; and one that uses `fork` where the first may use
+/// `vfork`, for commands that fork.
 const SHELL: &str = "/bin/sh";
 const FORKING_SHELL: &str = "/bin/bash";
-/// Utilities of POSIX that read and print: with `--version` they print that, or say that they don't know it.
+/// POSIX utilities that read and print: with `--version` they print it, or say that they don't know the option.
 const UTILITIES: [&str; 27] = [
     "awk", "basename", "cat", "cut", "date", "dirname", "echo", "env", "expr", "false", "grep", "gawk", "head", "id",
     "ls", "mawk", "printf", "sed", "seq", "sort", "tail", "test", "tr", "true", "uname", "uniq", "wc",
 ];
-/// The program where the command started others: the first that is there.
+/// Programs that stand for any other; the first that exists is used.
 const TRUE: [&str; 2] = ["/bin/true", "/usr/bin/true"];
-/// Variables that twins have as the command does: what a utility's start costs depends on them.
+/// Variables that twins inherit: a utility's start depends on them.
 const KEPT: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "PATH"];
 
-/// What is to be run as twins.
+/// The twins to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Twins {
     shell: PathBuf,
-    /// What the first twin starts, one after the other; none where the command started few.
+    /// Programs that the first twin starts, one after the other; none if the command started few.
     programs: Vec<PathBuf>,
-    /// The shell of a second one, which forks, if there is one.
+    /// Shell of a second twin, which forks, if there is one.
     copier: Option<PathBuf>,
     limit: Duration,
 }
 
 impl Twins {
-    /// The twins of a command that took `wall_ns`; `None` where what clocks don't see of watching it is little.
+    /// Returns the twins of a command that took `wall_ns`; `None` if clocks miss little of what watching cost.
     pub(crate) fn of(table: &Table, spent: &Spent, wall_ns: u64) -> Option<Self> {
         let copies = spent.copies >= FEWEST_COPIES;
         let starts = spent.starts > FEWEST;
@@ -79,7 +79,7 @@ impl Twins {
         })
     }
 
-    /// Runs them: `watched` watches a launch as the command was watched. `None` where one can't be run.
+    /// Runs the twins; `watched` watches a launch as the command was watched. Returns `None` if one can't be run.
     pub(crate) fn measure(&self, watched: impl Fn(&Launch) -> Result<Spent, Error>) -> Option<Beside> {
         let (mut starts, mut copies) = (Vec::new(), Vec::new());
         let began = Instant::now();
@@ -104,21 +104,22 @@ impl Twins {
         })
     }
 
-    /// The script that starts programs. It ends with a command of the shell's own, so that none takes its place.
+    /// Returns the script that starts the programs. It ends with a built-in command, so that the shell execs none of
+    /// them in its own place.
     fn starting(&self) -> String {
         let line = |program: &PathBuf| format!("{} --version; ", program.display());
         self.programs.iter().map(line).collect::<String>() + ":"
     }
 }
 
-/// A shell with a script, and no more of this process's surroundings than a utility's start depends on.
+/// Returns a launch of a shell with a script, with only those variables that a utility's start depends on.
 fn of_shell(shell: &Path, script: &str) -> Launch {
     let gone = std::env::vars_os().map(|(name, _)| name).filter(|name| KEPT.iter().all(|kept| name != kept));
     let mut command: Vec<OsString> = vec![shell.into()];
     if shell.ends_with("busybox") {
         command.push("sh".into());
     }
-    // What the command may read is not theirs.
+    // Twins must not read the command's input.
     command.extend(["-c".into(), format!("exec </dev/null; {script}").into()]);
     Launch {
         command,
@@ -129,8 +130,8 @@ fn of_shell(shell: &Path, script: &str) -> Launch {
     }
 }
 
-/// Whether most processes were made by copying their makers' memory: `posix_spawn` is `clone3` or `vfork` to the kernel, as
-/// far as can be told without flags.
+/// Returns true if most processes were made by copying their maker's memory. As far as can be told without flags: to
+/// the kernel, `posix_spawn` is `clone3` or `vfork`.
 fn forks(table: &Table) -> bool {
     let made = |names: [&str; 2]| {
         let made_by = |row: &&RawRow| names.iter().any(|name| Sysno::from_name(name) == Some(row.syscall));
@@ -139,7 +140,7 @@ fn forks(table: &Table) -> bool {
     made(["clone", "fork"]) > made(["vfork", "clone3"])
 }
 
-/// How far figures of the same lie from their middle at most, as a part of that.
+/// Returns the largest relative distance of a figure from the median.
 fn unrest(all: &[f64]) -> f64 {
     let Some(middle) = median(all).filter(|middle| *middle > 0.0) else { return 0.0 };
     all.iter().map(|one| (one - middle).abs() / middle).fold(0.0, f64::max)
@@ -152,11 +153,11 @@ fn median(all: &[f64]) -> Option<f64> {
     Some(low.midpoint(*high))
 }
 
-/// What the command's processes were, by the file that each ran.
+/// Kinds of the command's processes, by the file that each ran.
 struct Kin<'t> {
-    /// How many programs were started of a file, most first.
+    /// Number of programs started of each file, most first.
     started: Vec<(&'t str, u64)>,
-    /// How many processes came of ones of a file, most first.
+    /// Number of processes made by programs of each file, most first.
     makers: Vec<(&'t str, u64)>,
 }
 
@@ -179,8 +180,8 @@ impl<'t> Kin<'t> {
         Self { started: most_first(started), makers: most_first(makers) }
     }
 
-    /// The shell that made most of them, if a shell made most; else one that makes them as they were made: `forks`, by
-    /// copying the maker's memory.
+    /// Returns the shell that made most processes, if a shell did; otherwise one that makes processes in the same way:
+    /// by copying the maker's memory if `forks`.
     fn shell(&self, forks: bool) -> PathBuf {
         let is_shell = |file: &&Path| is_one_of(file, &SHELLS);
         let maker = self.makers.first().map(|(exe, _)| Path::new(*exe)).filter(is_shell);
@@ -188,7 +189,8 @@ impl<'t> Kin<'t> {
         maker.or(like).unwrap_or(Path::new(SHELL)).to_owned()
     }
 
-    /// Programs of the kinds that were started, as often as each was, others stood for by one that does nothing.
+    /// Returns programs of the kinds that were started, in proportion; a program that does nothing stands for unknown
+    /// ones.
     fn programs(&self) -> Vec<PathBuf> {
         let all = self.started.iter().map(|(_, n)| n).sum::<u64>();
         let other = TRUE.iter().map(Path::new).find(|file| file.is_file());
@@ -198,12 +200,12 @@ impl<'t> Kin<'t> {
             let exe = exe.map(|(exe, _)| Path::new(*exe)).filter(|exe| is_one_of(exe, &UTILITIES));
             exe.or(other).map(Path::to_owned)
         };
-        // In the middle of each part of the count.
+        // Take the middle of each part of the count.
         (0..EACH as u64).filter_map(|nth| at(all * (2 * nth + 1) / (2 * EACH as u64))).collect()
     }
 }
 
-/// Whether a file has one of these names and lies where no other user can change it.
+/// Returns true if a file has one of these names and lies where no other user can change it.
 fn is_one_of(file: &Path, names: &[&str]) -> bool {
     let named = file.file_name().and_then(|name| name.to_str()).is_some_and(|name| names.contains(&name));
     let plain =
@@ -216,7 +218,7 @@ fn is_one_of(file: &Path, names: &[&str]) -> bool {
 struct Excess {
     /// What the watched one used.
     spent: Spent,
-    /// What it used more than the unwatched one, without what clocks saw of watching, ns.
+    /// Its excess over the unwatched one, without what clocks saw of watching, ns.
     ns: f64,
 }
 
@@ -229,20 +231,20 @@ impl Excess {
         Some(Self { spent, ns })
     }
 
-    /// See [`Beside::per_seen`].
+    /// Returns [`Beside::per_seen`] by this twin.
     fn per_seen(&self) -> Option<f64> {
         let seen = self.spent.seen_of_later_starts_ns();
         (seen > 0.0).then(|| (self.ns / seen).max(0.0))
     }
 
-    /// See [`Beside::per_copy_ns`].
+    /// Returns [`Beside::per_copy_ns`] by this twin.
     fn per_copy_ns(&self, per_seen: f64) -> Option<f64> {
         let starts = per_seen * self.spent.seen_of_later_starts_ns();
         (self.spent.copies > 0).then(|| ((self.ns - starts) / self.spent.copies as f64).max(0.0))
     }
 }
 
-/// Runs a launch unwatched; the processor time that it and its descendants took from its exec on, ns.
+/// Runs a launch unwatched. Returns the processor time of it and its descendants from its exec on, ns.
 fn unwatched_ns(launch: &Launch) -> Option<u64> {
     let children = || {
         let (user, sys) = sys::children_times();
@@ -268,7 +270,7 @@ mod tests {
 
     #[test]
     fn twins_are_of_the_kinds_that_the_commands_processes_were() {
-        // A shell of 10 copies, nine of which became programs.
+        // A shell with 10 copies, of which nine became programs.
         let mut images = vec![image("/bin/sh", None)];
         images.extend((0..10).map(|_| image("/bin/sh", Some(0))));
         images.extend((1..7).map(|maker| image("/usr/bin/expr", Some(maker))));
@@ -281,7 +283,7 @@ mod tests {
         let kin = no_shells;
         let programs = kin.programs();
         let of = |name: &str| programs.iter().filter(|p| p.ends_with(name)).count();
-        // Six of nine; what is no utility is stood for.
+        // Six of nine are a known utility; `true` stands for the rest.
         assert_eq!((programs.len(), of("expr"), of("true"), of("mine")), (EACH, 11, 5, 0));
     }
 

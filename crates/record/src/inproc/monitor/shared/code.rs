@@ -1,4 +1,4 @@
-//! A file's trampolines as they lie in the shared memory, ready to be mapped and jumped to.
+//! A file's trampolines in the shared memory, ready to be mapped and jumped to.
 
 use crate::inproc::cache::Entry;
 use crate::inproc::monitor::shared::memory::{Area, CodeRoom, Runs};
@@ -11,28 +11,28 @@ use systoll_hooks::assemble::{AssembleError, Blob, CODE_SIZE_LEN, Unhooked, code
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, code, image, node};
 use systoll_hooks::plan::{Plan, SIGNAL_RETURN_LEN};
 
-/// Ways to begin a file's records that are kept: there are as many as programs with other files.
+/// Sets of initial roots kept for a file: there is one for each combination with other files.
 const MOST_ROOTS: usize = 16;
 
-/// Bytes of code that are read at once: they stay in the processor's cache.
+/// Bytes of code read at once: they stay in the processor's cache.
 const PIECE: usize = 64 << 10;
 
-/// A file's trampolines, in the shared memory.
+/// A file's trampolines in the shared memory.
 pub(crate) struct Code {
-    /// What it counts; its bytes, and what they were fitted by, are no longer there.
+    /// Description of the trampolines, without their bytes and the data for placing them.
     pub(crate) blob: Blob,
-    /// How many they are.
+    /// Bytes of the trampolines.
     len: u64,
-    /// The region of roots that they count at.
+    /// The region of roots at which they count.
     pub(crate) region: u64,
     pub(crate) jumps: Jumps,
-    /// Places of the file whose calls are not counted.
+    /// Number of places in the file whose calls are not counted.
     pub(crate) uncounted: usize,
-    /// What its roots are in an image, by their first record: it depends on the files before it.
+    /// Initial words of its roots in an image, by their first record, which depends on the files before it.
     roots: RefCell<HashMap<u64, Arc<Runs>>>,
-    /// Where it lies in the shared file.
+    /// Offset of the trampolines in the shared file.
     pub(crate) offset: u64,
-    /// Where what a program writes over the file's code lies there.
+    /// Offset in the shared file of the data by which a program writes over the file's code.
     pub(crate) writing: u64,
     /// Entries of the table behind it, see [`origins_table`].
     origins: u64,
@@ -41,10 +41,10 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Stores `blob`, made for a file with this plan whose roots lie in `region`.
+    /// Stores `blob`, made for a file with this plan, whose roots lie in `region`.
     ///
     /// # Errors
-    /// In words, where there is no room for it.
+    /// A text, if there is no room for it.
     pub(crate) fn store(mut blob: Blob, plan: &Plan, region: u64, room: &CodeRoom) -> Result<Self, String> {
         let mut bytes = std::mem::take(&mut blob.code);
         let len = bytes.len() as u64;
@@ -56,8 +56,8 @@ impl Code {
         Self::of(blob, (offset, len, origins), plan, region, room)
     }
 
-    /// The code that an earlier run has kept for a file at this distance, read into its place. A megabyte that is
-    /// read elsewhere first takes longer to get memory for than to read.
+    /// Reads the code that an earlier run kept for a file at this distance directly into its place: allocating memory
+    /// for another copy of a megabyte takes longer than reading it.
     pub(crate) fn kept(mut entry: Entry<'_>, delta: i64, plan: &Plan, region: u64, room: &CodeRoom) -> Option<Self> {
         let behind_rest = entry.len().checked_sub(CODE_SIZE_LEN as u64)?;
         let mut last = [0; CODE_SIZE_LEN];
@@ -72,7 +72,7 @@ impl Code {
         let (mut start, len) = (0, len as usize);
         let mut buffer = vec![0; PIECE.min(len)];
         while start < len {
-            // Until the last byte has been read, all of this may be anybody's.
+            // Until the last byte has been read and checked, the entry may be forged.
             let end = Some(blob.piece(start, PIECE, len)).filter(|end| *end > start)?;
             let piece = buffer.get_mut(..end - start)?;
             entry.read(start as u64, piece)?;
@@ -87,7 +87,7 @@ impl Code {
         Self::of(blob, (offset, len as u64, origins), plan, region, room).ok()
     }
 
-    /// Of `blob`, whose code lies at `offset` with a table of so many origins behind its `len` bytes.
+    /// Describes `blob`, whose code of `len` bytes lies at `offset`, followed by a table of `origins` entries.
     fn of(
         mut blob: Blob,
         (offset, len, origins): (u64, u64, u64),
@@ -98,14 +98,14 @@ impl Code {
         let jumps = Jumps::new(plan, &blob)?;
         let writing = room.add(&jumps.for_writing()).ok_or("no room for more code")?;
         let uncounted = uncounted(plan, &blob);
-        // Thousands of small pieces that are not needed any more.
+        // Drop thousands of small allocations that are not needed any more.
         (blob.patches, blob.references, blob.origins) = (Vec::new(), Vec::new(), Vec::new());
         let signal_return = plan.signal_return;
         let roots = RefCell::default();
         Ok(Self { blob, len, region, jumps, uncounted, roots, offset, writing, origins, signal_return })
     }
 
-    /// Bytes it takes, in whole pages.
+    /// Returns the bytes it takes, in whole pages.
     pub(crate) fn size(&self) -> u64 {
         (self.table_at() + 8 * self.origins).next_multiple_of(4096)
     }
@@ -114,19 +114,20 @@ impl Code {
         self.len.next_multiple_of(8)
     }
 
-    /// The roots in the file's region of an image where records are given to so many others.
+    /// Returns the initial words of the file's roots in an image where `first` records are assigned to other files.
     ///
     /// # Errors
     /// Those of [`Blob::roots`].
     pub(crate) fn roots(&self, first: u64) -> Result<Arc<Runs>, AssembleError> {
+        // The words depend on `first` only.
         if let Some(known) = self.roots.borrow().get(&first) {
             return Ok(Arc::clone(known));
         }
         let mut words = self.blob.roots(self.region, first)?;
-        // Sites that tell no contexts apart: no thread asks there before a window is due.
+        // These sites tell no contexts apart: no thread asks there before a window is due.
         let unasked = (0u64..).zip(&self.blob.sites).filter(|(_, s)| s.offset.is_none() && s.results && !s.vdso);
         words.extend(unasked.map(|(i, _)| (self.region + i * NODE_SIZE - IMAGE + node::WINDOW_AT, 1)));
-        // Of two words for one place, which lie side by side then, the second one holds.
+        // Of two words for one place, which are then adjacent, the second is used.
         words.sort_by_key(|(at, _)| *at);
         words.dedup_by(|second, first| (second.0 == first.0).then(|| first.1 = second.1).is_some());
         let roots = Arc::new(Runs::new(words));
@@ -137,8 +138,8 @@ impl Code {
         Ok(roots)
     }
 
-    /// Where a thread that is so many bytes behind the code's start would be without us, as its distance from there;
-    /// `None` where that depends on the thread. `room`: the shared memory that it lies in.
+    /// Returns where a thread that is `bytes` behind the code's start would be without our code, as a distance from
+    /// there; `None` if that depends on the thread. `room` is the shared memory that it lies in.
     pub(crate) fn stands_for(&self, room: &CodeRoom, bytes: u64) -> Option<i64> {
         let entry = |n: u64| room.global().get(self.offset + self.table_at() + 8 * n);
         let (mut first, mut end) = (0, self.origins);
@@ -153,21 +154,21 @@ impl Code {
         (![code::IN_RCX, code::IN_SLOT, code::IN_SIGNAL].contains(&value)).then_some(i64::from(value))
     }
 
-    /// Has unwinders of the process whose image `area` is find what the code stands for, where it
-    /// is mapped `at`. Beyond what there is room for they find nothing.
+    /// Makes unwinders in the process with image `area` find what the code stands for, mapped at `at`. If the table has
+    /// no room, they find nothing.
     pub(crate) fn announce(&self, area: &Area, at: u64) {
         if self.origins != 0 {
             announce(area, at..at + self.len, (at + self.table_at(), self.origins));
         }
         if let Some(start) = self.signal_return {
-            // Unwinders look for the byte before a return address.
+            // Unwinders look up the byte before a return address.
             let start = at.wrapping_add_signed(-self.blob.delta).wrapping_add(start);
             announce(area, start - 1..start + SIGNAL_RETURN_LEN, (IMAGE + image::SIGNAL_TABLE, 1));
         }
     }
 }
 
-/// Adds an entry to [`image::CODES`]: code, and where its table lies and how long it is.
+/// Adds an entry to [`image::CODES`]: the code's range, and the address and length of its table.
 fn announce(area: &Area, code: Range<u64>, (table, len): (u64, u64)) {
     let n = area.get(image::CODE_COUNT);
     if n >= image::CODES_LEN {
@@ -181,7 +182,7 @@ fn announce(area: &Area, code: Range<u64>, (table, len): (u64, u64)) {
     area.set(image::CODE_COUNT, n + 1);
 }
 
-/// Places of a file whose calls are not counted.
+/// Returns the number of places in a file whose calls are not counted.
 fn uncounted(plan: &Plan, blob: &Blob) -> usize {
     let refused = blob.refused.iter().filter(|r| r.what != Unhooked::Return);
     let addresses: HashSet<u64> = refused.map(|r| r.address).chain(plan.unplanned.iter().map(|u| u.address)).collect();
@@ -199,7 +200,7 @@ mod tests {
     const DELTA: i64 = -(64 << 20);
     const REGION: u64 = IMAGE + image::ROOTS + (1 << 16);
 
-    /// The C library that this process has mapped.
+    /// Returns the C library that this process has mapped.
     fn c_library() -> Vec<u8> {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
@@ -207,7 +208,7 @@ mod tests {
         std::fs::read(paths.find(of_c).expect("tests are linked dynamically")).unwrap()
     }
 
-    /// Its plan and code.
+    /// Returns its plan and code.
     fn made() -> (Plan, Blob) {
         let plan = systoll_hooks::plan::plan(&c_library()).unwrap();
         let options = Options { results: true, time: true, windows: true, ..Options::default() };
@@ -216,7 +217,7 @@ mod tests {
         (plan, blob)
     }
 
-    /// The words of memory that `code` lies in.
+    /// Returns the words of the memory that `code` lies in.
     fn words(room: &CodeRoom, code: &Code) -> Vec<u64> {
         (code.offset..code.offset + code.size()).step_by(8).map(|at| room.global().get(at)).collect()
     }

@@ -1,5 +1,5 @@
-//! What a process has mapped: by the text of its `maps` file, or by the kernel's word for one mapping
-//! where it gives that, which takes a fifth of what reading the whole file does.
+//! A process's mappings: by the text of its `maps` file, or by a query for one mapping where the kernel supports that,
+//! which takes a fifth of the time.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +15,7 @@ pub(crate) struct Mapped {
     pub(crate) range: Range<u64>,
     pub(crate) writable: bool,
     pub(crate) executable: bool,
-    /// Whether what is written to it is written to the file.
+    /// True if writing to it writes to the file.
     pub(crate) shared: bool,
 }
 
@@ -26,31 +26,31 @@ impl Mapped {
     }
 }
 
-/// All that a process has mapped at one moment.
+/// All mappings of a process at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Maps {
-    /// By address; nothing if the process is gone.
+    /// The mappings by address; none if the process is gone.
     pub(crate) all: Vec<Mapped>,
-    /// The `maps` file.
+    /// Text of the `maps` file.
     pub(crate) text: Vec<u8>,
 }
 
 impl Maps {
-    /// As things are now.
+    /// Reads the current mappings.
     pub(crate) fn of(pid: i32) -> Self {
         open(pid).map_or_else(Self::default, |file| Self::read(&file))
     }
 
     fn read(mut file: &File) -> Self {
         let mut text = Vec::with_capacity(8192);
-        // What was read before an error is of no use: it is not all.
+        // A text that an error cut short is of no use.
         let _ = file.read_to_end(&mut text).inspect_err(|_| text.clear());
         Self { all: mapped(&text), text }
     }
 }
 
-/// The line of the `maps` file of what is mapped at `range` and nowhere else; `None` where it is not
-/// just that, or only the whole file tells.
+/// Returns the line of the `maps` file for a mapping of exactly `range`; `None` if there is none, or only the whole
+/// file tells.
 pub(crate) fn line_at(maps: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     let end = range.end.checked_next_multiple_of(PAGE)?;
     let mut name = [0; Vma::NAME];
@@ -58,23 +58,24 @@ pub(crate) fn line_at(maps: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     (vma.start == range.start && vma.end == end).then(|| vma.line(&name)).flatten()
 }
 
-/// The line of the `maps` file of what `address` lies in; `None` where there is nothing, or only the whole file tells.
+/// Returns the line of the `maps` file for the mapping around `address`; `None` if there is none, or only the whole
+/// file tells.
 pub(crate) fn line_around(maps: &File, address: u64) -> Option<Vec<u8>> {
     let mut name = [0; Vma::NAME];
     Vma::ask(maps, address, 0, Some(&mut name)).ok()??.line(&name)
 }
 
-/// What a process has mapped, looked at as far as it is asked for.
+/// A process's mappings, read as far as they are needed.
 #[derive(Clone, Copy)]
 pub(crate) enum Layout<'a> {
-    /// All that it has.
+    /// All mappings.
     Known(&'a [Mapped]),
     /// Its `maps` file, of a kernel that answers [`line_at`].
     Asked(&'a File),
 }
 
 impl Layout<'_> {
-    /// What `address` lies in.
+    /// Returns the mapping around `address`.
     pub(crate) fn at(&self, address: u64) -> Option<Mapped> {
         match self {
             Self::Known(all) => all.iter().find(|m| m.range.contains(&address)).cloned(),
@@ -82,7 +83,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Whether there is nothing in `range`, as far as that is known.
+    /// Returns true if `range` is known to be free.
     pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
         match self {
             Self::Known(all) => !all.iter().any(|m| m.range.start < range.end && range.start < m.range.end),
@@ -94,12 +95,12 @@ impl Layout<'_> {
     }
 }
 
-/// A process's `maps` file.
+/// Opens a process's `maps` file.
 pub(crate) fn open(pid: i32) -> Option<File> {
     systoll_files::kernel(format!("/proc/{pid}/maps")).ok()
 }
 
-/// What the kernel tells of one mapping (include/uapi/linux/fs.h, struct procmap_query; Linux 6.11).
+/// The kernel's answer about one mapping (include/uapi/linux/fs.h, struct procmap_query; Linux 6.11).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Vma {
@@ -129,19 +130,19 @@ impl Vma {
     const WRITABLE: u64 = 2;
     const EXECUTABLE: u64 = 4;
     const SHARED: u64 = 8;
-    /// Bits, and their letters when set and not.
+    /// Bits, and their letters if set and if not.
     const LETTERS: [(u64, char, char); 4] =
         [(1, 'r', '-'), (Self::WRITABLE, 'w', '-'), (Self::EXECUTABLE, 'x', '-'), (Self::SHARED, 's', 'p')];
 
-    /// The mapping that `address` lies in, or the next one too where `flags` say so; none is none.
-    /// Its name is written to `name`.
+    /// Returns the mapping around `address`, or the next one too if `flags` allow it; `None` if there is none. Writes
+    /// its name to `name`.
     fn ask(maps: &File, address: u64, flags: u64, name: Option<&mut [u8]>) -> Result<Option<Self>, ()> {
         const _: () = assert!(size_of::<Vma>() == 0x68);
         let (name_addr, name_size) = name.map_or((0, 0), |n| (n.as_mut_ptr() as u64, n.len() as u32));
         let size = size_of::<Self>() as u64;
         let mut vma = Self { size, query_flags: flags, query_addr: address, name_addr, name_size, ..Self::default() };
-        // SAFETY: the structure is as the request wants it, and it and the name, of whose length the
-        // kernel is told, live through the call.
+        // SAFETY: the structure has the request's layout, and it and the name, whose length the kernel is told, live
+        // through the call.
         match unsafe { libc::ioctl(maps.as_raw_fd(), Self::REQUEST, &raw mut vma) } {
             0 => Ok(Some(vma)),
             _ if nix::errno::Errno::last() == nix::errno::Errno::ENOENT => Ok(None),
@@ -162,7 +163,7 @@ impl Vma {
         }
     }
 
-    /// Its line, without an end, where it is called `name`; `None` where the file would show that
+    /// Returns the mapping's line, without a newline, with the name `name`; `None` if the file would show the name
     /// escaped.
     fn line(&self, name: &[u8]) -> Option<Vec<u8>> {
         let v = self;
@@ -174,7 +175,7 @@ impl Vma {
     }
 }
 
-/// Reads a text: for fuzzing.
+/// Parses a text: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) fn use_text(text: &[u8]) {
     let all = mapped(text);
@@ -183,7 +184,7 @@ pub(crate) fn use_text(text: &[u8]) {
     layout.is_free(&(0..1));
 }
 
-/// Everything in the text of a `maps` file, by address.
+/// Returns all mappings in the text of a `maps` file, by address.
 fn mapped(text: &[u8]) -> Vec<Mapped> {
     lines(text).map(|line| Mapped::of(&line)).collect()
 }
@@ -192,12 +193,12 @@ fn mapped(text: &[u8]) -> Vec<Mapped> {
 mod tests {
     use super::*;
 
-    /// A process that stands still, and what its `maps` file says.
+    /// Runs `test` on a sleeping process and the mappings by its `maps` file.
     fn still(test: impl Fn(i32, &Maps)) {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id() as i32;
         let read = || Maps::read(&open(pid).unwrap());
-        // Until it is past its exec and its libraries are there.
+        // Wait until it is past its exec and its libraries are mapped.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/syscall")).unwrap_or_default())
             .starts_with("230 ")
@@ -217,7 +218,7 @@ mod tests {
             assert!(read.all.iter().filter(executable).count() > 1);
             assert!(read.all.windows(2).all(|w| w[0].range.end <= w[1].range.start));
             let maps = open(pid).unwrap();
-            // The vsyscall page is in the file alone: no process can change it.
+            // The vsyscall page is in the file only: no process can change it.
             let own: Vec<&Mapped> = read.all.iter().filter(|m| m.range.start < 1 << 63).collect();
             if line_at(&maps, &own[0].range).is_some() {
                 let (asked, known) = (Layout::Asked(&maps), Layout::Known(&read.all));

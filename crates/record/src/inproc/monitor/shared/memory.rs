@@ -5,10 +5,9 @@
 //! image file  | header, trees, queue | slots          one program's processes write, the launcher too
 //! ```
 //!
-//! Invariants: no target can write the code file, by any road (it is sealed against that, and targets
-//! map it from a descriptor that only reads); no file changes its size; an image file is mapped by
-//! processes of one program alone, and by the launcher. Everything here is reached by offsets that
-//! are checked; what targets write is only ever read as plain numbers.
+//! Invariants: no target can write the code file in any way (it is sealed against that, and targets map it from a
+//! read-only descriptor); no file changes its size; an image file is mapped by the launcher and by processes of one
+//! program only. Everything here is accessed by checked offsets; what targets write is only ever read as plain numbers.
 
 use crate::error::Error;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
@@ -27,21 +26,21 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use systoll_hooks::assemble::number_roots;
 use systoll_hooks::layout::{BLOBS_SIZE, global, image, slot, slots_used};
 
-/// Where the code begins, in the code file: behind the global area.
+/// Offset of the code in the code file, behind the global area.
 pub(crate) const BLOBS: u64 = 1 << 17;
-/// The mode that a program gives its image's file if it cannot open it.
+/// Mode that a program gives its image's file if it cannot open it.
 pub(crate) const NOT_MAPPED: u32 = 0o400;
-/// Words of a new image that lie no further apart are written in one go.
+/// Words of a new image at most this many bytes apart are written by one call.
 const GAP: u64 = 1024;
 /// Bytes of a slot whose memory is kept when its thread is gone: a few dozen contexts.
 const KEPT: u64 = 1 << 16;
-/// Bytes of an image beside its slots that are looked at, at most: what a program fills beyond is not ours.
+/// Bytes of an image beside its slots that are read, at most: only the program itself could fill more.
 const MOST_OF_TREES: u64 = 64 << 20;
-/// What may be used next lies within so many bytes of what is used.
+/// Bytes behind the used part that may be used next.
 const NEAR: u64 = 1 << 18;
 
-/// Bytes of an image that are mapped here at first: with 4,096 slots. There is room for 8,000 programs' at once, and for a
-/// thousand whole ones.
+/// Bytes of an image that are mapped here at first: up to slot 4,096. There is address space for 8,000 such images at
+/// once, and for a thousand whole ones.
 const SEEN_AT_FIRST: u64 = image::SLOTS + 4096 * slot::SIZE;
 
 const _: () = assert!(image::SIZE <= 1 << 37 && SEEN_AT_FIRST < image::SIZE && global::SIZE <= BLOBS);
@@ -56,7 +55,7 @@ impl Area {
     fn map(file: &File, offset: u64, len: u64) -> std::io::Result<Self> {
         let len = usize::try_from(len).map_err(|_| std::io::ErrorKind::InvalidInput)?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
-        // SAFETY: a new mapping at a place of the kernel's choice.
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, file.as_raw_fd(), offset as i64) };
         if at == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error());
@@ -64,19 +63,19 @@ impl Area {
         NonNull::new(at).map(|at| Self { at, len }).ok_or_else(|| std::io::ErrorKind::AddrInUse.into())
     }
 
-    /// All of it, as words.
+    /// Returns all of it, as words.
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, `len` bytes long and lives as long as `self`; the
-        // file never shrinks. Others write it at any time, which atomics allow.
+        // SAFETY: the mapping is page-aligned, `len` bytes long and lives as long as `self`; the file never shrinks.
+        // Others write it at any time, which atomics allow.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
     }
 
-    /// The word at `offset`, zero outside.
+    /// Returns the word at `offset`; zero outside.
     pub(crate) fn get(&self, offset: u64) -> u64 {
         self.cell(offset).map_or(0, |c| c.load(Ordering::Acquire))
     }
 
-    /// Sets the word at `offset`; nothing happens outside.
+    /// Sets the word at `offset`; does nothing outside.
     pub(crate) fn set(&self, offset: u64, value: u64) {
         if let Some(cell) = self.cell(offset) {
             cell.store(value, Ordering::Release);
@@ -87,7 +86,8 @@ impl Area {
         self.words().get(usize::try_from(offset / 8).ok()?)
     }
 
-    /// Copies `bytes` to `offset`, if there is room. Its memory is got in one go, where the kernel can.
+    /// Copies `bytes` to `offset`, after allocating their pages at once where the kernel can. Returns false if there is
+    /// no room.
     fn write(&self, offset: u64, bytes: &[u8]) -> bool {
         let Some(start) =
             usize::try_from(offset).ok().filter(|o| o.checked_add(bytes.len()).is_some_and(|e| e <= self.len))
@@ -106,23 +106,22 @@ impl Area {
         true
     }
 
-    /// Whether no slot of this image was ever drawn: the program's first thread is all there was.
+    /// Returns true if no slot of this image was ever drawn: there was only the program's first thread.
     pub(crate) fn no_slot_drawn(&self) -> bool {
         self.get(image::NEXT_SLOT) == 0
     }
 
-    /// The half word at `offset`, a multiple of 4.
+    /// Returns the half word at `offset`, a multiple of 4.
     pub(crate) fn half(&self, offset: u64) -> Option<&AtomicU32> {
         let index = usize::try_from(offset / 4).ok().filter(|i| *i < self.len / 4)?;
-        // SAFETY: as in `words`; the index is within the mapping. Mixed sizes are what the
-        // protocol with the target's code consists of.
+        // SAFETY: see `words`; the index is within the mapping. The protocol with the target's code uses mixed sizes.
         Some(unsafe { &*self.at.as_ptr().cast::<AtomicU32>().add(index) })
     }
 }
 
-// SAFETY: an area is plain memory that is reached by atomics alone, from any thread.
+// SAFETY: an area is plain memory that is accessed by atomics only, from any thread.
 unsafe impl Send for Area {}
-// SAFETY: as above.
+// SAFETY: an area is plain memory that is accessed by atomics only, from any thread.
 unsafe impl Sync for Area {}
 
 impl Drop for Area {
@@ -135,22 +134,22 @@ impl Drop for Area {
 /// The code file, and the images that are still in use.
 pub(crate) struct Memory {
     code: CodeRoom,
-    /// The code file, open for reading only: what other processes are handed.
+    /// The code file, opened read-only: other processes get this descriptor.
     code_to_read: File,
     images: HashMap<ProgramId, Image>,
     next_image: u32,
 }
 
-/// An image's file.
+/// The file of an image.
 struct Image {
     file: File,
     /// `None` once no process maps it any more.
     area: Option<Area>,
-    /// Whether the kernel has said so.
+    /// True if the kernel has confirmed that no process maps it.
     deserted: bool,
 }
 
-/// The code file, for whichever thread has code.
+/// Room for code in the code file, usable by any thread.
 #[derive(Clone)]
 pub(crate) struct CodeRoom {
     area: Arc<Area>,
@@ -158,39 +157,39 @@ pub(crate) struct CodeRoom {
 }
 
 impl CodeRoom {
-    /// Stores code, page-aligned; its offset in the file. `None` when there is no room.
+    /// Stores code, page-aligned. Returns its offset in the file; `None` if there is no room.
     pub(crate) fn add(&self, code: &[u8]) -> Option<u64> {
         self.reserve(code.len() as u64).filter(|offset| self.write(*offset, code))
     }
 
-    /// Room for `len` bytes, page-aligned; its offset in the file. `None` when there is none.
+    /// Reserves `len` bytes, page-aligned. Returns their offset in the file; `None` if there is no room.
     pub(crate) fn reserve(&self, len: u64) -> Option<u64> {
         let size = len.checked_next_multiple_of(4096)?;
         let behind = |at: u64| at.checked_add(size).filter(|end| *end <= BLOBS + BLOBS_SIZE);
         self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()
     }
 
-    /// Writes into what was reserved, at a multiple of 8; whether that lies in the file.
+    /// Writes into reserved bytes, at a multiple of 8. Returns false if they lie outside the file.
     pub(crate) fn write(&self, offset: u64, code: &[u8]) -> bool {
         self.area.write(offset, code)
     }
 
-    /// The global area: the file's first page.
+    /// Returns the global area: the beginning of the file.
     pub(crate) fn global(&self) -> &Area {
         &self.area
     }
 }
 
 impl Memory {
-    /// A code file without code, and no image.
+    /// Creates a code file without code, and no image.
     ///
     /// # Errors
-    /// When the kernel won't give one, or can't seal it (before Linux 5.1).
+    /// If the kernel can't create it or can't seal it (before Linux 5.1).
     pub(crate) fn new() -> Result<Self, Error> {
         let make = || {
             let file = sys::memory_file(BLOBS + BLOBS_SIZE)?;
             file.write_all_at(&number_roots(), global::NUMBER_ROOTS)?;
-            // Mapped first: the seal lets mappings be that can write, and no new ones.
+            // Map it first: the seal allows existing writable mappings, but no new ones.
             let area = Arc::new(Area::map(&file, 0, BLOBS + BLOBS_SIZE)?);
             sys::seal(&file, sys::FIXED_SIZE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
             let code_to_read = File::open(own_path(&file))?;
@@ -200,45 +199,45 @@ impl Memory {
         made.map(|(code, code_to_read)| Self { code, code_to_read, images: HashMap::default(), next_image: 1 })
     }
 
-    /// The global area.
+    /// Returns the global area.
     pub(crate) fn global(&self) -> &Area {
         self.code.global()
     }
 
-    /// Room for code.
+    /// Returns the room for code.
     pub(crate) fn codes(&self) -> &CodeRoom {
         &self.code
     }
 
-    /// The code file's own.
+    /// Returns the metadata of the code file.
     ///
     /// # Errors
-    /// When the kernel won't tell.
+    /// If the kernel can't tell.
     pub(crate) fn metadata(&self) -> std::io::Result<std::fs::Metadata> {
         self.code_to_read.metadata()
     }
 
-    /// Paths by which processes like this one open the code file, to read it, and an image's file.
+    /// Returns the paths by which processes like this one open the code file, to read it, and an image's file.
     pub(crate) fn paths(&self, id: ProgramId) -> Option<[String; 2]> {
         let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Some([path(&self.code_to_read), path(&self.images.get(&id)?.file)])
     }
 
-    /// The code file, to read it, and an image's file, to be handed over: opened anew, so that what is
-    /// done with them there moves nothing here.
+    /// Returns the code file, to read it, and an image's file, for another process. They are opened anew, so that their
+    /// positions are independent of ours.
     pub(crate) fn to_hand_over(&self, id: ProgramId) -> Option<[File; 2]> {
         let image = &self.images.get(&id)?.file;
         let again = File::options().read(true).write(true).open(own_path(image)).ok()?;
         Some([File::open(own_path(&self.code_to_read)).ok()?, again])
     }
 
-    /// A new image, all zeroes; its number.
+    /// Creates an image of zeroes. Returns its id.
     pub(crate) fn new_image(&mut self) -> Option<ProgramId> {
         let file = sys::memory_file(image::SIZE).ok()?;
         self.adopt(file)
     }
 
-    /// A new image in `file`, which is empty and of another's making; its number.
+    /// Makes an image of `file`, which another process has made and which is empty. Returns its id.
     pub(crate) fn adopt_image(&mut self, file: File) -> Option<ProgramId> {
         file.set_len(image::SIZE).ok()?;
         self.adopt(file)
@@ -246,7 +245,7 @@ impl Memory {
 
     fn adopt(&mut self, file: File) -> Option<ProgramId> {
         sys::seal(&file, sys::FIXED_SIZE).ok()?;
-        // Its maker may have been quicker.
+        // The process that made it may have written to it before it was sealed.
         (file.metadata().ok()?.len() == image::SIZE).then_some(())?;
         let area = Some(Area::map(&file, 0, SEEN_AT_FIRST).ok()?);
         let id = ProgramId(self.next_image);
@@ -260,7 +259,7 @@ impl Memory {
         let Some(image) = self.images.get_mut(&thread.program) else { return };
         let end = thread.offset().saturating_add(slot::SIZE);
         if end <= image::SIZE && image.area.as_ref().is_some_and(|area| (area.len as u64) < end) {
-            // Where there is no room for it the thread waits in vain, which is told.
+            // If there is no room for it, the thread waits in vain, which is reported.
             image.area = Area::map(&image.file, 0, image::SIZE).ok().or(image.area.take());
         }
     }
@@ -273,58 +272,60 @@ impl Memory {
         self.images.get(&id).map(|image| &image.file)
     }
 
-    /// Writes words of an image, and maps no page in: that costs more. Whether they are there: there may be no memory,
-    /// or somebody who may open the file has sealed it.
+    /// Writes words of an image by its file, because mapping pages in costs more. Returns false if there is no memory,
+    /// or if another process has sealed the file.
     #[must_use]
     pub(crate) fn write(&self, id: ProgramId, words: &Runs) -> bool {
         self.file(id).is_some_and(|file| words.0.iter().all(|(at, bytes)| file.write_all_at(bytes, *at).is_ok()))
     }
 
-    /// Gives an image's memory back.
+    /// Frees an image's memory.
     pub(crate) fn free_image(&mut self, id: ProgramId) {
         if let Some(Image { file, area, .. }) = self.images.remove(&id) {
-            // First, or the kernel would look for its pages here. A process that was left alone may still map it.
+            // Unmap it first, or the kernel would search this mapping for its pages. A process that was left alone may
+            // still map it.
             drop(area);
             sys::punch_hole(&file, 0, image::SIZE);
         }
     }
 
-    /// Whether an image was sealed, so that we may not write there or not ask about it: its counts can't be trusted.
+    /// Returns true if another process has sealed an image, so that we can't write to it or ask about it: its counts
+    /// can't be trusted.
     pub(crate) fn is_sealed_off(&self, id: ProgramId) -> bool {
-        // Once an image is deserted it is the launcher that has sealed it.
+        // A deserted image was sealed by the launcher.
         self.images.get(&id).is_some_and(|image| !image.deserted && sys::forbids_writing(&image.file))
     }
 
-    /// Whether descriptor `fd` of process `pid` is the one that the file of image `id` was taken over by.
+    /// Returns true if descriptor `fd` of process `pid` is the one by which the file of image `id` was taken over.
     pub(crate) fn is_file_of(&self, id: ProgramId, pid: i32, fd: i32) -> bool {
         self.file(id).is_some_and(|file| peer::same_file(file, pid, fd))
     }
 
-    /// Whether a new program has said that it could not map what it shares with us (`bootstrap`).
+    /// Returns true if a new program has reported that it could not map what it shares with us (`bootstrap`).
     pub(crate) fn could_not_be_mapped(&self, id: ProgramId) -> bool {
         let Some(Image { file, .. }) = self.images.get(&id) else { return false };
         self.word(image::NOT_MAPPED, id) != 0
             || file.metadata().is_ok_and(|m| m.permissions().mode() & 0o7777 == NOT_MAPPED)
     }
 
-    /// An image's header as it is now.
+    /// Returns an image's header.
     pub(crate) fn header(&self, id: ProgramId) -> Snapshot {
         let mut bytes = vec![0; image::HEEDED as usize];
         let there = self.read(0, id, &mut bytes);
         Snapshot::of(there.then_some((0, bytes)).into_iter().collect())
     }
 
-    /// What an image holds beside its slots, by offset in it.
+    /// Returns what an image holds beside its slots, by offset.
     pub(crate) fn trees(&self, id: ProgramId) -> Vec<(u64, Vec<u8>)> {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
-    /// Copies what an image holds from an offset on; whether there is so much.
+    /// Copies bytes of an image from an offset on. Returns false if there are not so many.
     pub(crate) fn read(&self, at: u64, id: ProgramId, to: &mut [u8]) -> bool {
         self.file(id).is_some_and(|file| file.read_exact_at(to, at).is_ok())
     }
 
-    /// Some words of an image from an offset on; none where there are not so many.
+    /// Returns words of an image from an offset on; none if there are not so many.
     fn words(&self, at: u64, id: ProgramId, count: usize) -> Vec<u64> {
         let mut bytes = vec![0; 8 * count];
         let there = self.read(at, id, &mut bytes);
@@ -332,40 +333,41 @@ impl Memory {
         words.map(|word| u64::from_le_bytes(*word)).collect()
     }
 
-    /// The word at an offset of an image; zero where there is none.
+    /// Returns the word at an offset of an image; zero if there is none.
     pub(crate) fn word(&self, at: u64, id: ProgramId) -> u64 {
         let mut word = [0; 8];
         if self.read(at, id, &mut word) { u64::from_le_bytes(word) } else { 0 }
     }
 
-    /// What a slot has counted so far.
+    /// Returns what a slot has counted so far.
     pub(crate) fn slot(&self, thread: SlotRef) -> Snapshot {
         Snapshot::of(self.counts(thread, u64::MAX))
     }
 
-    /// The same as data: all but windows, at most `most` bytes.
+    /// Returns the same as bytes: everything but windows, at most `most` bytes.
     pub(crate) fn counts(&self, thread: SlotRef, most: u64) -> Vec<(u64, Vec<u8>)> {
         let start = thread.offset();
         self.data(thread.program, start..start + slot::RINGS, most)
     }
 
-    /// Whose slot `index` of an image is; all zero if no thread has it. Touches no hole.
+    /// Returns the identity of a slot's thread; all zero if no thread has the slot. Fills no hole.
     pub(crate) fn head(&self, thread: SlotRef) -> Head {
         Head::new(&self.words(thread.offset() + slot::SELF, thread.program, Head::WORDS))
     }
 
-    /// Slots of a program that may be in use: the first ones.
+    /// Returns how many of a program's slots may be in use: the first ones.
     pub(crate) fn slots_drawn(&self, id: ProgramId) -> u64 {
         let (drawn, given) = self.image(id).map_or((0, 0), |a| (a.get(image::NEXT_SLOT), a.get(image::GIVEN)));
         slots_used(drawn, given)
     }
 
-    /// The same of an image that may be deserted.
+    /// Returns the same for an image that may be deserted.
     pub(crate) fn slots_drawn_at_last(&self, id: ProgramId) -> u64 {
         slots_used(self.word(image::NEXT_SLOT, id), self.word(image::GIVEN, id))
     }
 
-    /// Processor time of a thread when it began to ask, by its own clock; `None` where it could not read that.
+    /// Returns the processor time of a thread when it began to ask, by its own clock, ns; `None` if it could not read
+    /// the clock.
     pub(crate) fn asked_from(&self, thread: SlotRef) -> Option<u64> {
         let area = self.image(thread.program)?;
         let at = thread.offset() + slot::ASKED_FROM;
@@ -373,18 +375,18 @@ impl Memory {
         (ns > 1).then_some(ns)
     }
 
-    /// Cycles that a thread has spent on writing windows.
+    /// Returns the cycles that a thread has spent on writing windows.
     pub(crate) fn written_before(&self, thread: SlotRef) -> u64 {
         self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::RING_CYCLES))
     }
 
-    /// What a thread has spent on asking before, ns.
+    /// Returns what a thread has spent on earlier questions, ns.
     pub(crate) fn asked_before(&self, thread: SlotRef) -> u64 {
         self.image(thread.program).map_or(0, |area| area.get(thread.offset() + slot::ASKED_NS))
     }
 
-    /// Zeroes slot `index` of an image. Of its memory what threads touch first is kept: to get a page
-    /// costs a thread more than all that is counted of its making, and this one may be mapped yet.
+    /// Zeroes a slot of an image. Keeps the memory that threads touch first: allocating a page costs a thread more than
+    /// counting everything about its creation, and this page may still be mapped.
     pub(crate) fn clean_slot(&self, thread: SlotRef) {
         static ZEROES: [u8; KEPT as usize] = [0; KEPT as usize];
         let Some(file) = self.file(thread.program) else { return };
@@ -402,7 +404,7 @@ impl Memory {
         }
     }
 
-    /// What slot `index` of an image holds now, by offset in the image; at most `most` bytes.
+    /// Returns what a slot holds, by offset in the image; at most `most` bytes.
     pub(crate) fn slot_data(&self, thread: SlotRef, most: u64) -> Vec<(u64, Vec<u8>)> {
         let start = thread.offset();
         self.data(thread.program, start..start + slot::SIZE, most)
@@ -422,7 +424,7 @@ impl Memory {
         ranges
     }
 
-    /// Where an image has memory, of a range of offsets in it.
+    /// Returns the ranges within `within` in which an image has memory.
     fn data_ranges(&self, id: ProgramId, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let (file, mut at, end) = (self.file(id), within.start, within.end);
         std::iter::from_fn(move || {
@@ -432,9 +434,9 @@ impl Memory {
         })
     }
 
-    /// Where an image has nothing that its threads read or write now, or soon; page by page. `idle`: of
-    /// each slot, what lies between its records of contexts and those of roots. The last slot is unused
-    /// as long as nothing was counted there.
+    /// Returns the whole pages of an image that its threads do not use now, or soon. `idle` is the part of each slot
+    /// between its records of contexts and those of roots. The last slot is unused as long as nothing was counted
+    /// there.
     pub(crate) fn unused(&self, id: ProgramId, idle: Range<u64>) -> Vec<Range<u64>> {
         let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
         let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;
@@ -452,16 +454,16 @@ impl Memory {
         gaps(trees.chain(slots), image::SIZE)
     }
 
-    /// Whether no other process maps an image any more; none ever will again then, and only [`Memory::snapshot`] tells
-    /// what was in it. `None` where the program has put seals on it by itself,
-    /// so that the kernel can't be asked.
+    /// Returns true if no other process maps an image any more; then none ever will, and only [`Memory::snapshot`]
+    /// returns its contents. Returns `None` if the program has sealed the image itself, so that the kernel can't be
+    /// asked.
     ///
     /// # Errors
-    /// When the file can't be mapped again after a look.
+    /// If the file can't be mapped again after the check.
     pub(crate) fn is_deserted(&mut self, id: ProgramId) -> std::io::Result<Option<bool>> {
         let Some(image) = self.images.get_mut(&id) else { return Ok(Some(true)) };
-        // The kernel refuses to seal a file against writing as long as a process could: our own
-        // mapping has to go for the question to make sense.
+        // The kernel refuses to seal a file against writing while it is mapped writable, so our own mapping has to go
+        // before we ask.
         if image.area.is_none() {
             return Ok(Some(true));
         }
@@ -482,7 +484,7 @@ fn own_path(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// What ascending ranges leave of the bytes up to `end`, in whole pages.
+/// Returns what ascending ranges leave of the bytes up to `end`, in whole pages.
 fn gaps(used: impl Iterator<Item = Range<u64>>, end: u64) -> Vec<Range<u64>> {
     let mut gaps = Vec::new();
     let mut at: u64 = 0;
@@ -496,17 +498,17 @@ fn gaps(used: impl Iterator<Item = Range<u64>>, end: u64) -> Vec<Range<u64>> {
     gaps
 }
 
-/// Words of an image as bytes, those close together in one piece; what lies between is zero.
+/// Words of an image as bytes; nearby words form one run, with zeroes between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs(Vec<(u64, Vec<u8>)>);
 
 impl Runs {
-    /// Of bytes that lie together.
+    /// Creates one run of contiguous bytes.
     pub(crate) fn of(at: u64, bytes: Vec<u8>) -> Self {
         Self(vec![(at, bytes)])
     }
 
-    /// Of (offset, word), ascending but for breaks; of memory that has not been written to so far.
+    /// Creates runs of (offset, word) pairs, mostly ascending, for memory that has not been written to so far.
     pub(crate) fn new(words: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
         for (at, word) in words.into_iter().filter(|(at, _)| at + 8 <= image::SIZE) {
@@ -522,7 +524,7 @@ impl Runs {
         Self(runs)
     }
 
-    /// Sets words that are among them.
+    /// Sets words that lie within the runs.
     pub(crate) fn set(&mut self, words: impl IntoIterator<Item = (u64, u64)>) {
         for (at, word) in words {
             let run = self.0.iter_mut().rfind(|(start, _)| *start <= at);
@@ -534,23 +536,23 @@ impl Runs {
     }
 }
 
-/// Whose a slot is, by what stands in it.
+/// Identity of a slot's thread, as the slot's words say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
-    /// The slot's own address, zero if no thread has it.
+    /// The slot's own address; zero if no thread has it.
     pub(crate) own: u64,
     /// Slot of the thread's maker.
     pub(crate) parent: Option<u64>,
-    /// About to end, or never made.
+    /// True if the thread is about to end, or was never made.
     pub(crate) leaving: bool,
-    /// Thread id, by its maker; zero if unknown, as are the others.
+    /// Thread id, as its maker noted it; zero if unknown, like the others.
     pub(crate) made_as: u32,
     pub(crate) tid: u32,
     pub(crate) pid: u32,
 }
 
 impl Head {
-    /// From the words of a slot from [`slot::SELF`] on.
+    /// Reads the words of a slot from [`slot::SELF`] on.
     pub(crate) fn new(words: &[u64]) -> Self {
         let word = |offset: u64| words.get(((offset - slot::SELF) / 8) as usize).copied().unwrap_or(0);
         Self {
@@ -563,7 +565,7 @@ impl Head {
         }
     }
 
-    /// Words it is made of.
+    /// Number of words read.
     pub(crate) const WORDS: usize = ((slot::CLEARED - slot::SELF) / 8) as usize;
 }
 

@@ -1,4 +1,4 @@
-//! What the launcher shares with watched processes, and how it reaches into them.
+//! What the launcher shares with watched processes, and how it reads and writes them.
 
 pub(crate) mod code;
 pub(crate) mod maps;

@@ -1,6 +1,5 @@
-//! Writing a file's jumps where not all of its code is there as it was planned: a loader maps it piece
-//! by piece, and other tools change code too. What differs is left as it is, with all of the site it
-//! belongs to; the rest is counted.
+//! Writes a file's jumps where not all of its code is as planned: a loader maps it piece by piece, and other tools
+//! change code too. If code differs, the whole site it belongs to is left alone; all other sites are hooked.
 
 use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps, Mem};
 use std::collections::BTreeSet;
@@ -8,14 +7,14 @@ use std::collections::BTreeSet;
 /// What was not written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Sites at whose code other bytes lie, by rising address.
+    /// Sites whose code differs, by rising address.
     pub(crate) sites: Vec<u64>,
-    /// Where the first of these bytes lie in the file, what is there, and what the file has.
+    /// Address in the file of the first difference, the bytes found, and the file's bytes.
     pub(crate) evidence: Option<(u64, Vec<u8>, Vec<u8>)>,
 }
 
 impl Left {
-    /// What lies where, for a person.
+    /// Describes the difference for a person.
     pub(crate) fn shown(&self) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
         let (at, there, was) = self.evidence.clone().unwrap_or_default();
@@ -23,26 +22,39 @@ impl Left {
     }
 }
 
-/// How a change stands in a process.
+/// State of a change in a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Its code is not mapped yet.
     Absent,
-    /// As the file has it.
+    /// The code is the file's.
     Planned,
     /// The jump is there.
     Written,
-    /// Neither.
+    /// The code is neither.
     Differs,
 }
 
 impl Mem {
-    /// Writes those of a file's jumps that are missing, in what is mapped to be run as `is_code` says,
-    /// but for sites whose code is not as planned.
+    /// Writes those of a file's jumps that are missing, in mappings that are executable according to `is_code`, except
+    /// for sites whose code differs.
     ///
     /// # Errors
-    /// In words, where the file can't be hooked so at all; nothing has been written then.
+    /// A text, if the file can't be hooked at all; nothing has been written then.
     pub(crate) fn patch_around(&self, jumps: &Jumps, bias: u64, is_code: &dyn Fn(u64) -> bool) -> Result<Left, String> {
+        self.patch_but(jumps, bias, (is_code, BTreeSet::new()))
+    }
+
+    /// [`Mem::patch_around`] that leaves these sites as they are too.
+    ///
+    /// # Errors
+    /// Those of [`Mem::patch_around`].
+    pub(crate) fn patch_but(
+        &self,
+        jumps: &Jumps,
+        bias: u64,
+        (is_code, left): (&dyn Fn(u64) -> bool, BTreeSet<u64>),
+    ) -> Result<Left, String> {
         let pieces = jumps.pieces.iter().map(|piece| {
             let at = bias.wrapping_add(piece.vaddr);
             let mut bytes = vec![0; piece.len];
@@ -53,7 +65,7 @@ impl Mem {
             return Err("its code can't be read".into());
         }
         let before = pieces.clone();
-        let left = decide(jumps, &mut pieces)?;
+        let left = decide(jumps, &mut pieces, left)?;
         for ((piece, old), new) in jumps.pieces.iter().zip(before).zip(pieces) {
             if let Some(bytes) = new.filter(|new| Some(new) != old.as_ref()) {
                 self.write(bias.wrapping_add(piece.vaddr), &bytes).map_err(|e| e.to_string())?;
@@ -62,7 +74,7 @@ impl Mem {
         Ok(left)
     }
 
-    /// Whether any of a file's jumps is there.
+    /// Returns true if any of a file's jumps is in place.
     pub(crate) fn has_any(&self, jumps: &Jumps, bias: u64) -> bool {
         jumps.changes.iter().any(|change| {
             let new = jumps.bytes_of(change).1;
@@ -72,10 +84,9 @@ impl Mem {
     }
 }
 
-/// Changes the pieces that are there as far as their sites may be.
-fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>]) -> Result<Left, String> {
-    let mut left = Left::default();
-    let (mut spoiled, mut absent) = (BTreeSet::new(), BTreeSet::new());
+/// Applies the changes to the pieces that are mapped, site by site; sites that are `spoiled` already are left out.
+fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>], mut spoiled: BTreeSet<u64>) -> Result<Left, String> {
+    let (mut left, mut absent) = (Left::default(), BTreeSet::new());
     for (piece, bytes) in jumps.pieces.iter().zip(pieces.iter()) {
         for change in jumps.changes.get(piece.changes.clone()).unwrap_or_default() {
             let (was, new) = jumps.bytes_of(change);
@@ -98,7 +109,7 @@ fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>]) -> Result<Left, String>
             let (was, new) = jumps.bytes_of(change);
             let at = (change.vaddr - piece.vaddr) as usize;
             let state = state(Some(bytes), at, was, new).0;
-            // A site is hooked as a whole or not at all: one that waits for a piece has its jumps then.
+            // A site is hooked as a whole or not at all. A site that waits for a missing piece keeps the jumps it has.
             let wanted = match (state, spoiled.contains(&change.site), absent.contains(&change.site)) {
                 (State::Planned, false, false) => new,
                 (State::Written, true, _) => was,
@@ -148,7 +159,7 @@ mod tests {
     fn what_is_planned_is_written_and_stays() {
         let mut pages = [Some(page()), Some(page())];
         for _ in 0..2 {
-            assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+            assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
             assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
         }
     }
@@ -157,7 +168,7 @@ mod tests {
     fn a_site_with_other_bytes_is_left_alone_as_a_whole() {
         let mut pages = [Some(page()), Some(page())];
         pages[0].as_mut().unwrap()[0x12] = 0xcc;
-        let left = decide(&jumps(), &mut pages).unwrap();
+        let left = decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
         assert_eq!(left.sites, [2]);
         assert_eq!(left.shown(), "90 90 cc 90 90 lies where the file has 90 90 90 90 90 (at 0x1010)");
         assert!(has(&pages[0], 0) && has(&pages[1], 0x10));
@@ -167,9 +178,9 @@ mod tests {
     #[test]
     fn a_jump_whose_fellow_was_changed_later_is_taken_back() {
         let mut pages = [Some(page()), Some(page())];
-        decide(&jumps(), &mut pages).unwrap();
+        decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
         pages[1].as_mut().unwrap()[0] = 0xcc;
-        assert_eq!(decide(&jumps(), &mut pages).unwrap().sites, [2]);
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()).unwrap().sites, [2]);
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10) && has(&pages[1], 0x10));
         assert_eq!(pages[1].as_ref().unwrap()[0], 0xcc);
     }
@@ -177,10 +188,10 @@ mod tests {
     #[test]
     fn a_piece_that_comes_later_completes_what_waits_for_it() {
         let mut pages = [Some(page()), None];
-        assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10));
         pages[1] = Some(page());
-        assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
         assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
     }
 
@@ -191,8 +202,15 @@ mod tests {
         let mut pages = [Some(page()), Some(vec![0x90; 0x25])];
         pages[1].as_mut().unwrap()[0x20] = 0xcc;
         let before = pages.clone();
-        assert!(decide(&jumps, &mut pages).is_err());
+        assert!(decide(&jumps, &mut pages, BTreeSet::new()).is_err());
         assert_eq!(pages, before);
+    }
+
+    #[test]
+    fn a_site_that_is_left_is_left_as_a_whole() {
+        let mut pages = [Some(page()), Some(page())];
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::from([2])).unwrap().sites, [2]);
+        assert!(has(&pages[0], 0) && !has(&pages[0], 0x10) && !has(&pages[1], 0) && has(&pages[1], 0x10));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Looking at, and writing into, a process from outside.
+//! Reads and writes a process from outside.
 
 use crate::inproc::monitor::shared::maps::Mapped;
 use crate::inproc::monitor::sys::read_pieces;
@@ -11,7 +11,7 @@ use systoll_hooks::plan::Plan;
 
 const PAGE: u64 = 4096;
 
-/// A process's memory, as opened while it could not be refused.
+/// A process's memory, opened while we were allowed to.
 pub(crate) struct Mem {
     file: File,
     pid: i32,
@@ -27,33 +27,32 @@ impl Mem {
         self.file.read_exact_at(buffer, at)
     }
 
-    /// Writes, whatever the pages' protection says.
+    /// Writes bytes, even to pages that are write-protected.
     pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
         self.file.write_all_at(bytes, at)
     }
 
-    /// Writes all of a file's jumps, unless its code is not what the plan was made of.
+    /// Writes all of a file's jumps, unless its code differs from the plan.
     ///
     /// # Errors
-    /// In words; whatever was written then is as good as nothing, for no page is written before
-    /// all have been looked at.
+    /// A text. Nothing harmful has been written then: no page is written before all have been checked.
     pub(crate) fn patch(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
         self.write_pages(jumps, bias, self.ready(jumps, bias)?)
     }
 
-    /// The pieces with their jumps.
+    /// Returns the pieces with their jumps.
     ///
     /// # Errors
-    /// In words, where the code is not what the plan was made of.
+    /// A text, if the code differs from the plan.
     pub(crate) fn ready<'a>(&self, jumps: &'a Jumps, bias: u64) -> Result<&'a [Vec<u8>], String> {
         if jumps.ready.get().is_none() {
-            // Another program of the file may have come first, and has found the same.
+            // Another program with this file may have set it meanwhile, to the same bytes.
             let _ = jumps.ready.set(self.patched_pages(jumps, bias)?);
         }
         Ok(jumps.ready.get().map_or(&[], Vec::as_slice))
     }
 
-    /// [`Mem::patch`] of code that this process may have changed beside the jumps.
+    /// [`Mem::patch`] for code that this process may have changed besides the jumps.
     pub(crate) fn patch_one(&self, jumps: &Jumps, bias: u64) -> Result<(), String> {
         self.write_pages(jumps, bias, &self.patched_pages(jumps, bias)?)
     }
@@ -75,20 +74,20 @@ impl Mem {
         Ok(())
     }
 
-    /// Takes a file's jumps back, as far as they are there.
+    /// Removes a file's jumps, as far as they are in place.
     pub(crate) fn restore(&self, jumps: &Jumps, bias: u64) {
         for change in &jumps.changes {
             let at = bias.wrapping_add(change.vaddr);
             let (was, new) = jumps.bytes_of(change);
             let mut there = vec![0; new.len()];
             if self.read(at, &mut there).is_ok() && there == *new {
-                // What can't be written now could not have been written before.
+                // A page that can't be written now can't have been written before.
                 let _ = self.write(at, was);
             }
         }
     }
 
-    /// Fills each buffer from its address: in one go where the kernel lets us.
+    /// Fills each buffer from its address, by one call if the kernel allows it.
     fn read_all(&self, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> std::io::Result<()> {
         let all: usize = from.iter().map(|(_, len)| len).sum();
         if read_pieces(self.pid, from, into) == all {
@@ -102,42 +101,42 @@ impl Mem {
 #[derive(Debug, Default)]
 pub(crate) struct Jumps {
     pub(crate) pieces: Vec<Piece>,
-    /// By rising address; none reaches over a page's end.
+    /// The changes by rising address; none crosses a page boundary.
     pub(crate) changes: Vec<Change>,
-    /// What must be there, of all changes one behind the other, and what comes there.
+    /// The original bytes and the new bytes of all changes, one behind the other.
     was: Vec<u8>,
     new: Vec<u8>,
-    /// The pieces with their jumps, once they have been looked at in the file or a process. The file
-    /// stays the same, by its identity, and no thread has run in a new mapping of it: what was there in
-    /// one process is there in all.
+    /// The pieces with their jumps, once they have been checked in the file or a process. The file stays the same, by
+    /// its identity, and no thread has run in a new mapping of it, so what was found in one process holds in all.
     ready: OnceCell<Vec<Vec<u8>>>,
 }
 
-/// Changes that are no site's: without them the others do harm.
+/// Site number of changes that belong to no site: without them the others do harm.
 pub(crate) const ESSENTIAL: u64 = u64::MAX;
 
-/// What is to be written of a page, from the first byte that changes to the last.
+/// The part of a page to be written, from the first byte that changes to the last.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) vaddr: u64,
     pub(crate) len: usize,
-    /// Which changes.
+    /// Indexes of its changes.
     pub(crate) changes: Range<usize>,
 }
 
-/// Bytes that become others.
+/// Bytes that are replaced by others.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) vaddr: u64,
-    /// The site it is needed for, or [`ESSENTIAL`].
+    /// The site that needs it, or [`ESSENTIAL`].
     pub(crate) site: u64,
-    /// Where they are among all of them.
+    /// Their range among the bytes of all changes.
     bytes: Range<usize>,
 }
 
+/// Computes the changes.
 impl Jumps {
     /// # Errors
-    /// In words, if code has a jump where the plan has no window: a mistake of ours.
+    /// A text, if code has a jump where the plan has no window: a mistake of ours.
     pub(crate) fn new(plan: &Plan, blob: &Blob) -> Result<Self, String> {
         let original = originals(plan);
         let mut patches: Vec<&Patch> = blob.patches.iter().collect();
@@ -159,7 +158,7 @@ impl Jumps {
         Ok(all)
     }
 
-    /// Takes in a change within a page, at a higher address than those before.
+    /// Adds a change within a page, at a higher address than those before.
     pub(crate) fn include(&mut self, vaddr: u64, was: &[u8], new: &[u8], site: u64) {
         let first = self.new.len();
         self.was.extend(was);
@@ -176,7 +175,7 @@ impl Jumps {
         }
     }
 
-    /// What is to be written where, for [`WRITE_CODE`].
+    /// Returns the list of writes for [`WRITE_CODE`].
     pub(crate) fn for_writing(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.new.len() + 32 * self.changes.len() + 8);
         let mut own = self.pages_at_once();
@@ -193,20 +192,20 @@ impl Jumps {
         all
     }
 
-    /// Pages next to each other that are written: the first change there, and how many pages.
+    /// Returns each run of adjacent pages that are written: its first change, and the number of pages.
     fn pages_at_once(&self) -> std::iter::Peekable<impl Iterator<Item = (usize, u64)>> {
         let runs = self.pieces.chunk_by(|a, b| b.vaddr / PAGE == a.vaddr / PAGE + 1);
         runs.filter_map(|run| Some((run.first()?.changes.start, run.len() as u64))).peekable()
     }
 
-    /// What part of the file they lie in, and in how many pages; `None` where there are none.
+    /// Returns the range of the file that the changes lie in, and the number of their pages; `None` if there are none.
     pub(crate) fn extent(&self) -> Option<(Range<u64>, u64)> {
         let (first, last) = (self.pieces.first()?, self.pieces.last()?);
         Some((first.vaddr..last.vaddr + last.len as u64, self.pieces.len() as u64))
     }
 
-    /// Makes the pieces ready by the file's own bytes, which `read` reads from an address on and says
-    /// how many; nothing happens where they are not what was planned.
+    /// Prepares the pieces from the file's own bytes; `read` fills a buffer from an address on and returns how many bytes
+    /// it could read. Does nothing if the bytes differ from the plan.
     pub(crate) fn read_ahead(&self, read: impl Fn(u64, &mut [u8]) -> usize) {
         let piece = |piece: &Piece| {
             let mut bytes = vec![0; piece.len];
@@ -218,13 +217,13 @@ impl Jumps {
         }
     }
 
-    /// What a change replaces, and by what.
+    /// Returns the original and the new bytes of a change.
     pub(crate) fn bytes_of(&self, change: &Change) -> (&[u8], &[u8]) {
         let (was, new) = (self.was.get(change.bytes.clone()), self.new.get(change.bytes.clone()));
         (was.unwrap_or_default(), new.unwrap_or_default())
     }
 
-    /// Changes a piece's bytes, which must be as they were planned.
+    /// Applies the changes to a piece's bytes, which must be as planned.
     fn apply(&self, piece: &Piece, bytes: &mut [u8]) -> Result<(), String> {
         for change in self.changes.get(piece.changes.clone()).unwrap_or_default() {
             let (was, new) = self.bytes_of(change);
@@ -236,8 +235,8 @@ impl Jumps {
     }
 }
 
-/// The file's bytes wherever a jump may stand, by rising address: the most that are known; and which
-/// site's they are.
+/// Returns the file's bytes wherever a jump may be written, by rising address, with their site; the longest span at
+/// each address.
 fn originals(plan: &Plan) -> Vec<(u64, &[u8], u64)> {
     let spans = plan.sites.iter().flat_map(|site| site.spans().map(|span| (span, site.address)));
     let spans = spans.chain(plan.entries.iter().map(|e| (&e.span, e.address)));
@@ -248,7 +247,7 @@ fn originals(plan: &Plan) -> Vec<(u64, &[u8], u64)> {
     all
 }
 
-/// Where `len` unused bytes lie at the end of code that a process has mapped.
+/// Returns the address of `len` unused bytes at the end of code that a process has mapped.
 pub(crate) fn unused(mem: &Mem, mapped: &[Mapped], len: usize) -> Option<u64> {
     let len = len as u64;
     mapped.iter().filter(|m| m.executable && m.range.end - m.range.start >= PAGE && len < PAGE).find_map(|m| {

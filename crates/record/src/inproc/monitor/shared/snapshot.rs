@@ -1,4 +1,4 @@
-//! What an image's memory held at one moment.
+//! The contents of an image at one moment.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -6,14 +6,14 @@ use std::ops::Range;
 /// An image's words at one moment.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    /// Offset and bytes, ascending.
+    /// Offset and bytes of each range, ascending.
     ranges: Vec<(u64, Vec<u8>)>,
-    /// Which of them was read last: the next word is most often there too.
+    /// Index of the range read last: the next word usually lies there too.
     last: Cell<usize>,
 }
 
 impl Snapshot {
-    /// Of data as [`Memory::slot_data`](super::memory::Memory::slot_data) gives it.
+    /// Creates a snapshot of data from [`Memory::slot_data`](super::memory::Memory::slot_data).
     pub(crate) fn of(ranges: Vec<(u64, Vec<u8>)>) -> Self {
         Self { ranges, last: Cell::new(0) }
     }

@@ -1,0 +1,195 @@
+//! Assembles a recording from table, windows and names, alike for every backend.
+
+use crate::backend::{Launch, Running};
+use crate::launch::time_zone;
+use crate::naming::{Names, note_bounds, rows, threads, vdso_rows, windows};
+use crate::packages::packages;
+use crate::procfs::{argv, running_times, time_zone_of};
+use crate::raw_window::RawWindow;
+use crate::sys::children_times;
+use crate::table::Table;
+use crate::windows::Windows;
+use nix::sys::utsname::uname;
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+use systoll_model::{
+    BackendKind, Exit, Header, InPlace, LongCall, Prices, Problem, Process, Recording, Row, RowTrunk, Spread, TimeZone,
+    VdsoRow,
+};
+use systoll_price::{FaultAndSwitchPrices, Measurement};
+use systoll_symbols::Symbols;
+
+/// What is known before a run begins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunFacts {
+    pub(crate) command: Vec<String>,
+    pub(crate) crossing_before: Spread,
+    /// User and system time of children that do not belong to the command, ns.
+    pub(crate) children_before: (u64, u64),
+    pub(crate) started_unix: u64,
+    pub(crate) seed: u64,
+    pub(crate) time_zone: TimeZone,
+}
+
+impl RunFacts {
+    /// Collects the facts of a run that begins now.
+    pub(crate) fn of(launch: &Launch, crossing_before: Spread) -> Self {
+        Self {
+            command: launch.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            crossing_before,
+            children_before: children_times(),
+            started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            seed: launch.seed,
+            time_zone: time_zone(launch),
+        }
+    }
+
+    /// Of processes that run already and are watched from now on.
+    pub(crate) fn of_running(running: &Running, crossing_before: Spread) -> Self {
+        let first = running.pids.first().copied().unwrap_or(0);
+        let (ours, theirs) = (children_times(), running_times(running.pids.iter().copied()));
+        Self {
+            command: argv(first).iter().map(|word| word.to_string()).collect(),
+            // What they have used before is no part of what is watched.
+            children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
+            time_zone: time_zone_of(first),
+            ..Self::of(&running.how, crossing_before)
+        }
+    }
+
+    /// Excludes the time that our own children have used between two readings.
+    pub(crate) fn leave_out(&mut self, from: (u64, u64), to: (u64, u64)) {
+        self.children_before.0 += to.0.saturating_sub(from.0);
+        self.children_before.1 += to.1.saturating_sub(from.1);
+    }
+
+    /// Returns a run's prices except those of calls.
+    pub(crate) fn prices(&self, crossing_after: Spread, beside: Measurement) -> Prices {
+        let FaultAndSwitchPrices { fault, switch } = beside.wait();
+        Prices { crossing_before: self.crossing_before, crossing_after, fault, switch, calls: BTreeMap::new() }
+    }
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) wall_ns: u64,
+    /// The command's end, if it has ended.
+    pub(crate) exit: Option<Exit>,
+    /// User and system time of the command and its descendants, ns.
+    used: (u64, u64),
+}
+
+impl Progress {
+    /// Reads the progress of a run whose ended processes have used `children`. While the command runs, adds the time of
+    /// running processes.
+    pub(crate) fn of(table: &Table, wall_ns: u64, exit: Option<Exit>, children: (u64, u64)) -> Self {
+        let mut used = children;
+        if exit.is_none() {
+            let running = running_times(table.images.iter().map(|i| i.pid));
+            used = (used.0.saturating_add(running.0), used.1.saturating_add(running.1));
+        }
+        Self { wall_ns, exit, used }
+    }
+
+    /// The same of processes that were left running when they had `used` so much.
+    pub(crate) fn of_left(wall_ns: u64, children: (u64, u64), used: (u64, u64)) -> Self {
+        let used = (children.0.saturating_add(used.0), children.1.saturating_add(used.1));
+        Self { wall_ns, exit: None, used }
+    }
+
+    /// Returns user and system time; the caller subtracts what is ours.
+    pub(crate) fn used(&self) -> (u64, u64) {
+        self.used
+    }
+}
+
+/// Returns a header without the backend's own measurements; the observer's share is not yet in it.
+pub(crate) fn header(
+    backend: BackendKind,
+    facts: &RunFacts,
+    progress: &Progress,
+    table: &Table,
+    windows: &Windows,
+) -> Header {
+    let (before, (user, sys)) = (facts.children_before, progress.used);
+    Header {
+        version: env!("CARGO_PKG_VERSION").into(),
+        command: facts.command.clone(),
+        backend,
+        host: systoll_price::host(),
+        node: node(),
+        time_zone: facts.time_zone.clone(),
+        started_unix: facts.started_unix,
+        exit: progress.exit,
+        wall_ns: progress.wall_ns,
+        user_ns: user.saturating_sub(before.0),
+        sys_ns: sys.saturating_sub(before.1),
+        threads: table.threads_in_all(),
+        seed: facts.seed,
+        windows_opened: windows.opened,
+        windows_refused: windows.refused,
+        ..Header::default()
+    }
+}
+
+/// Returns this machine's name, as far as it is valid text.
+fn node() -> String {
+    uname().map_or_else(|_| String::new(), |names| names.nodename().to_string_lossy().into_owned())
+}
+
+/// A table with names.
+pub(crate) struct Named {
+    names: Names,
+    pub(crate) rows: Vec<Row>,
+    vdso: Vec<VdsoRow>,
+    trunks: Vec<RowTrunk>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What a backend adds to the named table.
+pub(crate) struct Parts {
+    pub(crate) header: Header,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) prices: Prices,
+    pub(crate) longest: Vec<LongCall>,
+    pub(crate) in_place: Vec<InPlace>,
+    /// The windows of the recording, in the order they were opened.
+    pub(crate) windows: Vec<RawWindow>,
+}
+
+impl Named {
+    /// Names everything in a table; `problems` are the run's so far.
+    pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
+        note_bounds(table, &mut problems);
+        let names = Names::resolve(table, symbols);
+        // Our own memory file may be mapped there too; its names are no problem of the program.
+        problems.extend(names.problems.iter().filter(|p| !p.text.starts_with("/memfd:systoll:")).cloned());
+        let (rows, vdso) = (rows(table, &names, symbols), vdso_rows(table, &names, symbols));
+        let trunks = names.trunks(table);
+        Self { names, rows, vdso, trunks, problems }
+    }
+
+    /// Returns the recording.
+    pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
+        let Parts { header, processes, prices, longest, in_place, windows: all } = parts;
+        Recording {
+            packages: packages(&self.names.frames, &self.rows),
+            header,
+            processes,
+            modules: self.names.modules,
+            frames: self.names.frames,
+            stacks: self.names.stacks,
+            rows: self.rows,
+            vdso: self.vdso,
+            threads: threads(table),
+            windows: windows(kept, all),
+            ledgers: kept.ledger.ledgers(),
+            trunks: self.trunks,
+            longest,
+            prices,
+            problems: self.problems,
+            in_place,
+        }
+    }
+}

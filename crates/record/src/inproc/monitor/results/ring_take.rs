@@ -1,0 +1,327 @@
+//! Takes windows that threads have written from their slots.
+
+use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
+use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::results::clock::Clock;
+use crate::inproc::monitor::results::images::{image_of, note_maker, process_number};
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::memory::Memory;
+use crate::inproc::monitor::sys;
+use crate::procfs;
+use crate::raw_window::{RawCall, RawWindow};
+use crate::ring_windows::{Names, Times, question, raw_call};
+use crate::sys::own_cpu;
+use crate::table::{ImageId, Table};
+use foldhash::HashMap;
+use std::ops::Range;
+use std::time::Duration;
+use systoll_hooks::assemble::{WrittenCall, read_used, written_calls};
+use systoll_hooks::layout::{IMAGE, image, may_hold_node, node, ring, slot};
+use systoll_model::{Looked, Sysno};
+
+/// Time that a thread takes to write a call with what it points to; measured.
+const EACH: Duration = Duration::from_nanos(250);
+
+/// Bytes of all headers of a ring.
+const HEADERS: u64 = ring::COUNT * ring::HEADER;
+/// Words of a header.
+const HEADER_WORDS: usize = (ring::HEADER / 8) as usize;
+
+/// Filled buffers from which on the launcher, when asked by their thread, empties them first.
+const FULL: usize = 12;
+
+/// The windows to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// Windows that are complete; their thread lives.
+    Written,
+    /// Incomplete windows as well.
+    All,
+}
+
+/// Takes what living threads have written since the last call.
+pub(crate) fn take_new(session: &mut Session) {
+    let written = |p: &Program| session.memory.image(p.id).map_or(0, |area| area.get(image::WRITTEN));
+    let news = session.programs.values().filter(|p| written(p) != p.threads.written);
+    let ids: Vec<_> = news.map(|p| (p.id, written(p))).collect();
+    for (id, written) in ids {
+        let Some(mut program) = session.programs.remove(&id) else { continue };
+        program.threads.written = written;
+        let slots: Vec<u64> = (0..session.memory.slots_drawn(id)).collect();
+        take(session, &mut program, &slots, Take::Written);
+        session.programs.insert(id, program);
+    }
+}
+
+/// Empties the buffers of a thread that waits for an answer, if little room is left: its next call, made for the first
+/// time, should be recorded.
+pub(crate) fn make_room(session: &mut Session, thread: SlotRef) {
+    if due(&session.memory, thread, Take::Written).len() < FULL {
+        return;
+    }
+    let Some(mut program) = session.programs.remove(&thread.program) else { return };
+    take(session, &mut program, &[thread.index], Take::Written);
+    session.programs.insert(thread.program, program);
+}
+
+/// Takes windows from some slots of a program.
+pub(crate) fn take(session: &mut Session, program: &mut Program, slots: &[u64], which: Take) {
+    let mut room = std::mem::take(&mut session.windows.room);
+    for index in slots {
+        take_of(session, program, program.id.slot(*index), (which, &mut room));
+    }
+    session.windows.room = room;
+}
+
+/// Takes windows from one slot.
+fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which, room): (Take, &mut Vec<u8>)) {
+    let due = due(&session.memory, thread, which);
+    if due.is_empty() {
+        return;
+    }
+    let mut since = own_cpu();
+    let copies = copy(&session.memory, thread, &due, room);
+    let buffers = copies.iter().zip(&due).map(|(copy, buffer)| {
+        let calls = written_calls(room.get(copy.clone()).unwrap_or_default(), buffer.index, buffer.len);
+        let first = calls.clone().next();
+        (first.as_ref().map(|call| call.time), first.is_some_and(|call| call.alone), calls)
+    });
+    let mut buffers: Vec<_> = buffers.collect();
+    buffers.sort_by_key(|(time, ..)| *time);
+    note_maker(&session.memory, program, &mut session.table, thread, session.clock.at(sys::now()));
+    let mut writer = Writer::of(session, program, thread);
+    for (_, alone, calls) in buffers {
+        if alone {
+            let looks = note_looks(session, program, &mut writer, calls);
+            let now = own_cpu();
+            session.windows.looks.spend(EACH * looks, now.saturating_sub(since));
+            since = now;
+        } else {
+            keep(session, program, &mut writer, calls);
+            since = own_cpu();
+        }
+    }
+}
+
+/// A buffer to take.
+struct Buffer {
+    index: u64,
+    /// Bytes of calls, according to its header.
+    len: u64,
+    /// True if it is complete, and may be given back to its thread.
+    whole: bool,
+}
+
+/// Returns the buffers of a slot to take.
+fn due(memory: &Memory, thread: SlotRef, which: Take) -> Vec<Buffer> {
+    let mut headers = [0; HEADERS as usize];
+    if !memory.read(thread.offset() + slot::RING_HEADERS, thread.program, &mut headers) {
+        return Vec::new();
+    }
+    let (words, _) = headers.as_chunks::<8>();
+    let all = (0u64..).zip(words.chunks_exact(HEADER_WORDS)).filter_map(|(index, header)| {
+        let [state, len] = [*header.first()?, *header.get(1)?].map(u64::from_le_bytes);
+        let whole = state == ring::state::WRITTEN;
+        (whole || state == ring::state::WRITING && which == Take::All).then_some(Buffer { index, len, whole })
+    });
+    all.collect()
+}
+
+/// Copies the used parts of buffers into `room` and gives the buffers back to their thread. Returns the range of each
+/// in `room`.
+fn copy(memory: &Memory, thread: SlotRef, due: &[Buffer], room: &mut Vec<u8>) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let copied = due.iter().map(|Buffer { index, len, whole }| {
+        let least = start + ring::BUFFER as usize;
+        if room.len() < least {
+            room.resize(least, 0);
+        }
+        let at = thread.offset() + slot::RINGS + index * ring::BUFFER;
+        let into = room.get_mut(start..least).unwrap_or_default();
+        let used = read_used(*index, *len, into, |offset, to| memory.read(at + offset, thread.program, to));
+        if let Some(area) = memory.image(thread.program).filter(|_| *whole) {
+            area.set(thread.offset() + slot::RING_HEADERS + index * ring::HEADER + ring::STATE, ring::state::FREE);
+        }
+        let copy = start..start + used;
+        start = copy.end;
+        copy
+    });
+    copied.collect()
+}
+
+/// A thread that has written windows, as it was when they were read.
+struct Writer {
+    thread: SlotRef,
+    pid: i32,
+    tid: i32,
+    /// True if its process has several threads.
+    shared: bool,
+    /// Image of its process.
+    image: ImageId,
+    clock: Clock,
+    /// Rows found so far, and their system calls, by node and number.
+    rows: HashMap<(u64, u32), Option<(u32, Sysno)>>,
+}
+
+impl Writer {
+    fn of(session: &mut Session, program: &mut Program, thread: SlotRef) -> Self {
+        let word = |offset: u64| session.memory.word(offset, thread.program);
+        let [tid, pid] = [slot::TID, slot::PID].map(|field| word(thread.offset() + field) as i32);
+        let shared = word(image::THREADS) as u32 != 0;
+        let image = image_of(program, &mut session.table, pid, session.clock.at(sys::now()));
+        let clock = session.clock.reading(session.stats.around.own_cycles);
+        Self { thread, pid, tid, shared, image, clock, rows: HashMap::default() }
+    }
+
+    /// Returns the number of its process in the ledger.
+    fn process(&self, table: &Table) -> u32 {
+        table.process(self.image, process_number(self.thread.program, self.pid))
+    }
+
+    /// Returns the row of a call and its system call, if they are known.
+    fn row(&mut self, session: &mut Session, program: &Program, call: &WrittenCall<'_>) -> Option<(u32, Sysno)> {
+        let row = || row_of(&mut session.table, &session.memory, program, (self.image, call));
+        *self.rows.entry((call.node, call.number)).or_insert_with(row)
+    }
+
+    /// Returns when a call was made, ns since the run's start.
+    fn entry_ns(&self, call: &WrittenCall<'_>) -> u64 {
+        self.clock.ns(call.time.saturating_sub(self.clock.start_cycles) as f64)
+    }
+
+    fn times(&self, call: &WrittenCall<'_>) -> Times {
+        let ns = |cycles: u64| self.clock.ns(cycles as f64);
+        Times { entry_ns: self.entry_ns(call), elapsed_ns: ns(call.cycles), waited_ns: call.waited.map(ns) }
+    }
+}
+
+/// Notes calls in the ledger that a thread has sampled one by one, if their row is known. Returns how many calls there
+/// were.
+fn note_looks<'b>(
+    session: &mut Session,
+    program: &mut Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>>,
+) -> u32 {
+    let (process, bound) = (writer.process(&session.table), session.windows.budget.bytes());
+    let mut all = 0;
+    for call in calls {
+        all += 1;
+        let Some((row, syscall)) = writer.row(session, program, &call) else { continue };
+        let Some(question) = syscall.signature().and_then(|s| question(&call, s, bound)) else { continue };
+        let (at_ns, stands_for) = (writer.entry_ns(&call), call.stands_for);
+        program.looked = program.looked.saturating_add(stands_for);
+        let look = Looked { process, row, syscall, question: &question, at_ns, stands_for };
+        session.windows.budget.ledger.note_look(look);
+    }
+    all
+}
+
+/// Keeps a window that a thread has written.
+fn keep<'b>(
+    session: &mut Session,
+    program: &mut Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>> + Clone,
+) {
+    let began = sys::now();
+    let node = calls.clone().next().map(|call| NodeAddr(call.node));
+    let Some(window) = raw_window(session, program, writer, calls) else { return };
+    let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
+    program.looked = program.looked.saturating_add(looked);
+    let thread = writer.thread;
+    let (octave, n) = (window.octave, window.calls.len() as u32);
+    // A thread that opens a window asks nobody; later programs of the file still have less to sample.
+    if let Some(known) = node.and_then(|node| program.contexts.known.get(&node)) {
+        known.note_asked(octave.into());
+    }
+    let first = window.calls.first().map(|call| (call.row, call.nth));
+    // The call sampled by the launcher may be the first call of a window that is still being written.
+    let asked = session.windows.looked.get(&thread).copied().filter(|looked| first == Some((looked.row, looked.nth)));
+    if asked.is_some() {
+        session.windows.looked.remove(&thread);
+    }
+    let mut window = window;
+    if let (Some(call), Some(looked)) = (window.calls.first_mut(), asked) {
+        call.stack = looked.stack;
+    }
+    session.windows.budget.keep(&mut session.table, window);
+    if !asked.is_some_and(|l| l.opened) {
+        session.windows.budget.note_opened(octave);
+    }
+    session.windows.budget.spend(octave, EACH * n);
+    session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+}
+
+fn raw_window<'b>(
+    session: &mut Session,
+    program: &Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>>,
+) -> Option<RawWindow> {
+    let calls = raw_calls(session, program, writer, calls);
+    let (row, nth) = calls.first().map(|call| (call.row, call.nth))?;
+    if !session.windows.ordinals.contains_key(&writer.thread) {
+        let name = procfs::comm(writer.tid);
+        if !name.is_empty() {
+            session.table.name_thread(writer.image, writer.tid as u32, &name);
+        }
+    }
+    let thread = session.windows.ordinal(writer.thread);
+    let (image, process) = (writer.image, writer.process(&session.table));
+    Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, calls })
+}
+
+/// Returns the calls of a window that a thread has written, by the rows of its image, up to the first call whose row is
+/// unknown.
+fn raw_calls<'b>(
+    session: &mut Session,
+    program: &Program,
+    writer: &mut Writer,
+    calls: impl Iterator<Item = WrittenCall<'b>>,
+) -> Vec<RawCall> {
+    let taken_for_us = if writer.tid == program.pid { program.hooks.faults } else { 0 };
+    let bound = session.windows.budget.bytes();
+    let mut names = Names::new(writer.shared);
+    let mut raw = Vec::new();
+    for call in calls {
+        // A missing call may have changed what the calls after it find.
+        if call.after_gap && !raw.is_empty() || session.windows.budget.full(raw.len()) {
+            break;
+        }
+        let Some((row, syscall)) = writer.row(session, program, &call) else { break };
+        let signature = syscall.signature();
+        let fd = signature.and_then(|s| {
+            let name = names.of(&call, s)?;
+            session.windows.budget.seen(writer.pid, s, &name);
+            Some(name)
+        });
+        let mut call = raw_call(row, &call, signature, (writer.times(&call), fd, bound));
+        call.faults = call.faults.map(|all| all.saturating_sub(taken_for_us));
+        raw.push(call);
+    }
+    raw
+}
+
+/// Returns the row of a written call and its system call.
+fn row_of(
+    table: &mut Table,
+    memory: &Memory,
+    program: &Program,
+    (of, call): (ImageId, &WrittenCall<'_>),
+) -> Option<(u32, Sysno)> {
+    let node = NodeAddr(call.node);
+    may_hold_node(call.node.wrapping_sub(IMAGE)).then_some(())?;
+    let (syscall, frames) = program.call_at(node, root_of(memory, program, node)?, call.number)?;
+    let (row, _) = table.row(of, syscall, &frames);
+    Some((row, syscall))
+}
+
+/// Returns a node's root. Where the launcher has put a node there is memory, and it is mapped here. The program may
+/// name any other place, which is read from the file: reading a hole in the mapping would fill it.
+fn root_of(memory: &Memory, program: &Program, node: NodeAddr) -> Option<NodeAddr> {
+    let at = node.offset() + node::ROOT;
+    let area = memory.image(program.id).filter(|_| program.contexts.nodes.contains_key(&node));
+    let root = area.map_or_else(|| memory.word(at, program.id), |area| area.get(at));
+    (root != 0).then_some(NodeAddr(root))
+}

@@ -1,0 +1,319 @@
+//! Turns the table that every backend fills into a recording's rows, windows and names.
+
+use crate::raw_window::{RawCall, RawWindow};
+use crate::stacks::RawStack;
+use crate::table::{Line, RawRow, Table};
+use crate::trunks::{RawTrunk, Trunks};
+use crate::whole_stacks::MergedTrunks;
+use crate::windows::Windows;
+use foldhash::{HashMap, HashMapExt};
+use std::sync::Arc;
+use systoll_model::{
+    Before, Frame, FrameClass, FrameId, Module, ModuleId, Problem, ProblemKind, Row, RowId, RowLine, RowTrunk, Stack,
+    StackId, Sysno, Thread, VdsoRow, Window, WindowCall,
+};
+use systoll_symbols::{Lines, ModuleKey, RawFrame, Symbols};
+
+/// Whole stacks that must agree on the user's frame if a context does not reach it.
+const ENOUGH_STACKS: u64 = 4;
+
+/// Returning from a signal handler; the program makes no such call itself.
+const RT_SIGRETURN: Sysno = Sysno(15);
+
+/// Notes as problems where the table has merged entries to stay within its bounds.
+pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
+    if table.rows_folded {
+        problems.push(Problem::new(
+            ProblemKind::Bounded,
+            "too many calling contexts: some calls are counted without theirs",
+        ));
+    }
+    if table.images_folded() {
+        problems.push(Problem::new(
+            ProblemKind::Bounded,
+            "very many processes: later ones of a program are counted together",
+        ));
+    }
+}
+
+/// Returns the table's rows, as counted.
+pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
+    // Processes of one program share most contexts, each with a row of its own.
+    let mut entered: HashMap<*const [RawFrame], Entered> = HashMap::new();
+    let row = |(at, raw): (usize, &RawRow)| {
+        let context = context(raw, table, symbols);
+        let entered = entered.entry(context).or_insert_with(|| Entered::by(context, names, symbols));
+        let Entered { api, api_module, user } = entered.clone();
+        let lines = names.lines_of(raw);
+        // The first frame of an interpreter tells nothing; the line of its script does.
+        let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
+        let user = user.or(lines.first().map(|l| l.frame)).or_else(of_runtime);
+        Row {
+            process: raw.image.process(),
+            syscall: raw.syscall,
+            context: StackId(raw.context),
+            outer: names.outer_of(at, raw, table),
+            api,
+            api_module,
+            user: user.filter(|_| raw.syscall != RT_SIGRETURN),
+            lines,
+            counts: raw.counts.clone(),
+        }
+    };
+    table.rows.iter().enumerate().map(row).collect()
+}
+
+/// The API function by which a context enters the C library, and the user's frame.
+#[derive(Clone)]
+struct Entered {
+    api: Option<Arc<str>>,
+    api_module: Option<ModuleId>,
+    user: Option<FrameId>,
+}
+
+impl Entered {
+    fn by(context: &[RawFrame], names: &Names, symbols: &mut Symbols) -> Self {
+        let (api, module) = symbols.api(context).unzip();
+        let api_module = module.flatten().and_then(|key| names.module_of(key));
+        Self { api, api_module, user: names.user_of(context) }
+    }
+}
+
+/// Returns a row's context up to the user's frame. The tree of contexts may end earlier, where return addresses do not
+/// lie at constant places; then whole stacks supply the rest: with certainty if every call's stack was sampled,
+/// otherwise if several random ones agree.
+fn context<'t>(row: &RawRow, table: &'t Table, symbols: &mut Symbols) -> &'t [RawFrame] {
+    let context = table.stacks.get(row.context as usize).map_or(&[][..], |s| &s.frames);
+    let mut has_user = |frames: &[RawFrame]| {
+        frames.iter().position(|f| matches!(symbols.class(*f), FrameClass::User | FrameClass::Unknown))
+    };
+    let looks = row.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.looks));
+    let shared = |l: &Line| table.stacks.get(l.whole as usize).and_then(|s| s.frames.get(..l.shared));
+    let Some(whole) = row.lines.first().and_then(shared).filter(|_| looks >= row.entered.min(ENOUGH_STACKS)) else {
+        return context;
+    };
+    let has_none = has_user(context).is_none();
+    let Some(found) =
+        has_user(whole).and_then(|user| whole.get(..=user)).filter(|f| has_none && f.starts_with(context))
+    else {
+        return context;
+    };
+    let agree = row.lines.iter().all(|l| shared(l).is_some_and(|s| s.starts_with(found)));
+    if agree { found } else { context }
+}
+
+/// Returns the calls of each thread.
+pub(crate) fn threads(table: &Table) -> Vec<Thread> {
+    let told = table.threads.iter().filter(|(_, t)| !t.calls.is_empty());
+    told.map(|((image, tid), thread)| Thread {
+        process: image.process(),
+        tid: *tid,
+        name: thread.name.clone().filter(|_| *tid != 0).unwrap_or_default(),
+        calls: thread.calls.values().copied().collect(),
+    })
+    .collect()
+}
+
+/// Returns the calls into the vDSO, most frequent first.
+pub(crate) fn vdso_rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<VdsoRow> {
+    let mut rows: Vec<VdsoRow> = Vec::with_capacity(table.vdso.len());
+    for ((image, function, context), calls) in &table.vdso {
+        let frames = table.stacks.get(*context as usize).map_or(&[][..], |s| &s.frames);
+        rows.push(VdsoRow {
+            process: image.process(),
+            function: (*function).into(),
+            context: StackId(*context),
+            api: symbols.api(frames).map(|(name, _)| name),
+            user: names.user_of(frames),
+            calls: *calls,
+        });
+    }
+    rows.sort_by(|a, b| {
+        let rest = |r: &VdsoRow| (r.process, r.context);
+        b.calls.cmp(&a.calls).then_with(|| a.function.cmp(&b.function)).then_with(|| rest(a).cmp(&rest(b)))
+    });
+    rows
+}
+
+/// Returns the windows `all` with names. `kept` provides socket names and the ledger.
+pub(crate) fn windows(kept: &Windows, all: Vec<RawWindow>) -> Vec<Window> {
+    let sockets = kept.socket_names();
+    let named = |fd: Arc<str>| sockets.get(&*fd).cloned().unwrap_or(fd);
+    let call = |c: RawCall| WindowCall {
+        before: c.asked.map_or(Before::Unknown, |asked| kept.ledger.before(&asked, c.entry_ns)),
+        row: RowId(c.row),
+        nth: c.nth,
+        args: c.args,
+        data: c.data,
+        fd: c.fd.map(named),
+        result: c.result,
+        entry_ns: c.entry_ns,
+        elapsed_ns: c.elapsed_ns,
+        waited_ns: c.waited_ns,
+        signals_before: c.signals_before,
+        faults: c.faults,
+        stack: c.stack.map(StackId),
+    };
+    let window = |w: RawWindow| Window {
+        process: w.image.process(),
+        thread: w.thread,
+        row: RowId(w.row),
+        octave: w.octave,
+        calls: w.calls.into_iter().map(call).collect(),
+    };
+    all.into_iter().map(window).collect()
+}
+
+/// The names of everything the table refers to.
+pub(crate) struct Names {
+    pub(crate) modules: Vec<Module>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) problems: Vec<Problem>,
+    ids: HashMap<RawFrame, FrameId>,
+    module_ids: HashMap<ModuleKey, ModuleId>,
+    /// Ids of the parts of whole stacks.
+    parts: HashMap<Part, StackId>,
+    /// The merged whole stacks of each row that has no script lines.
+    told: Vec<Option<MergedTrunks>>,
+    empty: StackId,
+}
+
+/// A part of a whole stack: the stack's id, its first frame, and the end.
+type Part = (u32, usize, usize);
+
+impl Names {
+    /// Names all distinct addresses at once.
+    pub(crate) fn resolve(table: &Table, symbols: &mut Symbols) -> Self {
+        let mut distinct = Vec::new();
+        let mut ids = HashMap::new();
+        let mut id_of = |frame: &RawFrame| {
+            *ids.entry(*frame).or_insert_with(|| {
+                distinct.push(*frame);
+                FrameId(distinct.len() as u32 - 1)
+            })
+        };
+        let numbered = |s: &RawStack| Stack { frames: s.frames.iter().map(&mut id_of).collect(), complete: s.complete };
+        let mut stacks: Vec<Stack> = table.stacks.iter().map(numbered).collect();
+        let resolved = symbols.resolve_lines(&distinct, Lines::OutsideLibc);
+        let frames_of = |raw: &[RawFrame]| raw.iter().filter_map(|f| ids.get(f).copied()).collect();
+        let name = |frame: &RawFrame| ids.get(frame).and_then(|id: &FrameId| resolved.frames.get(id.0 as usize));
+        let same = |a: &RawFrame, b: &RawFrame| {
+            a == b
+                || name(a).zip(name(b)).is_some_and(|(a, b)| {
+                    a.locations == b.locations && a.module == b.module && a.class != FrameClass::Unknown
+                })
+        };
+        let lent = table.lent_stacks();
+        let rows = || table.rows.iter().enumerate();
+        let told: Vec<Option<MergedTrunks>> =
+            rows().map(|(at, row)| MergedTrunks::of(row, lent.get(&at), table, same)).collect();
+        let mut parts = HashMap::new();
+        let outers = rows().zip(&told).filter_map(|((_, row), told)| outer_part(row, told.as_ref(), table));
+        let trunks = rows().zip(&told).flat_map(|((_, row), told)| {
+            let trunks = several(row, told.as_ref()).all.into_iter();
+            trunks.filter_map(|trunk| whole_part(row, &trunk, table)).collect::<Vec<_>>()
+        });
+        for part in outers.chain(trunks) {
+            parts.entry(part).or_insert_with(|| {
+                let (whole, from, to) = part;
+                let source = table.stacks.get(whole as usize);
+                let frames = source.and_then(|s| s.frames.get(from..to.max(from))).unwrap_or_default();
+                let complete = source.is_some_and(|s| s.complete && to == s.frames.len());
+                stacks.push(Stack { frames: frames_of(frames), complete });
+                StackId(stacks.len() as u32 - 1)
+            });
+        }
+        let empty = StackId(stacks.len() as u32);
+        stacks.push(Stack::default());
+        Self {
+            modules: resolved.modules,
+            frames: resolved.frames,
+            stacks,
+            problems: resolved.problems,
+            ids,
+            module_ids: resolved.module_ids,
+            parts,
+            told,
+            empty,
+        }
+    }
+
+    fn frame_id(&self, frame: &RawFrame) -> Option<FrameId> {
+        self.ids.get(frame).copied()
+    }
+
+    /// Returns the user's own frame: usually the last, but a library function may have the user's code inlined.
+    fn user_of(&self, context: &[RawFrame]) -> Option<FrameId> {
+        let is_users = |id: &FrameId| self.frames.get(id.0 as usize).is_some_and(|f| f.class == FrameClass::User);
+        context.iter().filter_map(|f| self.frame_id(f)).find(is_users)
+    }
+
+    fn module_of(&self, key: ModuleKey) -> Option<ModuleId> {
+        self.module_ids.get(&key).copied()
+    }
+
+    /// Returns the script lines of a row's calls, those with most calls first.
+    fn lines_of(&self, row: &RawRow) -> Vec<RowLine> {
+        if !row.lines_tell() {
+            return Vec::new();
+        }
+        let line = |l: &Line| Some(RowLine { frame: self.frame_id(&l.line?)?, looks: l.looks, weight: l.weight });
+        let mut lines: Vec<RowLine> = row.lines.iter().filter_map(line).collect();
+        let main = row.main_line().and_then(|l| self.frame_id(&l.line?));
+        lines.sort_by_key(|l| (Some(l.frame) != main, std::cmp::Reverse(l.weight), l.frame));
+        lines
+    }
+
+    fn outer_of(&self, at: usize, row: &RawRow, table: &Table) -> StackId {
+        let part = outer_part(row, self.told.get(at).and_then(Option::as_ref), table);
+        part.and_then(|part| self.parts.get(&part).copied()).unwrap_or(self.empty)
+    }
+
+    /// Returns the whole stacks of rows that have several.
+    pub(crate) fn trunks(&self, table: &Table) -> Vec<RowTrunk> {
+        let of_row = |(at, row): (usize, &RawRow)| {
+            let Trunks { all, others } = several(row, self.told.get(at).and_then(Option::as_ref));
+            let id = RowId(at as u32);
+            let told = |trunk: RawTrunk| {
+                let part = whole_part(row, &trunk, table)?;
+                Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight })
+            };
+            // Of the remaining stacks only the frames that all share are known.
+            let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others };
+            all.into_iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
+        };
+        table.rows.iter().enumerate().flat_map(of_row).collect()
+    }
+}
+
+/// Returns a row's whole stacks if there are several and they cover enough of its calls.
+fn several(row: &RawRow, told: Option<&MergedTrunks>) -> Trunks {
+    match told {
+        Some(told) => Some(&told.trunks).filter(|_| told.differ()),
+        None => Some(&row.trunks).filter(|trunks| row.lines_tell() && (trunks.all.len() > 1 || trunks.others > 0)),
+    }
+    .cloned()
+    .unwrap_or_default()
+}
+
+/// Returns the part of a whole stack that lies above a row's context.
+fn whole_part(row: &RawRow, trunk: &RawTrunk, table: &Table) -> Option<Part> {
+    let context = table.stacks.get(row.context as usize)?.frames.len();
+    Some((trunk.whole, context, table.stacks.get(trunk.whole as usize)?.frames.len()))
+}
+
+/// Returns the part above a row's context that all its whole stacks share; if they differ below the script's line
+/// already, that line alone.
+fn outer_part(row: &RawRow, told: Option<&MergedTrunks>, table: &Table) -> Option<Part> {
+    let context = table.stacks.get(row.context as usize)?.frames.len();
+    if let Some((told, first)) = told.and_then(|told| Some((told, told.trunks.all.first()?))) {
+        return Some((first.whole, context, told.shared));
+    }
+    let Line { line, whole, shared, .. } = *row.main_line()?;
+    let line = line.filter(|_| row.lines_tell());
+    let stack = table.stacks.get(whole as usize)?;
+    let at = line.and_then(|line| stack.frames.iter().position(|f| *f == line));
+    let (from, to) = at.filter(|at| *at >= shared).map_or((context, shared), |at| (at, at + 1));
+    Some((whole, from, to))
+}
