@@ -397,7 +397,7 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
     }
     if under_way > 0 {
         let text = format!(
-            "{under_way} calls were under way when watching began: they are counted without their callers, from then on"
+            "calls that were under way when watching began are counted without their callers, from then on ({under_way})"
         );
         session.problems.note(ProblemKind::Note, text);
     }
