@@ -1,5 +1,5 @@
-//! What is done at an `execve` and until the new program runs: its files are planned, code and memory mapped,
-//! jumps written.
+//! What happens at an `execve` before the new program runs: its files are planned, code and memory mapped, jumps
+//! written.
 
 pub(crate) mod bootstrap;
 pub(crate) mod confinement;
