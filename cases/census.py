@@ -220,7 +220,7 @@ def row(name, c, m):
 
 
 def document(all_of, kept):
-    """docs/census.md"""
+    """docs/evidence/census.md"""
     told = {n: kept[n] for n in all_of if n in kept}
     judged = [(f, next((e["verdict"] for e in all_of[n].get("found", []) if e["cause"] == f["cause"]), "not judged")) for n, m in told.items() for f in m["findings"]]
     sums = ", ".join(f"{sum(v == verdict for _, v in judged)} {verdict}" for verdict in (*VERDICTS, "not judged") if any(v == verdict for _, v in judged))

@@ -237,6 +237,14 @@ class Box:
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
+def wait_for(condition, failure="an event", limit=60):
+    """Returns once `condition` holds; fails with `failure` after `limit` seconds."""
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, f"{failure}: waited {limit} s in vain"
+        time.sleep(0.01)
+
+
 def text(data):
     return data.decode(errors="replace") if isinstance(data, bytes) else data or ""
 

@@ -1,4 +1,4 @@
-//! The command as a whole: its start, its end, its size.
+//! Times the command as a whole: its start and its end; prints its size.
 
 use crate::observer::Observer;
 use crate::stats::{summary, time};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// `/bin/true` from its start to our being told of its end, by itself and watched.
+/// Times /bin/true from its start until its end is reported, unwatched and watched.
 pub(crate) fn start_up(bench: &Bench) -> Result<()> {
     println!("\n/bin/true, start to end");
     println!("  {:<16} {:>11} {:>11}", "", "fastest", "median");
@@ -30,7 +30,7 @@ pub(crate) fn start_up(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// A shell that runs /bin/true again and again: what each takes, the shell's fork included.
+/// Times a shell that runs /bin/true many times: ns for each run, including the shell's fork.
 pub(crate) fn many(bench: &Bench) -> Result<()> {
     const TIMES: u32 = 200;
     let script = format!("i=0; while [ $i -lt {TIMES} ]; do /bin/true; i=$((i+1)); done");
@@ -53,8 +53,8 @@ pub(crate) fn many(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// From the last thing a program of 1,000,000 calls does until systoll has printed its report and
-/// ended; and how large its recording is. Gives the recording's path.
+/// Times systoll from the last act of a program of 1,000,000 calls until the report is printed and
+/// systoll has ended; prints the recording's size. Returns the recording's path.
 pub(crate) fn million(bench: &Bench) -> Result<PathBuf> {
     let (mut taken, kept) = (Vec::new(), bench.dir.path().join("kept"));
     for _ in 0..3 {
@@ -75,7 +75,7 @@ pub(crate) fn million(bench: &Bench) -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// The binary, as built and as it would be shipped.
+/// Prints the size of the binary, as built and stripped.
 pub(crate) fn size(bench: &Bench) -> Result<()> {
     let stripped = bench.dir.path().join("stripped");
     done(Command::new("strip").arg("-o").arg(&stripped).arg(&bench.systoll))?;

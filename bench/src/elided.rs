@@ -1,4 +1,4 @@
-//! What a call takes that is answered in place, beside the call that the kernel answers.
+//! Compares calls that are answered in place with calls that the kernel answers.
 
 use crate::Bench;
 use crate::stats::{Summary, summary};
@@ -9,7 +9,7 @@ use std::process::Command;
 use systoll_model::{BackendKind, Elision, Exit};
 use systoll_record::{Launch, Quiet, backend};
 
-/// Calls that need not be made, unwatched and answered in place.
+/// Times calls that can be answered in place, unwatched and answered in place.
 pub(crate) fn calls(bench: &Bench) -> Result<()> {
     println!("\nanswered in place");
     println!("  {:<44} {:>9} {:>9}", "", "plain, ns", "now, ns");
@@ -31,7 +31,7 @@ pub(crate) fn calls(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// ns of a call answered in place.
+/// Returns the ns of one call answered in place.
 fn one(bench: &Bench, kind: &str) -> Result<f64> {
     let out = bench.dir.path().join("said");
     let command = ["/bin/sh", "-c", "exec \"$0\" \"$1\" \"$2\" > \"$3\""].map(Into::into).into_iter();

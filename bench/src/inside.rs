@@ -1,10 +1,10 @@
-//! What the in-process backend's code adds to a call, part by part.
+//! Measures what each part of the in-process backend's code adds to a call.
 
 use anyhow::Result;
 use systoll_hooks::assemble::Options;
 use systoll_record::inproc::own_share;
 
-/// A loop of calls in this process, with counting code of each kind and without, in turns.
+/// Measures a loop of calls in this process, in turns with counting code of each kind and without.
 pub(crate) fn share() -> Result<()> {
     let count = Options::default();
     let results = Options { results: true, ..count };
@@ -20,7 +20,7 @@ pub(crate) fn share() -> Result<()> {
         ("the same, waiting told from working", waited),
         ("the same, windows: all that run does", windows),
     ] {
-        // A busy box takes its toll now and then: the least of a few.
+        // Other work slows a busy box now and then: take the least of several rounds.
         let all: Vec<_> = (0..8).filter_map(|_| own_share(&options)).collect();
         let added = all.iter().map(|s| s.added_ns).fold(f64::INFINITY, f64::min);
         let plain = all.iter().map(|s| s.plain_ns).fold(f64::INFINITY, f64::min);

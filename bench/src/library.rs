@@ -1,4 +1,4 @@
-//! The libraries' own share: stacks, names, files.
+//! Times the libraries: stacks, names, files.
 
 use crate::Bench;
 use crate::stats::{Summary, summary, time};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use systoll_model::Recording;
 use systoll_symbols::{AddressSpace, RawFrame, Registers, Symbols, Until};
 
-/// Writes the recording at `path` to memory and reads it again.
+/// Times writing the recording at `path` to memory and reading it again.
 pub(crate) fn recording(path: &Path) -> Result<()> {
     let bytes = std::fs::read(path)?;
     let recording = Recording::read(bytes.as_slice())?;
@@ -27,8 +27,8 @@ pub(crate) fn recording(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Programs that wait for their input: a large one of ours, a small one without debug files, and one
-/// with a deep stack.
+/// Times unwinding and naming in programs that wait for input: a large one of ours, a small one
+/// without debug files, and one with a deep stack.
 pub(crate) fn symbols(bench: &Bench) -> Result<()> {
     println!("\nstacks and names");
     let mut seen = 0;
@@ -57,7 +57,7 @@ fn one(name: &str, stopped: &Stopped) -> Result<()> {
     let load = start.elapsed();
     let regs = stopped.registers()?;
     let words: Vec<u64> = (0..4096).map_while(|n| stopped.word(regs.sp.checked_add(8 * n)?)).collect();
-    // Memory is read beforehand: the kernel's share is another matter.
+    // Read memory first: the kernel's share is measured elsewhere.
     let mut read = |at: u64| words.get(usize::try_from(at.checked_sub(regs.sp)? / 8).ok()?).copied();
     let mut frames: Vec<RawFrame> = Vec::new();
     let start = Instant::now();
@@ -86,14 +86,14 @@ fn one(name: &str, stopped: &Stopped) -> Result<()> {
     Ok(())
 }
 
-/// Distinct stacks that names are asked for at once: as many as a large server's run has.
+/// Number of distinct stacks named at once: as many as a run of a large server has.
 const STACKS: u64 = 2000;
 
-/// Calls that these stacks are made of.
+/// Number of calls that these stacks are made of.
 const CALLS: usize = 2000;
 
-/// Unwinds and names [`STACKS`] made-up stacks: each return address is behind some call of the program's.
-/// In processor time, which other work on the machine changes less.
+/// Unwinds and names [`STACKS`] made-up stacks; each return address lies behind a call of the
+/// program. Measures processor time, which other work on the machine changes less.
 fn many(name: &str, stopped: &Stopped) -> Result<()> {
     let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
     space.update(&mut symbols, stopped.pid.as_raw());
@@ -110,7 +110,8 @@ fn many(name: &str, stopped: &Stopped) -> Result<()> {
     for n in 0..STACKS {
         let sp = 0x7000_0000_0000 + n * 0x10_0000;
         let regs = Registers { ip: any(sp).unwrap_or(0), sp, bp: sp + 0x800, ..Registers::default() };
-        // A frame pointer's place holds one, all else is a return address, up to the stack's root.
+        // The place of a frame pointer holds one; every other word is a return address, up to the
+        // stack's root.
         let mut read = |at: u64| match at - sp {
             DEPTH.. => Some(0),
             frame if frame % 0x800 == 0 => Some(at + 0x800),
@@ -138,7 +139,7 @@ fn many(name: &str, stopped: &Stopped) -> Result<()> {
 /// Bytes of a made-up stack: some 30 frames.
 const DEPTH: u64 = 0x1000;
 
-/// Addresses behind direct calls within `text`, which is mapped at `start`.
+/// Returns the addresses behind direct calls within `text`, which is mapped at `start`.
 fn returns(text: &[u8], start: u64) -> Vec<u64> {
     const CALL: u8 = 0xe8;
     let end = start + text.len() as u64;
@@ -151,13 +152,13 @@ fn returns(text: &[u8], start: u64) -> Vec<u64> {
     text.windows(5).enumerate().filter_map(behind).collect()
 }
 
-/// Processor time of this thread so far.
+/// Returns the processor time of this thread so far.
 fn cpu() -> Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(Duration::from_nanos(text.split(' ').next().unwrap_or_default().parse()?))
 }
 
-/// The most memory this process has had resident, in KiB.
+/// Returns this process's peak resident memory, in KiB.
 fn resident() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).context("no VmHWM")?;
@@ -178,7 +179,7 @@ fn repeated<E: Into<anyhow::Error>>(times: usize, mut work: impl FnMut() -> Resu
     summary(taken).context("nothing was done")
 }
 
-/// A program stopped in the read it waits in. Ends with this value.
+/// A program stopped in the read it waits in. The program ends when this is dropped.
 struct Stopped {
     child: Child,
     pid: Pid,
@@ -237,7 +238,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // It may be gone already; then there is nothing to end.
+        // The program may have ended already; then there is nothing to end.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

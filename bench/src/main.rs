@@ -1,8 +1,8 @@
-//! `cargo run --release -p systoll-bench [ROUNDS]`: what systoll costs, here and now.
+//! `cargo run --release -p systoll-bench [ROUNDS]` measures what systoll costs on this machine.
 //!
-//! Figures are ratios to the unwatched program in the same round, from many short batches that
-//! the program times itself; no figure is ever tested against a bound. docs/performance.md reads
-//! them, bench/results keeps them by date and host.
+//! Figures are ratios to the unwatched program in the same round, from many short batches that the
+//! program times itself; no figure is ever tested against a bound. docs/evidence/performance.md
+//! explains them, bench/results keeps them by date and host.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]
 
@@ -18,10 +18,10 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Rounds, each with every observer once.
+/// Number of rounds; each runs every observer once.
 const ROUNDS: usize = 7;
 
-/// Where things are.
+/// Paths that the measurements need.
 struct Bench {
     systoll: PathBuf,
     /// `programs/work.c`, built.
@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     command::size(&bench)
 }
 
-/// Builds systoll and the program to be watched.
+/// Builds systoll and the program to watch.
 fn prepare(rounds: usize) -> Result<Bench> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("bench/ stands nowhere")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -66,7 +66,7 @@ fn prepare(rounds: usize) -> Result<Bench> {
     let work = dir.path().join("work");
     let source = root.join("bench/programs/work.c");
     done(Command::new("cc").args(["-O2", "-g", "-pthread", "-o"]).arg(&work).arg(source))?;
-    // Beside this very binary: wherever cargo builds to.
+    // It lies beside this binary, wherever cargo builds to.
     let systoll = std::env::current_exe().context("no name of this program")?.with_file_name("systoll");
     ensure!(systoll.is_file(), "{} is missing: run this by cargo run --release", systoll.display());
     Ok(Bench { systoll, work, dir, rounds })

@@ -1,29 +1,29 @@
-//! Who watches the program.
+//! The tools that watch the program.
 
 use crate::Bench;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// No observer, systoll, or a tool people would use instead.
+/// No observer, systoll, or a tool that people would use instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observer {
-    /// None.
+    /// No observer.
     Nobody,
-    /// `systoll run -q`, with its in-process backend: contexts, time, waiting, windows.
+    /// `systoll run -q` with its in-process backend: contexts, time, waiting, windows.
     Inproc,
-    /// The same with its ptrace backend.
+    /// `systoll run -q` with its ptrace backend.
     Ptrace,
     /// `strace -c -f`.
     Strace,
     /// `perf stat` counting entries.
     Perf,
-    /// A map of counts by number, of the one process.
+    /// bpftrace with a map of counts by number, of one process.
     Bpftrace,
 }
 
 impl Observer {
-    /// In the order of the tables.
+    /// All observers in the order of the tables.
     pub(crate) const ALL: [Self; 6] =
         [Self::Nobody, Self::Inproc, Self::Ptrace, Self::Strace, Self::Perf, Self::Bpftrace];
 
@@ -38,17 +38,18 @@ impl Observer {
         }
     }
 
-    /// Whether it is systoll.
+    /// Returns true if it is systoll.
     pub(crate) fn is_ours(self) -> bool {
         matches!(self, Self::Inproc | Self::Ptrace)
     }
 
-    /// Whether it watches children as well.
+    /// Returns true if it watches children too.
     pub(crate) fn follows_children(self) -> bool {
         self != Self::Bpftrace
     }
 
-    /// A command that runs `program` with this observer; `None` where it isn't installed.
+    /// Returns a command that runs `program` with this observer; `None` if the tool is not
+    /// installed.
     pub(crate) fn command(self, bench: &Bench, program: &Path, args: &[&str]) -> Option<Command> {
         let own: Vec<OsString> = match self {
             Self::Nobody => Vec::new(),

@@ -1,19 +1,19 @@
 //! Minima and medians.
 
-/// Fastest and median of some figures.
+/// The fastest and the median of several figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Summary {
     pub(crate) fastest: f64,
     pub(crate) median: f64,
 }
 
-/// Both of `values`; `None` of nothing.
+/// Returns minimum and median of `values`; `None` if there are none.
 pub(crate) fn summary(mut values: Vec<f64>) -> Option<Summary> {
     values.sort_by(f64::total_cmp);
     Some(Summary { fastest: *values.first()?, median: *values.get(values.len() / 2)? })
 }
 
-/// `ns` in a unit that fits.
+/// Formats `ns` in a unit that fits.
 pub(crate) fn time(ns: f64) -> String {
     match ns {
         _ if ns < 1e3 => format!("{ns:.0} ns"),

@@ -1,14 +1,14 @@
-//! What calls and events cost a program that is watched, beside the same program unwatched.
+//! Measures what calls and events cost a watched program, compared with the same program unwatched.
 
 use crate::Bench;
 use crate::observer::Observer;
 use crate::stats::{Summary, summary, time};
 use anyhow::{Context, Result, ensure};
 
-/// How long a program runs for one figure, ms.
+/// ms that a program runs for one figure.
 pub(crate) const RUN: &str = "250";
 
-/// System calls of a loop, by one thread and by several.
+/// Measures loops of system calls, by one thread and by several.
 pub(crate) fn calls(bench: &Bench) -> Result<()> {
     for threads in ["1", "2", "8"] {
         let title = format!("getppid(), {threads} thread{}", if threads == "1" { "" } else { "s, each" });
@@ -17,14 +17,14 @@ pub(crate) fn calls(bench: &Bench) -> Result<()> {
     table(bench, "syscall(SYS_getppid), 1 thread", &["any", RUN], &[Observer::Nobody, Observer::Inproc])
 }
 
-/// Calls that systoll looks at more closely.
+/// Measures calls that systoll looks at more closely.
 pub(crate) fn looked_at(bench: &Bench) -> Result<()> {
     let observers = [Observer::Nobody, Observer::Inproc, Observer::Ptrace];
     table(bench, "getppid() from a place never seen", &["sight", RUN], &observers)?;
     table(bench, "getppid() above a microsecond, if any: calls of windows", &["window", RUN], &observers)
 }
 
-/// What a program does beside calls.
+/// Measures events other than calls.
 pub(crate) fn events(bench: &Bench) -> Result<()> {
     let all = [
         ("signal", "signal (tgkill, handler, sigreturn)"),
@@ -40,12 +40,13 @@ pub(crate) fn events(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// One line an observer: fastest and median batch, and how often that is the unwatched one's.
+/// Prints one line for each observer: fastest and median batch, and their ratio to the unwatched
+/// ones.
 fn table(bench: &Bench, title: &str, args: &[&str], observers: &[Observer]) -> Result<()> {
     let mut taken: Vec<Vec<Summary>> = vec![Vec::new(); observers.len()];
     for _ in 0..bench.rounds {
         for (of, observer) in taken.iter_mut().zip(observers) {
-            // An observer that can't work here is left out of the table, not made up.
+            // Leave out an observer that can't work here.
             of.extend(one(bench, *observer, args)?);
         }
     }
@@ -58,7 +59,7 @@ fn table(bench: &Bench, title: &str, args: &[&str], observers: &[Observer]) -> R
             continue;
         }
         let (fastest, median) = (figure(of, |s| s.fastest)?, figure(of, |s| s.median)?);
-        // Of the same round: what slowed the box slowed both.
+        // Compare within a round: a slow moment of the box slows both.
         let times: Vec<f64> = of.iter().zip(&plain).map(|(a, b)| a.median / b.median).collect();
         let times = summary(times).context("no rounds")?;
         println!(
@@ -77,7 +78,7 @@ fn figure(of: &[Summary], which: impl Fn(&Summary) -> f64) -> Result<Summary> {
     summary(of.iter().map(which).collect()).context("no rounds")
 }
 
-/// What the program says of itself under `observer`.
+/// Returns the figures that the program prints under `observer`.
 fn one(bench: &Bench, observer: Observer, args: &[&str]) -> Result<Option<Summary>> {
     let Some(mut command) = observer.command(bench, &bench.work, args) else { return Ok(None) };
     let out = command.output().with_context(|| format!("can't run {}", observer.name()))?;
@@ -85,11 +86,11 @@ fn one(bench: &Bench, observer: Observer, args: &[&str]) -> Result<Option<Summar
         return Ok(None);
     }
     ensure!(out.status.success(), "{args:?} failed under {}: {}", observer.name(), out.status);
-    // A tool that gave up without saying so never ran the program.
+    // A tool that gave up silently never ran the program.
     Ok(says(&out.stdout))
 }
 
-/// What the program has printed, if it has.
+/// Parses the program's output; `None` if it printed no figures.
 pub(crate) fn says(out: &[u8]) -> Option<Summary> {
     let text = String::from_utf8_lossy(out);
     let mut numbers = text.split_whitespace().filter_map(|n| n.parse::<f64>().ok());

@@ -1,5 +1,5 @@
-//! Builds the shims: small libraries that a program loads before its C library. They are part of
-//! systoll's own file, and written out where one is used.
+//! Builds the shims: small libraries that a program loads before its C library. systoll's own file
+//! contains them; one is written out when it is used.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -19,9 +19,9 @@ const SHIMS: [(&str, &[&str]); 6] = [
     ("setjmp", &["setjmp.S"]),
 ];
 
-/// No library is needed, so that one build serves glibc and musl of any version. Vector registers
-/// are left alone, since a caller's arguments may be in them. One segment of code and data each:
-/// every program of a tree maps it.
+/// Flags. No library is needed: one build serves glibc and musl of any version. Vector registers
+/// are not used, since a caller's arguments may be in them. One segment of code and one of data,
+/// since every program of a tree maps it.
 const FLAGS: [&str; 14] = [
     "-shared",
     "-nostdlib",
@@ -57,8 +57,8 @@ fn main() {
     std::fs::write(out.join("shims.rs"), list).expect("OUT_DIR is writable");
 }
 
-/// The C compiler: what the environment names, as other build scripts read it, else the first of
-/// the usual names that can be started. The linker of a Rust program is one of them.
+/// Returns the C compiler: the environment's choice, read as by other build scripts, else the first
+/// of the usual names that can be started. A Rust program's linker is one of them.
 fn compiler(target: &str) -> Vec<OsString> {
     for name in [format!("CC_{target}"), format!("CC_{}", target.replace('-', "_")), "CC".to_owned()] {
         println!("cargo::rerun-if-env-changed={name}");

@@ -1,4 +1,4 @@
-//! What an agent's client says to `systoll mcp`.
+//! Messages of an agent's client to `systoll mcp`.
 
 use serde_json::{Map, Value, json};
 use systoll_mcp::{Answer, Call, Description, Effect, Server, Tool, answers};
@@ -17,7 +17,7 @@ impl Tool for Echo {
     }
 }
 
-/// Lines of a client: each gets one answer at most, each answer is one line of JSON.
+/// Feeds a client's lines: each gets at most one answer, and each answer is one line of JSON.
 pub fn mcp(data: &[u8]) {
     let server = Server { name: "fuzz", version: "0", instructions: "", tools: vec![Box::new(Echo)] };
     let said = answers(&server, data);
@@ -30,7 +30,7 @@ pub fn mcp(data: &[u8]) {
     assert!(results <= data.split(|b| *b == b'\n').count(), "one answer a line");
 }
 
-/// What a client of either way says.
+/// Returns messages of clients of both versions of the protocol.
 pub fn clients() -> Vec<Vec<u8>> {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,4 +1,5 @@
-//! The ledger of a run from both sides: what a stranger's file says of rows, and the looks that one is made of.
+//! The ledger of a run from both sides: the rows in a stranger's file, and the looks that a ledger
+//! is made of.
 
 use crate::seeds;
 use std::sync::Arc;
@@ -8,10 +9,11 @@ use systoll_model::{
     Sysno,
 };
 
-/// Objects' names that are asked about at most, over all looks of an input: enough for the notes to forget some.
+/// Largest number of object names asked about over all looks of an input: enough for the notes to
+/// forget some.
 const MOST_ASKED: u64 = 70_000;
 
-/// Words of an input, zeros behind its end.
+/// The words of an input, followed by zeros.
 struct Words<'a>(std::slice::Chunks<'a, u8>);
 
 impl<'a> Words<'a> {
@@ -29,7 +31,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Looks at calls, and a recording whose ledgers say whatever they like.
+/// Builds a ledger from looks at calls, and reads a recording whose ledgers contain arbitrary
+/// figures.
 pub fn ledger(data: &[u8]) {
     let notes = looked_at(data);
     for made in notes.ledgers() {
@@ -58,7 +61,7 @@ pub fn ledger(data: &[u8]) {
     crate::told(&read, &Catalogue::builtin());
 }
 
-/// That figures are figures, and in their order.
+/// Asserts that the figures are finite and in their order.
 fn holds(ledger: &Ledger, calls: u64) {
     let ordered = |b: Between| b.low <= b.estimate && b.estimate <= b.high && b.high.is_finite();
     let known = ledger.known_share(calls);
@@ -69,7 +72,8 @@ fn holds(ledger: &Ledger, calls: u64) {
     assert!(ledger.observations() >= 0.0, "{ledger:?}");
 }
 
-/// Six words each: the row, the process and the call, the first name and how many more, the answer, when, for how many.
+/// Reads six words per look: the row, the process and the call, the first name and how many more,
+/// the answer, the time, the number of calls.
 fn looked_at(data: &[u8]) -> Notes {
     let (mut notes, mut words, mut asked) = (Notes::default(), Words::of(data), 0);
     let calls = ["newfstatat", "openat", "readlink", "statx"].map(|name| Sysno::from_name(name).expect("a call"));
@@ -98,7 +102,7 @@ fn looked_at(data: &[u8]) -> Notes {
     notes
 }
 
-/// Fourteen words each, one of them for what is told by name.
+/// Reads fourteen words per ledger, one of them for what a name selects.
 fn said(data: &[u8]) -> Vec<Ledger> {
     let (mut words, mut all) = (Words::of(data), Vec::new());
     while !words.is_empty() && all.len() < 64 {
@@ -134,7 +138,8 @@ fn said(data: &[u8]) -> Vec<Ledger> {
     all
 }
 
-/// Inputs to start from: ledgers as they are, and looks at few names and at more than are kept.
+/// Returns inputs to start from: ordinary ledgers, and looks at few names and at more than are
+/// kept.
 pub fn ledgers() -> Vec<Vec<u8>> {
     let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let plain = [0, 512, 4096, 8 * 4096, 4000, 50, 3, 12, 4, 2, 0, 4, 300, 290];
@@ -150,7 +155,7 @@ pub fn ledgers() -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Seeds that are refused at once, or that say nothing, would test nothing.
+    /// Seeds that are refused at once, or that contain nothing, would test nothing.
     #[test]
     fn seeds_get_all_the_way() {
         let [plain, none, few, many, beyond] = ledgers().try_into().expect("five");

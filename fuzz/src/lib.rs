@@ -1,7 +1,7 @@
-//! What the fuzz targets do with bytes, and how stable Rust does it too.
+//! Functions that the fuzz targets, and the tests on stable Rust, call with bytes.
 //!
-//! Each target takes what a stranger can hand in and holds the crates to their promises about
-//! it: a panic is a finding. Invariant: nothing here touches a file or a process.
+//! Each takes input that a stranger can hand in, and tests what the crates promise about it: a
+//! panic is a finding. Invariant: nothing here touches a file or a process.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -28,8 +28,8 @@ use systoll_present::{
     write_report, write_strace_table, write_vim,
 };
 
-/// A recording's file, as `systoll report` reads it. Bytes that are no gzip are packed first:
-/// its checksum would keep nearly every change from getting further.
+/// Reads a recording's file like `systoll report`. Bytes that are not gzip are packed first:
+/// otherwise gzip's checksum would stop nearly every change.
 pub fn recording(data: &[u8]) {
     let packed = if data.starts_with(&[0x1f, 0x8b]) { data.to_vec() } else { pack(data) };
     let Ok(read) = Recording::read(packed.as_slice()) else { return };
@@ -42,7 +42,7 @@ pub fn recording(data: &[u8]) {
     assert_eq!(reread.calls(), read.calls(), "counts survive");
 }
 
-/// A trace of another tool, as `systoll import` reads it.
+/// Reads a trace of another tool like `systoll import`.
 pub fn trace(data: &[u8]) {
     let mut import = systoll_import::Import::new(7);
     if import.read("trace.12", data).is_err() {
@@ -58,13 +58,13 @@ pub fn trace(data: &[u8]) {
     assert_eq!(reread.calls(), read.calls(), "counts survive");
 }
 
-/// A file that a target has mapped.
+/// Reads a file that a target has mapped.
 pub fn file(data: &[u8]) {
     let seed = data.iter().take(64).fold(1, |sum: u64, b| sum.wrapping_mul(257).wrapping_add(u64::from(*b)));
     systoll_symbols::fuzzing::use_file(data.to_vec(), seed);
 }
 
-/// A cause of the user's own, and a run judged by it.
+/// Reads a cause of the user's own, and judges a run with it.
 pub fn cause(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(cause) = Catalogue::parse("any.toml", text) else { return };
@@ -73,7 +73,7 @@ pub fn cause(data: &[u8]) {
     told(&seeds::run(), &catalogue);
 }
 
-/// A budget for `systoll check`, and a run that is held against it and that it is learnt from.
+/// Reads a budget for `systoll check`, holds a run against it, and learns it from the run.
 pub fn budget(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(budget) = Budget::parse(text) else { return };
@@ -98,7 +98,7 @@ pub fn budget(data: &[u8]) {
     }
 }
 
-/// What changed between a recording that was read and one of ours, both ways.
+/// Compares a recording that was read with one of ours, both ways.
 fn compared(read: &Recording) {
     let judgements = [Judgement::default()];
     let (ours, theirs) = ([seeds::run()], [read.clone()]);
@@ -119,7 +119,7 @@ fn compared(read: &Recording) {
     }
 }
 
-/// Everything that is ever made of a recording.
+/// Makes everything that systoll makes of a recording.
 fn told(recording: &Recording, catalogue: &Catalogue) {
     let judgement = judge(recording, catalogue, &Options::default());
     assert_eq!(judgement, judge(recording, catalogue, &Options::default()), "judging is repeatable");

@@ -1,11 +1,11 @@
-//! Random changes to bytes, for compilers that have no coverage to guide them.
+//! Changes bytes at random, for compilers without coverage to guide the changes.
 
-/// A small generator (xorshift64*, Marsaglia 2003, Vigna 2016): the same seed, the same changes.
+/// A small generator (xorshift64*, Marsaglia 2003, Vigna 2016): equal seeds give equal changes.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Any seed will do.
+    /// Creates a generator from any seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -17,16 +17,16 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Less than `bound`; 0 where that is 0.
+    /// Returns a number less than `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() >> 1) as usize % bound.max(1)
     }
 }
 
-/// Numbers that programs get wrong.
+/// Numbers that programs often handle wrong.
 const EDGES: [u64; 8] = [0, 1, 0x7f, 0x80, 0xff, 0x7fff_ffff, u32::MAX as u64, u64::MAX];
 
-/// One of `seeds` with one to eight changes; now and then spliced with another of them.
+/// Returns one of `seeds` with one to eight changes, now and then spliced with another seed.
 pub fn mutated(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let Some(seed) = seeds.get(random.below(seeds.len())) else { return Vec::new() };
     let mut bytes = seed.clone();

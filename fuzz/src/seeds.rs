@@ -1,4 +1,4 @@
-//! Good input to start from: without it a random change never gets past the first check.
+//! Good inputs to start from: without them a random change never gets past the first check.
 
 use flate2::read::GzDecoder;
 use std::io::Read;
@@ -8,13 +8,13 @@ use systoll_model::{
     Problem, ProblemKind, Process, ProcessId, Recording, Row, RowId, Stack, StackId, Sysno, Window, WindowCall,
 };
 
-/// A recording's file without its gzip, and a much smaller one.
+/// Returns a recording's file without its gzip, and a much smaller one.
 pub fn recordings() -> Vec<Vec<u8>> {
     let small = Recording { windows: Vec::new(), longest: Vec::new(), ..run() };
     [run(), small].iter().map(unpacked).collect()
 }
 
-/// The causes that come with systoll.
+/// Returns some of the causes that come with systoll.
 pub fn causes() -> Vec<Vec<u8>> {
     let text = [
         include_str!("../../crates/judge/causes/tz-unset.toml"),
@@ -32,7 +32,7 @@ fn unpacked(recording: &Recording) -> Vec<u8> {
     bytes
 }
 
-/// A program that calls localtime 4,096 times and reads a file that isn't there.
+/// Returns a recording of a program that calls localtime 4,096 times and reads a missing file.
 pub fn run() -> Recording {
     let mut recording = Recording {
         processes: vec![Process {
@@ -125,7 +125,7 @@ fn stat(nth: u64) -> WindowCall {
     }
 }
 
-/// Images: a new one, and words that lead from one to the other.
+/// Returns images: a new one, and words that point to each other.
 pub fn images() -> Vec<Vec<u8>> {
     use systoll_hooks::assemble::new_image;
     use systoll_hooks::layout::{IMAGE, image};
@@ -151,7 +151,7 @@ pub fn images() -> Vec<Vec<u8>> {
     vec![fresh, nodes, words(|_| u64::MAX), words(|i| IMAGE + 8 * i)]
 }
 
-/// Images whose threads wait in the queue, with each question there may be.
+/// Returns images whose threads wait in the queue, one for each question.
 pub fn asking() -> Vec<Vec<u8>> {
     use systoll_hooks::layout::{image, slot, state};
     let fresh = images().swap_remove(0);
@@ -171,7 +171,7 @@ pub fn asking() -> Vec<Vec<u8>> {
     (0..0x28).map(asks).collect()
 }
 
-/// Texts, and memories whose words point to each other.
+/// Returns texts, and memories whose words point to each other.
 pub fn memories() -> Vec<Vec<u8>> {
     let heap = |factor: u64| {
         (0..1024u64).flat_map(move |i| (0x1_0000 + i.wrapping_mul(factor) % 1024 * 8).to_le_bytes()).collect()
@@ -187,12 +187,12 @@ pub fn memories() -> Vec<Vec<u8>> {
     texts.iter().map(|t| t.to_vec()).chain([heap(1), heap(2654435761), debug]).collect()
 }
 
-/// Small programs that are everywhere.
+/// Returns small programs that every system has.
 pub fn programs() -> Vec<Vec<u8>> {
     ["/bin/true", "/lib64/ld-linux-x86-64.so.2"].iter().filter_map(|p| std::fs::read(p).ok()).collect()
 }
 
-/// What is kept of them: plans and code.
+/// Returns what systoll stores of these programs: plans and code.
 pub fn kept() -> Vec<Vec<u8>> {
     use systoll_hooks::{assemble, plan};
     let plans: Vec<_> = programs().iter().filter_map(|elf| plan::plan(elf).ok()).collect();
@@ -200,7 +200,7 @@ pub fn kept() -> Vec<Vec<u8>> {
     plans.iter().map(plan::Plan::to_bytes).chain(plans.iter().filter_map(code).map(|blob| blob.to_bytes())).collect()
 }
 
-/// Budgets: with each key there is.
+/// Returns budgets with every key.
 pub fn budgets() -> Vec<Vec<u8>> {
     let texts = [
         "per = \"served {} requests\"\nothers = 0\nfindings = [\"tz-unset\"]\n\n[[limit]]\nsyscall = \"getpid,%file\"\ncalls = 12\n",

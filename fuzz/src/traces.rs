@@ -55,7 +55,7 @@ const LTRACE: &str = r#"26390 SYS_brk(0)                                 = 0x557
 26390 +++ exited (status 0) +++
 "#;
 
-/// One of each kind.
+/// Returns one trace of each kind.
 pub fn traces() -> Vec<Vec<u8>> {
     let text = [STRACE, TERMINAL, PERF_TRACE, PERF_SCRIPT, LTRACE].map(|text| text.as_bytes().to_vec());
     text.into_iter().chain(crate::packets::traces()).collect()

@@ -1,4 +1,4 @@
-//! Targets for what is read of a watched program: its memory, and the files it names.
+//! Targets for what systoll reads of a watched program: its memory, and the files it names.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -11,19 +11,19 @@ use systoll_hooks::plan::{Plan, build_id, plan as plan_of};
 use systoll_record::any_target::{use_arguments, use_image, use_proc, use_written};
 use systoll_symbols::fuzzing::{use_heap, use_maps, use_perf_map, use_stack};
 
-/// Where code of ours lies, from a file's load address.
+/// Distance of our code from a file's load address, bytes.
 const DELTA: i64 = 1 << 26;
-/// What of an image an input fills, one part behind the other.
+/// Ranges of an image that an input fills, one after the other.
 const PARTS: [Range<u64>; 4] = [
     0..0x8000,
     image::ROOTS..image::ROOTS + 0x4000,
     image::SLOTS..image::SLOTS + 0xc000,
     image::SLOTS + slot::SIZE..image::SLOTS + slot::SIZE + 0xc000,
 ];
-/// Bytes that an image's parts are.
+/// Bytes of these ranges together.
 pub const IMAGE_BYTES: u64 = 0x8000 + 0x4000 + 2 * 0xc000;
 
-/// An image whose parts are an input's bytes, repeated.
+/// An image whose ranges contain an input's bytes, repeated.
 struct Sparse<'a>(&'a [u8]);
 
 impl Words for Sparse<'_> {
@@ -49,7 +49,7 @@ fn all() -> Options {
     Options { results: true, time: true, waited: true, sampled: true, windows: true, elide: true, long: Some(20) }
 }
 
-/// A window that its thread, or the program, has written.
+/// Reads a window that its thread, or the program, has written.
 fn window(data: &[u8]) {
     let word = |chunk: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0)));
     let words: Vec<u64> = data.chunks(8).map(word).cycle().take((ring::BUFFER / 8) as usize).collect();
@@ -61,7 +61,7 @@ fn window(data: &[u8]) {
     }
 }
 
-/// An image that its program has written over.
+/// Reads an image that its program has overwritten.
 pub fn image(data: &[u8]) {
     window(data);
     let words = Sparse(data);
@@ -91,13 +91,13 @@ pub fn image(data: &[u8]) {
     }
 }
 
-/// The launcher's side of such an image: the queue, the slots, what they come to.
+/// Runs the launcher's side of such an image: the queue, the slots, their totals.
 pub fn shared(data: &[u8]) {
     let words = Sparse(data);
     assert!(use_image(&PARTS, &|offset| words.word(offset)), "it can't be tried here");
 }
 
-/// A file that is to be hooked.
+/// Plans a file that is to be hooked.
 pub fn plan(data: &[u8]) {
     let _ = build_id(data);
     let Ok(plan) = plan_of(data) else { return };
@@ -107,7 +107,7 @@ pub fn plan(data: &[u8]) {
     coded(&plan);
 }
 
-/// What an earlier run has kept.
+/// Reads plans and code that an earlier run stored.
 pub fn stored(data: &[u8]) {
     if let Some(plan) = Plan::from_bytes(data) {
         coded(&plan);
@@ -128,7 +128,7 @@ fn coded(plan: &Plan) {
     }
 }
 
-/// What stands in a target's memory and under /proc.
+/// Reads a target's memory and its files under /proc.
 pub fn target(data: &[u8]) {
     let seed = seed(data);
     use_heap(data, seed);
@@ -138,7 +138,7 @@ pub fn target(data: &[u8]) {
     use_arguments(data, seed);
 }
 
-/// A file's unwinding, over a stack of anything.
+/// Unwinds an arbitrary stack with a file's tables.
 pub fn stack(data: &[u8]) {
     use_stack(data, seed(data));
 }

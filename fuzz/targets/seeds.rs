@@ -1,4 +1,4 @@
-//! Writes what each target starts from into corpus/TARGET/, where cargo-fuzz looks.
+//! Writes the seeds of each target into corpus/TARGET/, where cargo-fuzz looks.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! The fuzz targets on stable Rust: seeds, then random changes of them for a bounded time.
-//! `SYSTOLL_FUZZ_SECONDS` is how long for each target, `SYSTOLL_FUZZ_SEED` repeats a run.
+//! Runs the fuzz targets on stable Rust: seeds, then random changes of them for a bounded time.
+//!
+//! `SYSTOLL_FUZZ_SECONDS` is the time of each target, `SYSTOLL_FUZZ_SEED` repeats a run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -10,14 +11,15 @@ use systoll_fuzz::{
 };
 use systoll_judge::{Catalogue, Options, judge};
 
-/// Whoever hands in a file must not be able to hold systoll up: debug builds on busy boxes included.
+/// Longest time that one input may take: a file from a stranger must not hold up systoll, even a
+/// debug build on a busy box.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// The first input that `target` does not survive, with what it did.
+/// Returns the first input on which `target` fails, with the failure.
 fn broken(target: impl Fn(&[u8]), seeds: &[Vec<u8>], time: Duration, seed: u64) -> Option<(Vec<u8>, String)> {
     let mut random = Random::new(seed);
     let end = Instant::now() + time;
@@ -91,17 +93,17 @@ fn images_do_no_harm() {
 }
 
 #[test]
-fn what_programs_share_does_no_harm() {
+fn shared_images_do_no_harm() {
     survives("shared", shared, &[seeds::images(), seeds::asking()].concat());
 }
 
 #[test]
-fn files_to_be_hooked_do_no_harm() {
+fn hooked_files_do_no_harm() {
     survives("plan", plan, &seeds::programs());
 }
 
 #[test]
-fn what_was_kept_does_no_harm() {
+fn stored_plans_do_no_harm() {
     survives("stored", stored, &seeds::kept());
 }
 
@@ -115,9 +117,9 @@ fn stacks_do_no_harm() {
     survives("stack", stack, &seeds::programs());
 }
 
-/// Inputs that broke a target once (fuzz/found/TARGET/) break none again.
+/// Inputs that once broke a target (fuzz/found/TARGET/) break none again.
 #[test]
-fn what_was_found_stays_mended() {
+fn inputs_that_once_failed_stay_mended() {
     type Target = fn(&[u8]);
     let targets: [(&str, Target); 1] = [("stored", stored)];
     for (name, target) in targets {
@@ -132,7 +134,7 @@ fn what_was_found_stays_mended() {
 
 /// Seeds that are refused at once would test nothing.
 #[test]
-fn seeds_get_all_the_way() {
+fn seeds_pass_the_first_checks() {
     let run = seeds::run();
     run.check().expect("the seed is whole");
     let judgement = judge(&run, &Catalogue::builtin(), &Options::default());
@@ -154,9 +156,9 @@ fn seeds_get_all_the_way() {
     assert!(systoll_symbols::fuzzing::use_file(file, 1));
 }
 
-/// The driver itself: what breaks is found and said.
+/// The driver itself finds and reports failures.
 #[test]
-fn a_target_that_breaks_is_seen() {
+fn a_failing_target_is_reported() {
     let fragile = |bytes: &[u8]| assert!(bytes.iter().all(|b| *b < 0x80));
     let found = broken(fragile, &[vec![0; 16]], PATIENCE, 1);
     assert!(found.is_some_and(|(bytes, what)| bytes.iter().any(|b| *b >= 0x80) && what == "a panic"));

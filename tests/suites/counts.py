@@ -1,6 +1,6 @@
 """Every call counted: equal to strace's table, or to what is known without counting.
 
-The tables here are ptrace's, which sees just what strace sees; same_set holds inproc's to both.
+The tables here are ptrace's, which sees just what strace sees; backends_agree holds inproc's to both.
 strace -c never shows exit and exit_group, does show the launcher's own execve, and counts a
 restarted call again; systoll counts calls when they return, so both show the same calls.
 """
@@ -170,7 +170,7 @@ def a_thousand_forks_none_missed(box):
 @test(backends=("inproc",))
 def killed_at_any_moment_of_their_start(box):
     """What a child did before it was killed is counted, and one that never came to run made no calls."""
-    startled, notes = box.build("startled.c"), os.path.join(box.dir, "notes")
+    startled, notes = box.build("killed_at_start.c"), os.path.join(box.dir, "notes")
     for seed, most_us in ((1, 3_000), (2, 12_000), (3, 40_000)):
         box.file("notes")
         doc, r = box.report([startled, notes, str(seed), "120", str(most_us)])

@@ -12,8 +12,8 @@ import readers
 from harness import HERE, PATH, Skip, test, text
 
 ROOT = os.path.dirname(HERE)
-# Pages of results, in which commands were typed elsewhere, on other programs.
-RESULTS = ("finds.md", "census.md", "diseases.md", "priced.md", "performance.md", "performance-steps.md", "prices.md", "proving.md")
+# In docs/: results, whose commands were typed elsewhere, on other programs.
+RESULTS = ("evidence/", "reference/prices.md", "reference/how-prove-decides.md", "develop/decisions.md")
 # What stands for something of the reader's.
 MEANS = {
     "CMD [ARGS]...": "./app", "CMD": "./app", "YOUR PROGRAM": "./app", "CAUSE": "tz-unset", "REC": "a.systoll", "FORMAT": "csv", "LANGUAGE": "perl",
@@ -66,8 +66,10 @@ int main(void) {
 
 
 def pages():
-    for path in [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))]:
-        if os.path.basename(path) not in RESULTS:
+    inside = sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True))
+    assert len(inside) > 30, inside
+    for path in [os.path.join(ROOT, "README.md"), *inside]:
+        if not os.path.relpath(path, os.path.join(ROOT, "docs")).startswith(RESULTS):
             with open(path, encoding="utf-8") as f:
                 yield os.path.relpath(path, ROOT), f.read()
 

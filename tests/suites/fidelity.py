@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from harness import Skip, test
+from harness import Skip, test, wait_for
 
 
 def same(box, program, *args, env=None):
@@ -57,10 +57,17 @@ def calls_under_a_ticking_timer(box):
     assert rows["rt_sigreturn"] == told["ticks"], (rows["rt_sigreturn"], told["ticks"])
 
 
+def sleeps(pid):
+    """Returns true if a process sleeps and no signal of its own is pending: its handlers have run."""
+    with open(f"/proc/{pid}/status") as f:
+        status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+    return status["State"].startswith("S") and int(status["ShdPnd"], 16) == int(status["SigPnd"], 16) == 0
+
+
 @test(backends=("inproc",))
 def signals_too_early_for_a_sleep(box):
     """A handler that runs while its thread waits for systoll, on its way to sleep, ends the sleep."""
-    program = box.build("early.c")
+    program = box.build("early_signal.c")
     for how in ("poll", "select", "wait", "nanosleep"):
         gate = box.file("gate", b"\0")
         p = box.start(box.watch([program, how, gate], "-q"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -71,9 +78,9 @@ def signals_too_early_for_a_sleep(box):
             f.write(b"\1")
             while os.pread(f.fileno(), 1, 0) != b"\2":
                 time.sleep(0.001)
-        time.sleep(0.05)
+        wait_for(lambda: sleeps(pid), "it did not wait for systoll")
         os.kill(pid, signal.SIGUSR1)
-        time.sleep(0.4)
+        wait_for(lambda: sleeps(pid), "its handler did not run")
         p.send_signal(signal.SIGCONT)
         out, err = p.communicate(timeout=60)
         assert (p.returncode, out) == (0, b"-1 Interrupted system call, 1\n"), (how, p.returncode, out, err)
@@ -108,7 +115,7 @@ def memory_that_is_locked(box):
 def what_is_mapped_and_where_it_may_run(box):
     """Code that was written over is mapped as before; a program that execs may run everywhere again, or where it was
     told to."""
-    program = box.build("openly.c", "-ldl")
+    program = box.build("code_maps.c", "-ldl")
     plain = box.run([program, "plain"])
     assert plain.returncode == 0 and b"libresolv" in plain.stdout, plain
     for prefix in ([], ["taskset", "-c", "0"]):
@@ -138,7 +145,7 @@ def core_dumps(box):
         os.unlink(cores[0])
         return size
 
-    argv = [box.build("mortal.c"), "counts", "1", "crash", "10"]
+    argv = [box.build("counts_until_killed.c"), "counts", "1", "crash", "10"]
     plain = dumped(argv)
     watched = dumped(box.watch(argv, "-q", "-o", "report"))
     # Code of ours that stands for the program's own is there: who looks at the dump may want it.

@@ -91,7 +91,7 @@ def a_mask_set_to_what_it_is(box):
 @test(backends=("inproc", "ptrace"))
 def what_another_road_has_set_in_between(box):
     """One state that several calls set has one key: a set that undoes another call's is no no-op."""
-    program = box.build("roads.c")
+    program = box.build("set_states.c")
     # Each by itself: how much of a run each is depends on what the box's prices are when they are measured.
     for road, call in [("descriptor", "ioctl"), ("limit", "setrlimit"), ("memory", "madvise"), ("terminal", "ioctl")]:
         doc, r = box.report([program, "sick", "5000", road])

@@ -2,7 +2,7 @@
 which waiting is told from working, and which give way to areas of the program's own. Signals of Go's
 run-time are counted where its handlers end, and by the C library's return with cgo."""
 from harness import test
-from suites.same_run import program as counted_by_the_kernel
+from suites.kernel_counts import program as counted_by_the_kernel
 
 # Enough for what went wrong in two runs of three to go wrong.
 TIMES = 5

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import BOTH, Skip, test, tool
+from harness import BOTH, Skip, test, tool, wait_for
 
 
 def ends(box, argv, watched, **kwargs):
@@ -239,10 +239,3 @@ def outlives_us(box):
 def written(path):
     with open(path, "rb") as f:
         return f.read().count(b"\n")
-
-
-def wait_for(condition, limit=60):
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, f"waited {limit} s in vain"
-        time.sleep(0.01)

@@ -124,7 +124,7 @@ def calls_answered_in_place(box):
     """What calls cost is measured in a program nobody has mended, also a static one."""
     calls = 40000
     for flags in ((), ("-static",)):
-        program = box.build("asking.c", *flags)
+        program = box.build("asks_id.c", *flags)
         p = proves(box, "--pairs", "8", "--watched", "1", "--elide", "getpid", "--", program, str(calls))
         made = [{c["syscall"]: c for c in p[side]["by_syscall"]}["getpid"]["median"] for side in "ab"]
         assert made[0] == 2 * calls and made[1] < 10, made
@@ -150,7 +150,7 @@ def contexts_saved_on_many_pages_are_answered(box):
 
 @test()
 def of_a_part_of_the_calls_nothing_is_predicted(box):
-    program = box.build("partly.c")
+    program = box.build("half_elided.c")
     p = proves(box, "--pairs", "8", "--watched", "1", "--elide", "rt_sigprocmask", "--", program, "20000")
     assert p["same_outcome"] and p["problem"] == "answered-in-part" and p["verdict"] is None and p["change"] is None, p
     (calls,) = p["answered"]["calls"]

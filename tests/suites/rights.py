@@ -22,7 +22,7 @@ def calls_of(doc, program):
 def drops(name, threads, *how, users=("root",)):
     @test(name, users=users, backends=("inproc",))
     def check(box):
-        program = box.build("drops.c")
+        program = box.build("drops_rights.c")
         doc, r = box.report([program, str(threads), *how])
         assert r.returncode == 0, r
         made = sum(map(int, r.stdout.split()))

@@ -55,7 +55,7 @@ def contexts_on_stacks_that_come_and_go(box):
 def memory(mode, backends, users=("root", "nobody")):
     @test(f"memory_that_is_{mode}", users=users, backends=backends)
     def check(box):
-        argv = [box.build("lent.c", "-O1", "-pthread"), mode]
+        argv = [box.build("unreadable_memory.c", "-O1", "-pthread"), mode]
         plain = box.run(argv)
         if plain.stdout == b"can't serve\n":
             raise Skip("no userfaultfd here")

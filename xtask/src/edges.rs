@@ -1,10 +1,10 @@
-//! Which crate may use which: the shape of the workspace, held by a test.
+//! The allowed edges between crates: the shape of the workspace, held by a test.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Every crate of ours with those of ours it may use. An edge not listed here is a decision to
-/// be made, not an oversight to be fixed.
+/// Our crates, each with those of ours it may use. A new edge needs a decision, not just a new
+/// entry.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-binfile", &[]),
     ("systoll-files", &[]),
@@ -54,14 +54,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-trust",
         ],
     ),
-    // What other projects' tests depend on stays small: nothing of ours comes with it.
+    // Other projects' tests depend on this crate: it stays small and uses none of ours.
     ("systoll-test", &[]),
     ("systoll-test-c", &["systoll-test"]),
     ("xtask", &["systoll"]),
     ("systoll-bench", &["systoll-hooks", "systoll-model", "systoll-price", "systoll-record", "systoll-symbols"]),
 ];
 
-/// Crates of others that only some of ours may use.
+/// Third-party crates that only some of ours may use.
 const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["systoll"]),
     ("clap_complete", &["systoll", "xtask"]),
@@ -70,7 +70,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("indicatif", &["systoll"]),
 ];
 
-/// Edges that are not allowed, each as a line for a person.
+/// Returns forbidden edges, one line each.
 pub(crate) fn broken(metadata: &Value) -> Result<Vec<String>> {
     let packages = metadata["packages"].as_array().context("no packages in cargo metadata")?;
     let mut broken = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn broken(metadata: &Value) -> Result<Vec<String>> {
             continue;
         };
         let uses = package["dependencies"].as_array().context("a package without dependencies")?;
-        // What only tests use does not shape the program.
+        // Dependencies of tests do not shape the program.
         for used in uses.iter().filter(|d| d["kind"] != "dev").filter_map(|d| d["name"].as_str()) {
             let ours = used.starts_with("systoll") || used == "xtask";
             let reserved = RESERVED.iter().find(|(n, _)| *n == used);

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap_complete::{Generator, Shell};
 use std::path::Path;
 
-/// Writes systoll.1 and one page a command into `dir`.
+/// Writes systoll.1 and one page for each command into `dir`.
 pub(crate) fn man(dir: &Path) -> Result<()> {
     make(dir)?;
     crate::man::write(dir)

@@ -1,12 +1,12 @@
-//! Where the project lives is said once, in Cargo.toml; what has to repeat it says the same.
+//! Checks that all files repeat the project's address as Cargo.toml has it.
 
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Files that repeat it otherwise than Cargo.toml has it, each as a line for a person.
+/// Returns the files whose address differs from Cargo.toml's, one line each.
 ///
 /// # Errors
-/// Where a file can't be read.
+/// A file can't be read.
 pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let read = |name: &str| std::fs::read_to_string(root.join(name)).with_context(|| format!("can't read {name}"));
     let manifest: toml::Table = read("Cargo.toml")?.parse().context("can't parse Cargo.toml")?;

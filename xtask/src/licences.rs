@@ -1,14 +1,14 @@
-//! Licences of all that is built in: only those that deny.toml allows.
+//! Checks that dependencies only have licences that deny.toml allows.
 
 use crate::repository;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Packages with a licence that is not allowed, each as a line for a person.
+/// Returns packages with a forbidden licence, one line each.
 ///
 /// # Errors
-/// Where deny.toml or cargo's metadata can't be read.
+/// deny.toml or cargo's metadata can't be read.
 pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(root.join("deny.toml")).context("can't read deny.toml")?;
     let deny: toml::Table = text.parse().context("can't parse deny.toml")?;
@@ -25,7 +25,7 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     Ok(bad.map(|p| format!("{}: its licence is {:?}, which deny.toml does not allow", name(p), licence(p))).collect())
 }
 
-/// Packages and the one licence that each is excepted for.
+/// Returns packages with an exception, each with its licence.
 fn exceptions(deny: &toml::Table) -> BTreeSet<(String, String)> {
     let listed = deny.get("licenses").and_then(|l| l.get("exceptions")).and_then(|e| e.as_array());
     let pairs = listed.into_iter().flatten().flat_map(|exception| {
@@ -36,7 +36,7 @@ fn exceptions(deny: &toml::Table) -> BTreeSet<(String, String)> {
     pairs.collect()
 }
 
-/// Whether `allowed` satisfies an SPDX expression. `/` is how `OR` was written once.
+/// Returns true if `allowed` satisfies an SPDX expression. `/` is an old form of `OR`.
 fn is_allowed(expression: &str, allowed: &BTreeSet<&str>) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -71,7 +71,7 @@ fn one(words: &mut &[&str], allowed: &BTreeSet<&str>) -> bool {
         *words = words.get(1..).unwrap_or_default();
         return good && closed;
     }
-    // An exception only adds to what a licence permits.
+    // An exception only extends a licence's permissions.
     if words.first() == Some(&"WITH") {
         *words = words.get(2..).unwrap_or_default();
     }

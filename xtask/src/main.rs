@@ -1,23 +1,35 @@
-//! `cargo run -p xtask -- tidy | man DIR | completions DIR | pictures SYSTOLL | picture FILE COMMAND`.
+//! Checks and writes parts of this repository: `cargo run -p xtask` lists the commands.
 //!
-//! The tidy rules are also tests (`cargo test -p xtask`), so that they need not be remembered.
+//! The tidy rules are also tests (`cargo test -p xtask`): nobody has to remember them.
 #![forbid(unsafe_code)]
 
 mod edges;
 mod generate;
 mod home;
 mod licences;
+mod links;
 mod man;
 mod modules;
 mod picture;
+mod promises;
 mod repository;
 mod rooms;
+mod scaffold;
 mod screenshot;
 mod shell;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
 use std::io::Write;
+
+const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
+  tidy                        tell which rules of the repository's shape are broken
+  new-cause ID LANGUAGE       write the files of a new cause, with a case in the language
+  new-detector NAME           write the files of a new detector, with its tests
+  man DIR                     write the man pages
+  completions DIR             write the shells' completions
+  pictures SYSTOLL            draw all pictures of README and docs anew
+  picture FILE COMMAND        draw standard input as the screen of a command";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,10 +43,21 @@ fn main() -> Result<()> {
             let output = std::io::read_to_string(std::io::stdin()).context("standard input is not text")?;
             picture::write(file.as_ref(), command, &output)
         }
-        _ => bail!(
-            "usage: cargo run -p xtask -- tidy | man DIR | completions DIR | pictures SYSTOLL | picture FILE COMMAND"
-        ),
+        ["new-cause", id, language] => {
+            scaffolded(&scaffold::new_cause(&repository::root(), id, language)?, "docs/develop/adding-a-cause.md")
+        }
+        ["new-detector", name] => {
+            scaffolded(&scaffold::new_detector(&repository::root(), name)?, "docs/develop/adding-a-detector.md")
+        }
+        _ => bail!("{USAGE}"),
     }
+}
+
+/// Says what was written, and what comes next.
+fn scaffolded(files: &[String], page: &str) -> Result<()> {
+    let written = files.join("\n");
+    let next = format!("fill in what says FILL IN (cargo test -p xtask tells what is left); {page} has the steps");
+    writeln!(std::io::stdout(), "{written}\n{next}").context("stdout is closed")
 }
 
 fn tidy() -> Result<()> {
@@ -43,6 +66,8 @@ fn tidy() -> Result<()> {
     let metadata = repository::metadata(&root)?;
     let mut broken = edges::broken(&metadata)?;
     broken.extend(tidy::broken(&root, &files)?);
+    broken.extend(links::broken(&root, &files)?);
+    broken.extend(promises::broken(&root, &files)?);
     broken.extend(rooms::broken(&root)?);
     broken.extend(licences::broken(&root)?);
     broken.extend(home::broken(&root)?);

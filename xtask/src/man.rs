@@ -1,30 +1,16 @@
-//! Man pages from the one definition of the command line: what help prints below the options becomes sections of
-//! their own, its examples as they are typed.
+//! Writes man pages from the one definition of the command line. The text below the options in
+//! `--help` becomes sections, with its examples as they are typed.
 
 use anyhow::{Context, Result};
 use clap_mangen::Man;
 use std::io::Write;
 use std::path::Path;
 use systoll::cli::Definition as Command;
+use systoll::environment::VARIABLES;
 
-/// The exit codes of commands whose help names no others.
+/// Exit codes of commands whose help does not list them.
 const EXIT: &str = "0  it was done      125  systoll itself failed: wrong arguments, a file it can't read or write
 130, 143  interrupted by Ctrl-C, SIGTERM: what was known by then is told, and no verdict given";
-
-const ENVIRONMENT: &[(&str, &str)] = &[
-    ("NO_COLOR", "Set to anything, no colours are used; TERM=dumb does the same. --color overrides both."),
-    ("COLUMNS", "The width of lines where no terminal tells one."),
-    (
-        "LC_ALL, LC_CTYPE, LANG",
-        "The first that is set names the locale. Where it is no UTF-8 one, reports are in ASCII: us for \u{b5}s, x for \u{d7}.",
-    ),
-    ("SYSTOLL_DEBUG_PATH", "Folders with debug files, with a colon between; looked into before /usr/lib/debug."),
-    ("DEBUGINFOD_URLS", "Where it is set, debuginfod-find fetches debug files that are nowhere here."),
-    ("XDG_CACHE_HOME", "The folder of caches; ~/.cache where it is not set."),
-    ("TMPDIR", "Where demo, bisect and prove put what is gone when they end."),
-    ("CC", "The C compiler that builds the programs of systoll demo."),
-    ("BROWSER", "What --open opens a page with; xdg-open where it is not set."),
-];
 
 const FILES: &[(&str, &str)] = &[
     (
@@ -34,10 +20,11 @@ const FILES: &[(&str, &str)] = &[
     ("systoll.toml", "The budget of systoll check, in the folder where it is started."),
 ];
 
-/// The longest line of text, in bytes.
+/// Length of a line of text at most, in bytes.
 const WIDTH: usize = 80;
 
-/// The day that pages name: that of the commit they are made from; empty where there is none.
+/// Returns the date on the pages: that of the commit they are made from, or nothing if there is
+/// none.
 fn day() -> String {
     let git = std::process::Command::new("git").args(["log", "-1", "--format=%cs"]).output();
     let told = git.ok().and_then(|output| String::from_utf8(output.stdout).ok());
@@ -45,9 +32,9 @@ fn day() -> String {
     told.map(|day| day.trim().to_owned()).filter(|day| is_day(day)).unwrap_or_default()
 }
 
-/// Writes systoll.1 and one page a command into `dir`.
+/// Writes systoll.1 and one page for each command into `dir`.
 pub(crate) fn write(dir: &Path) -> Result<()> {
-    // `systoll help` needs no page of its own: each command's page is what it prints.
+    // `systoll help` needs no page: each command's page has its output.
     let mut all = systoll::cli::command().disable_help_subcommand(true);
     all.build();
     let day = day();
@@ -78,15 +65,16 @@ fn page(command: &Command, day: &str) -> Result<Vec<u8>> {
     }
     as_typed(&mut out, "EXAMPLES", &below.examples)?;
     as_typed(&mut out, "EXIT STATUS", if below.exit.is_empty() { EXIT } else { &below.exit })?;
-    entries(&mut out, "ENVIRONMENT", ENVIRONMENT)?;
+    let variables: Vec<(&str, &str)> = VARIABLES.iter().map(|v| (v.names, v.about)).collect();
+    entries(&mut out, "ENVIRONMENT", &variables)?;
     entries(&mut out, "FILES", FILES)?;
     let others = if command.has_subcommands() { "systoll-run(1), systoll-prove(1), strace(1)" } else { "systoll(1)" };
     writeln!(out, ".SH \"SEE ALSO\"\n{others}")?;
     Ok(tidied(&String::from_utf8(out)?).into_bytes())
 }
 
-/// As mandoc and groff want it: ASCII, no blank lines, no blanks at a line's end, one break at a time, and lines that
-/// are filled no longer than 80 bytes.
+/// Formats a page as mandoc and groff want it: ASCII, no blank lines, no blanks at a line's end,
+/// single breaks, and filled lines of at most 80 bytes.
 fn tidied(text: &str) -> String {
     let (mut out, mut filled): (Vec<String>, bool) = (Vec::new(), true);
     for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
@@ -112,7 +100,7 @@ fn tidied(text: &str) -> String {
             && let Some(at) = rest.get(..WIDTH).and_then(|head| head.rfind(' ')).or_else(|| rest.find(' '))
         {
             out.push(rest[..at].to_owned());
-            // What begins with a dot would be a request.
+            // A line that starts with a dot would be a request.
             rest = &rest[at + 1..];
             if rest.starts_with(['.', '\'']) {
                 out.push("\\&".to_owned() + rest);
@@ -126,12 +114,12 @@ fn tidied(text: &str) -> String {
     out.join("\n") + "\n"
 }
 
-/// A character as troff has it in ASCII.
+/// Writes a character in troff's ASCII form.
 fn in_ascii(c: char) -> String {
     if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) }
 }
 
-/// What help prints below the options.
+/// The text that help prints below the options.
 #[derive(Default)]
 struct Below {
     examples: String,
@@ -139,7 +127,7 @@ struct Below {
 }
 
 impl Below {
-    /// Its parts begin with a line that is not indented.
+    /// Splits the text into its parts, which start with a line that is not indented.
     fn read(text: &str) -> Self {
         let mut below = Self::default();
         let mut part = &mut below.examples;
@@ -164,7 +152,7 @@ impl Below {
     }
 }
 
-/// A section whose lines are kept as they are.
+/// Writes a section whose lines are not filled.
 fn as_typed(out: &mut Vec<u8>, name: &str, text: &str) -> Result<()> {
     if !text.is_empty() {
         writeln!(out, ".SH \"{name}\"\n.nf")?;
@@ -182,7 +170,7 @@ fn entries(out: &mut Vec<u8>, name: &str, all: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// For troff: no request, no escape, and dashes that can be pasted.
+/// Escapes text for troff: no requests, no escapes, and dashes that can be pasted.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
@@ -200,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_has_what_readers_look_for() {
+    fn every_page_has_the_usual_sections() {
         let mut all = systoll::cli::command().disable_help_subcommand(true);
         all.build();
         for command in all.get_subcommands().map(Command::get_name).chain([""]) {
@@ -221,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_what_formatters_want() {
+    fn pages_pass_the_formatters() {
         let mut all = systoll::cli::command().disable_help_subcommand(true);
         all.build();
         let dir = tempfile::tempdir().unwrap();
@@ -236,7 +224,7 @@ mod tests {
                 "{command}"
             );
         }
-        // Where it is installed, the strictest of them has nothing to warn of.
+        // mandoc, the strictest formatter, must not warn, if it is installed.
         let mut pages: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
         pages.sort();
         let Ok(lint) = std::process::Command::new("mandoc").args(["-Tlint", "-Wwarning"]).args(&pages).output() else {
@@ -257,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told_apart() {
+    fn help_is_split_into_its_parts() {
         let below = Below::read("Examples:\n  a: b   c\n   d\n\nExit code: 0 well\nExit codes:\n  1  bad\n");
         assert_eq!((below.examples.as_str(), below.exit.as_str()), ("a: b   c\n d\n", "0 well\n1  bad\n"));
     }

@@ -1,44 +1,44 @@
-//! Which module of a crate uses which other one, read from the source.
+//! Reads from the source which module of a crate uses which other.
 //!
-//! A module is a file. An edge stands for a path in code (`use`, a call, a type) that begins with
-//! `crate`, `self` or `super` or with the name of a child, and that ends in another file's module. A
-//! facade's `pub use` is no edge: a module that takes a name through a facade depends on the file that the
-//! name comes from. Tests are left out, and so are macros' arguments, which are not parsed.
+//! A module is a file. An edge is a path in code (`use`, a call, a type) that begins with `crate`,
+//! `self`, `super` or a child's name, and ends in another file's module. A facade's `pub use` is no
+//! edge: a module that uses a name through a facade depends on the file that defines the name.
+//! Tests are left out, and so are macros' arguments, which are not parsed.
 
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// The names of a module's place, from the crate's root: empty for the root itself.
+/// A module's path from the crate's root: empty for the root itself.
 pub(crate) type Module = Vec<String>;
 
-/// A crate's modules, what each uses, and its structs.
+/// A crate's modules, their edges, and its structs.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) uses: BTreeMap<Module, BTreeSet<Module>>,
-    /// Paths of structs, and how many fields each has.
+    /// Paths of structs, and their number of fields.
     pub(crate) structs: Vec<(String, usize)>,
 }
 
-/// What one file holds before its paths are resolved.
+/// A file before its paths are resolved.
 #[derive(Default)]
 struct Source {
     /// Paths in code.
     paths: Vec<Vec<String>>,
-    /// What a facade hands on: name, and the path it comes from.
+    /// Re-exports: a name, and the path it comes from.
     handed_on: BTreeMap<String, Vec<String>>,
-    /// Facades of everything: `pub use x::*`.
+    /// Re-exports of everything: `pub use x::*`.
     globs: Vec<Vec<String>>,
-    /// Fields of structs, by name.
+    /// Number of fields of structs, by name.
     structs: Vec<(String, usize)>,
 }
 
 impl Graph {
-    /// Reads the crate whose sources lie in `src`.
+    /// Reads the crate whose sources are in `src`.
     ///
     /// # Errors
-    /// Where a file can't be read or is no Rust.
+    /// A file can't be read or is no Rust.
     pub(crate) fn read(src: &Path) -> Result<Self> {
         let sources = read_all(src)?;
         let modules: BTreeSet<Module> = sources.keys().cloned().collect();
@@ -52,7 +52,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Groups of modules that use each other, the largest first, each in order.
+    /// Returns groups of modules that use each other, largest first, each in order.
     pub(crate) fn circles(&self) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.uses.keys().map(|module| (module, self.reachable(module))).collect();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_circle_is_none() {
+    fn paths_without_a_circle_pass() {
         let facade = graph(&[
             ("lib.rs", "mod a; mod b; pub use a::A; pub use b::*;"),
             ("a.rs", "pub struct A;"),

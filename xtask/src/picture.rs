@@ -1,12 +1,13 @@
-//! Terminals' screens as SVG files: `cargo run -p xtask -- pictures SYSTOLL` draws all of the README and docs anew, each
-//! of a real run, and those of [`crate::screenshot`]; `… | cargo run -p xtask -- picture FILE COMMAND` draws what comes.
+//! Draws terminal screens as SVG files. `cargo run -p xtask -- pictures SYSTOLL` draws all pictures
+//! of the README and docs, each from a real run, and those of [`crate::screenshot`]; `COMMAND |
+//! cargo run -p xtask -- picture FILE COMMAND` draws what COMMAND prints.
 
-use crate::shell::{Run, docs};
+use crate::shell::{Run, pictures};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A picture in docs/, and the command whose screen it is, as it is typed after `systoll`.
+/// A picture in docs/, and the words after `systoll` whose output it shows.
 struct Picture {
     file: &'static str,
     typed: &'static str,
@@ -26,10 +27,10 @@ const PICTURES: &[Picture] = &[
     Picture { file: "fleet-odd-hosts.svg", typed: "fleet runs odd-hosts" },
 ];
 
-/// What `./app` is in them.
-const APP: &str = include_str!("../../docs/pictures/app.c");
+/// Source of `./app` in the pictures.
+const APP: &str = include_str!("../pictures/app.c");
 
-/// Draws all pictures of the docs, by the program `systoll`.
+/// Draws all pictures of the docs, with the program `systoll`.
 pub(crate) fn write_all(systoll: &Path) -> Result<()> {
     let systoll = systoll.canonicalize().with_context(|| format!("there is no {}", systoll.display()))?;
     let folder = std::env::temp_dir().join(format!("systoll-pictures-{}", std::process::id()));
@@ -48,17 +49,17 @@ fn draw_all(systoll: &Path, folder: &Path) -> Result<()> {
     let (python, fleet) = (python.display(), fleet.display());
     run.shell(&format!("{python} {fleet} --systoll \"$0\" --hosts 12 --services 6 --days 4 runs"))?;
     for picture in PICTURES {
-        // Both streams, as a terminal shows them; what the program itself prints is not the picture's.
+        // Both streams, as a terminal shows them, without the output of the program itself.
         let (own, command) = picture.typed.split_once(" -- ").unwrap_or((picture.typed, ""));
         let streams = if own.starts_with("run") { "2>&1 > /dev/null" } else { "2>&1" };
         let dashes = if command.is_empty() { "" } else { " --color always -- " };
         let said = run.shell(&format!("exec \"$0\" {own}{dashes}{command} {streams}"))?;
-        write(&docs().join(picture.file), &format!("systoll {}", picture.typed), &said)?;
+        write(&pictures().join(picture.file), &format!("systoll {}", picture.typed), &said)?;
     }
     crate::screenshot::write_all(systoll, folder)
 }
 
-/// The Python that tests/readers.py made, which has DuckDB.
+/// Returns the Python that tests/readers.py installed, which has DuckDB.
 fn python() -> Result<PathBuf> {
     let readers = std::env::var_os("SYSTOLL_READERS").map(PathBuf::from);
     let readers = readers.unwrap_or_else(|| crate::repository::root().join("target/readers"));
@@ -69,12 +70,12 @@ fn python() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Width and height of a character, in pixels, and the room around the text.
+/// Width and height of a character, and the margin around the text, in pixels.
 const COLUMN: f64 = 8.4;
 const LINE: f64 = 18.0;
 const MARGIN: f64 = 16.0;
 
-/// How a piece of text is drawn: the escape sequences that systoll writes.
+/// The look of a piece of text, from the escape sequences that systoll writes.
 #[derive(Clone, Copy, Default)]
 struct Look {
     bold: bool,
@@ -83,7 +84,7 @@ struct Look {
 }
 
 impl Look {
-    /// Changes by one number of an escape sequence; what systoll never writes changes nothing.
+    /// Applies one number of an escape sequence; ignores numbers that systoll never writes.
     fn change(&mut self, number: &str) {
         match number {
             "" | "0" => *self = Self::default(),
@@ -103,7 +104,7 @@ impl Look {
     }
 }
 
-/// Draws what a terminal would show of `output`, below the command that printed it.
+/// Draws `output` as a terminal shows it, below the command that printed it.
 pub(crate) fn write(file: &Path, command: &str, output: &str) -> Result<()> {
     std::fs::write(file, svg(command, output)).with_context(|| format!("can't write {}", file.display()))
 }
@@ -143,7 +144,8 @@ fn svg(command: &str, output: &str) -> String {
     out
 }
 
-/// What stands between two or more spaces, each with its column: browsers make one space of many, so none are drawn.
+/// Splits text at runs of two or more spaces, and returns each part with its column: browsers
+/// collapse spaces, so none are drawn.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let mut all = vec![];
     let mut column = 0;
@@ -157,7 +159,7 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     all
 }
 
-/// A line's pieces of one look each.
+/// Splits a line into pieces of one look.
 fn pieces(line: &str) -> Vec<(Look, String)> {
     let mut look = Look::default();
     let mut all = vec![];
@@ -193,23 +195,23 @@ mod tests {
         assert_eq!(words("  a b   c    é  "), [(2, "a b"), (8, "c"), (13, "é")]);
     }
 
-    /// Each is of the command that it says, and is shown on a page; no page shows another.
+    /// Each picture shows the command it says and is on a page; no page shows another picture.
     #[test]
     fn the_pictures_of_the_docs_are_those_that_are_drawn() {
         let root = crate::repository::root();
         let mut pages = std::fs::read_to_string(root.join("README.md")).unwrap();
-        for entry in std::fs::read_dir(root.join("docs")).unwrap().map(Result::unwrap) {
-            if entry.path().extension().is_some_and(|e| e == "md") {
-                pages.push_str(&std::fs::read_to_string(entry.path()).unwrap());
+        for page in crate::repository::files(&root).unwrap() {
+            if page.starts_with("docs") && page.extension().is_some_and(|e| e == "md") {
+                pages.push_str(&std::fs::read_to_string(root.join(page)).unwrap());
             }
         }
         for picture in PICTURES {
-            let drawn = std::fs::read_to_string(root.join("docs").join(picture.file)).unwrap();
+            let drawn = std::fs::read_to_string(crate::shell::pictures().join(picture.file)).unwrap();
             assert!(pieces_of(&drawn).contains(&format!("systoll {}", picture.typed)), "{}", picture.file);
             assert!(pages.contains(picture.file), "no page shows {}", picture.file);
         }
         for shot in &SCREENSHOTS {
-            let drawn = std::fs::read(root.join("docs").join(shot.file)).unwrap();
+            let drawn = std::fs::read(crate::shell::pictures().join(shot.file)).unwrap();
             assert!(drawn.starts_with(b"\x89PNG") && drawn.len() as u64 <= MOST, "{}", shot.file);
             assert!(pages.contains(shot.file), "no page shows {}", shot.file);
         }
@@ -219,9 +221,9 @@ mod tests {
             let mut drawn = PICTURES.iter().map(|p| p.file).chain(SCREENSHOTS.iter().map(|s| s.file));
             assert!(drawn.any(|file| file == name), "{shown} is drawn by nothing");
         }
-        let report = pieces_of(&std::fs::read_to_string(root.join("docs/report.svg")).unwrap());
+        let report = pieces_of(&std::fs::read_to_string(crate::shell::pictures().join("report.svg")).unwrap());
         for word in ["tz-unset", "needless system calls", "TZ=:/etc/localtime"] {
-            assert!(report.contains(word), "docs/report.svg lacks {word:?}: {report}");
+            assert!(report.contains(word), "report.svg lacks {word:?}: {report}");
         }
     }
 

@@ -5,14 +5,14 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder of the workspace's Cargo.toml.
+/// Returns the folder of the workspace's Cargo.toml.
 pub(crate) fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask).to_owned()
 }
 
-/// Files that belong to the repository, relative to `root`: what is not ignored. Where there is
-/// no git (a source archive), all but build products.
+/// Returns the repository's files, relative to `root`, without ignored ones. Without git (a source
+/// archive), returns everything but build products.
 pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let listed = Command::new("git")
         .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -25,7 +25,7 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
     };
     let names = String::from_utf8(out.stdout).context("a file name is not UTF-8")?;
     let files = names.split('\0').filter(|n| !n.is_empty()).map(PathBuf::from);
-    // Deleted but not yet committed.
+    // Deleted but not committed.
     Ok(files.filter(|f| root.join(f).is_file()).collect())
 }
 
@@ -44,12 +44,12 @@ fn walk(root: &Path, inside: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// What cargo knows of the workspace's packages.
+/// Returns cargo's metadata of the workspace's packages.
 pub(crate) fn metadata(root: &Path) -> Result<Value> {
     cargo_metadata(root, &["--no-deps"])
 }
 
-/// What cargo knows of the workspace's packages and of all that is built into them.
+/// Returns cargo's metadata of the workspace's packages and all their dependencies.
 pub(crate) fn dependencies(root: &Path) -> Result<Value> {
     cargo_metadata(root, &["--filter-platform", "x86_64-unknown-linux-gnu"])
 }

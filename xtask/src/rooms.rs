@@ -1,17 +1,18 @@
-//! What holds within each crate: no import circle, walls between rooms, no struct that everything touches.
+//! Rules within each crate: no import cycle, walls between rooms, no struct that everything
+//! touches.
 
 use crate::modules::Graph;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Crates looked at: all of ours, by folder.
+/// The folder of the crates.
 const CRATES: &str = "crates";
 
-/// A struct of more fields is several things at once.
+/// Fields of a struct at most; a larger one is several things.
 const MOST_FIELDS: usize = 24;
 
-/// Structs that may be longer, and why.
+/// Structs that may be larger, and why.
 const LONG_STRUCTS: &[(&str, &str)] = &[
     ("judge::finding::Finding", "what the JSON contract says of a finding, field by field"),
     ("model::file::wire::Header", "the recording's header as it is stored: its fields are the format"),
@@ -20,7 +21,7 @@ const LONG_STRUCTS: &[(&str, &str)] = &[
     ("systoll::cli::prove::ProveArgs", "one field a flag, as clap's derive wants them"),
 ];
 
-/// Rooms of a crate that must not know each other: crate, room, what it may not use.
+/// Rooms of a crate that must not use each other: crate, room, and the room it may not use.
 const WALLS: &[(&str, &str, &str)] = &[
     ("record", "inproc", "ptrace"),
     ("record", "ptrace", "inproc"),
@@ -30,7 +31,7 @@ const WALLS: &[(&str, &str, &str)] = &[
     ("judge", "semantics", "detect"),
 ];
 
-/// Rules broken, each as a line for a person.
+/// Returns broken rules, one line each.
 pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     let mut long_seen = BTreeSet::new();
@@ -52,7 +53,7 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
             long_seen.insert(path);
         }
     }
-    // A list that names what is gone would let it come back.
+    // A stale entry would allow the struct to return.
     let gone = LONG_STRUCTS.iter().filter(|(name, _)| !long_seen.contains(*name));
     broken.extend(gone.map(|(name, _)| format!("{name}: no long struct any more")));
     Ok(broken)

@@ -1,6 +1,7 @@
-//! Pictures of what a browser shows, as PNG files: pages and flame graphs of real runs, drawn by Chromium without a screen.
+//! Pictures of a browser's window as PNG files: pages and flame graphs of real runs, drawn by
+//! headless Chromium.
 
-use crate::shell::{Run, docs};
+use crate::shell::{Run, pictures};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +9,11 @@ use std::process::Command;
 /// A picture in docs/ of a browser's window.
 pub(crate) struct Screenshot {
     pub(crate) file: &'static str,
-    /// What is run, after `systoll run … --`; the recording is `a.systoll`.
+    /// The command after `systoll run … --`; the recording is `a.systoll`.
     command: &'static str,
-    /// What is written of it, after `systoll`.
+    /// The words after `systoll` that write the file.
     written: &'static str,
-    /// The file that this writes.
+    /// The file that they write.
     opened: &'static str,
     is_dark: bool,
     width: u32,
@@ -43,10 +44,10 @@ pub(crate) const SCREENSHOTS: [Screenshot; 3] = [
     },
 ];
 
-/// Bytes of a picture, at most: who clones the repository has it for good.
+/// Bytes of a picture at most: everyone who clones the repository stores it.
 pub(crate) const MOST: u64 = 300_000;
 
-/// Draws all of them, in a folder that has the program `app`.
+/// Draws all screenshots, in a folder that has the program `app`.
 pub(crate) fn write_all(systoll: &Path, folder: &Path) -> Result<()> {
     for shot in &SCREENSHOTS {
         let run = Run { systoll, folder, python: None };
@@ -58,7 +59,7 @@ pub(crate) fn write_all(systoll: &Path, folder: &Path) -> Result<()> {
 }
 
 fn draw(shot: &Screenshot, folder: &Path) -> Result<()> {
-    let file = docs().join(shot.file);
+    let file = pictures().join(shot.file);
     let mut chromium = Command::new("chromium");
     chromium.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
     if shot.is_dark {

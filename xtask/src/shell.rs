@@ -1,23 +1,23 @@
-//! Scripts that pictures are made by.
+//! Runs the scripts that pictures show.
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The width of a picture's terminal.
+/// Columns of a picture's terminal.
 const COLUMNS: &str = "100";
 
-/// What a picture is made with.
+/// The programs that a script may use.
 pub(crate) struct Run<'a> {
     pub(crate) systoll: &'a Path,
-    /// Where it is made.
+    /// The folder it runs in.
     pub(crate) folder: &'a Path,
-    /// A Python that has DuckDB, for questions about many runs.
+    /// A Python with DuckDB, for queries over many runs.
     pub(crate) python: Option<&'a Path>,
 }
 
 impl Run<'_> {
-    /// What a script prints, in which `$0` is systoll.
+    /// Returns the output of a script, in which `$0` is systoll.
     pub(crate) fn shell(&self, script: &str) -> Result<String> {
         let mut sh = Command::new("sh");
         sh.args(["-c", script]).arg(self.systoll).current_dir(self.folder).stdin(Stdio::null());
@@ -34,7 +34,7 @@ impl Run<'_> {
     }
 }
 
-/// Where the pictures lie.
-pub(crate) fn docs() -> PathBuf {
-    crate::repository::root().join("docs")
+/// Returns the folder of the pictures, beside the pages that show them.
+pub(crate) fn pictures() -> PathBuf {
+    crate::repository::root().join("docs/use")
 }

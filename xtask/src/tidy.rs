@@ -1,19 +1,20 @@
-//! Rules a compiler does not know: length of files, whose business `unsafe` is, what must not
-//! be written down.
+//! Rules that a compiler does not check: length of files, unsafe code, paths of one machine,
+//! opening files, environment variables.
 
+use crate::scaffold::unfilled;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// A file longer than this does more than one thing.
+/// Lines of a file at most; a longer one does more than one thing.
 const MAX_LINES: usize = 600;
 
-/// What has lines to be counted.
+/// Extensions of the files whose lines count.
 const SOURCES: &[&str] = &["rs", "py", "c", "sh", "toml", "md"];
 
-/// Crates that may hold unsafe code; all others forbid it in their first lines.
+/// Crates that may have unsafe code; all others forbid it in their root.
 const UNSAFE: &[&str] = &["record", "cure", "price", "test", "test-c"];
 
-/// Rules broken, each as a line for a person.
+/// Returns broken rules, one line each.
 pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for file in files {
@@ -23,7 +24,9 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(machine_path(file, &text));
         broken.extend(unsafe_at_large(file, &text));
         broken.extend(opens_by_path(file, &text));
+        broken.extend(reads_environment(file, &text));
         broken.extend(no_text(file, &bytes));
+        broken.extend(unfilled(file, &text));
     }
     Ok(broken)
 }
@@ -34,16 +37,16 @@ fn too_long(file: &Path, text: &str) -> Option<String> {
     (counted && lines > MAX_LINES).then(|| format!("{}: {lines} lines, {MAX_LINES} are the most", file.display()))
 }
 
-/// Sources that tools take for binary: with a byte that is zero, or that are not UTF-8.
+/// Checks that a source is text: no zero byte, and valid UTF-8.
 fn no_text(file: &Path, bytes: &[u8]) -> Option<String> {
     let source = file.extension().is_some_and(|e| SOURCES.iter().any(|s| e == *s));
     let good = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
     (source && !good).then(|| format!("{}: it is no text", file.display()))
 }
 
-/// Paths of the machine that a developer worked on: they mean nothing to a stranger.
+/// Checks for paths of a developer's machine, which mean nothing to others.
 fn machine_path(file: &Path, text: &str) -> Option<String> {
-    // Put together here, so that this file does not break its own rule.
+    // Concatenated here: this file must not break its own rule.
     let paths = [["/", "work/"], ["..", "/shared"], ["/root/", "."], ["/home/", "runner"]].map(|p| p.concat());
     let (at, line) = text.lines().enumerate().find(|(_, line)| paths.iter().any(|p| line.contains(p.as_str())))?;
     Some(format!("{}:{}: a path of one machine: {}", file.display(), at + 1, line.trim()))
@@ -57,12 +60,12 @@ fn unsafe_at_large(file: &Path, text: &str) -> Option<String> {
     (is_root && !free).then(|| format!("{}: needs #![forbid(unsafe_code)]", file.display()))
 }
 
-/// Crates that open files which strangers name: only by `systoll-files`, which never waits.
+/// Crates that open files which strangers name. They use `systoll-files`, which never waits.
 const CAREFUL: &[&str] = &["record", "symbols", "cure"];
-/// What opens a file by its path.
+/// Functions that open a file by its path.
 const OPENS: &[&str] =
     &["File::open(", "fs::read(", "fs::read_to_string(", "OpenOptions::new(", "File::options(", "libc::open("];
-/// Files of these crates that may, and why.
+/// Files of these crates that may use them, and why.
 const MAY_OPEN: &[(&str, &str)] = &[
     ("record/src/launch.rs", "/dev/null, between fork and exec"),
     ("record/src/inproc/monitor/shared/remote.rs", "/proc/PID/mem, for writing"),
@@ -77,12 +80,51 @@ fn opens_by_path(file: &Path, text: &str) -> Option<String> {
     if !careful || MAY_OPEN.iter().any(|(may, _)| *may == inside) {
         return None;
     }
-    // Tests open what they have made themselves.
+    // Tests open their own files.
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
-    // The recorder's own reader of /proc is called by a path that ends alike.
+    // The recorder's own reader of /proc has a path with the same end.
     let opens = |line: &str| OPENS.iter().any(|open| line.replace("procfs::", "").contains(open));
     let (at, line) = code.lines().enumerate().find(|(_, line)| opens(line))?;
     Some(format!("{}:{}: open it by systoll_files: {}", file.display(), at + 1, line.trim()))
+}
+
+/// Files that read environment variables, and which ones; all others use `systoll::environment`.
+const MAY_READ_ENVIRONMENT: &[(&str, &str)] = &[
+    ("systoll/src/environment.rs", "the table of all variables"),
+    ("trust/src/places.rs", "the user's folders"),
+    ("trust/src/helper.rs", "PATH"),
+    ("symbols/src/module/debug_file.rs", "where debug files are"),
+    ("cure/src/cc.rs", "CC"),
+    ("cure/src/reach.rs", "PATH"),
+    ("cure/src/spec.rs", "the whole environment, for its size"),
+    ("record/src/launch.rs", "the whole environment, for the command"),
+    ("record/src/inproc/monitor/results/twins.rs", "the whole environment, to empty it"),
+    ("test/src/limits.rs", "SYSTOLL_TEST_STRICT"),
+];
+
+/// Returns reads of environment variables outside these files, and variables that the table lacks.
+fn reads_environment(file: &Path, text: &str) -> Vec<String> {
+    let inside = file.strip_prefix("crates").ok().and_then(Path::to_str).filter(|inside| inside.contains("/src/"));
+    let Some(inside) = inside else { return Vec::new() };
+    let may = MAY_READ_ENVIRONMENT.iter().any(|(may, _)| *may == inside);
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
+    let mut broken = Vec::new();
+    for (at, line) in code.lines().enumerate() {
+        let read = line.split_once("env::var").map(|(_, rest)| rest);
+        if read.is_some() && !may {
+            broken.push(format!("{}:{}: read it in systoll::environment: {}", file.display(), at + 1, line.trim()));
+        }
+        let name = read.or(line.split_once(", env = ").map(|(_, rest)| rest));
+        let name = name.and_then(|rest| rest.split('"').nth(1)).unwrap_or_default();
+        if !name.is_empty() && !name.starts_with("SYSTOLL_TEST_") && !is_in_table(name) {
+            broken.push(format!("{}:{}: systoll::environment lacks {name}", file.display(), at + 1));
+        }
+    }
+    broken
+}
+
+fn is_in_table(name: &str) -> bool {
+    systoll::environment::VARIABLES.iter().any(|v| v.names.split(", ").any(|known| known == name))
 }
 
 #[cfg(test)]
@@ -116,6 +158,13 @@ mod tests {
         assert_eq!(check("crates/judge/src/lib.rs", "#![forbid(unsafe_code)]"), 0);
         assert_eq!(check("crates/judge/src/other.rs", "//! x"), 0);
         assert_eq!(check("crates/record/src/lib.rs", "//! x"), 0);
+        let read = "let home = std::env::var_os(\"HOME\");";
+        assert_eq!(check("crates/present/src/x.rs", read), 1);
+        assert_eq!(check("crates/present/src/x.rs", &format!("#[cfg(test)]\nmod tests {{ {read} }}")), 0);
+        assert_eq!(check("crates/trust/src/places.rs", read) + check("xtask/src/x.rs", read), 0);
+        assert_eq!(check("crates/trust/src/places.rs", &read.replace("HOME", "AWAY")), 1);
+        assert_eq!(check("crates/systoll/src/cli/x.rs", "#[arg(long, env = \"SYSTOLL_AWAY\")]"), 1);
+        assert_eq!(check("cases/cases/a/case.toml", &format!("# {} IN", "FILL")), 1);
         for open in ["let f = File::open(path)?;", "std::fs::read(path)", "OpenOptions::new().read(true)"] {
             assert_eq!(check("crates/symbols/src/maps.rs", open), 1, "{open}");
             assert_eq!(check("crates/symbols/src/maps.rs", &format!("#[cfg(test)]\nmod tests {{ {open} }}")), 0);

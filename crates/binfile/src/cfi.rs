@@ -1,11 +1,11 @@
-//! Functions by call frame information: where each begins and ends.
+//! Finds functions by call frame information: their first and last addresses.
 //!
 //! Format: "Exception Frames" in the LSB core specification 5.0; DWARF's `.debug_frame`.
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection};
 use std::collections::HashMap;
 
-/// Most entries of a table: the largest browsers have some 600,000.
+/// Entries of a table at most: the largest browsers have some 600,000.
 const MAX_ENTRIES: usize = 2_000_000;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -15,33 +15,33 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub struct Function {
     /// Its first address.
     pub start: u64,
-    /// One past its last.
+    /// One past its last address.
     pub end: u64,
-    /// glibc lets a signal trampoline's entry begin a byte early: unwinders look for the byte
-    /// before a return address.
+    /// True for a signal trampoline. glibc lets its entry begin a byte early: unwinders look up the
+    /// byte before a return address.
     pub is_signal_trampoline: bool,
-    /// Where in the section its entry is.
+    /// Offset of its entry in the section.
     pub offset: usize,
-    /// Bytes of the entry.
+    /// Size of the entry in bytes.
     pub entry_size: usize,
-    /// Where its language-specific data are.
+    /// Address of its language-specific data.
     pub lsda: Option<u64>,
 }
 
-/// All functions that a table has entries of.
+/// The functions of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Functions(Vec<Function>);
 
 impl Functions {
-    /// Those of `.eh_frame`, mapped at `at`, in a file whose `.text` starts at `text`. A damaged table
-    /// ends early.
+    /// Reads the functions of `.eh_frame`, mapped at `at`, in a file whose `.text` starts at
+    /// `text`. Stops where the table is damaged.
     #[must_use]
     pub fn of_eh_frame(at: u64, section: &[u8], text: Option<u64>) -> Self {
         let bases = BaseAddresses::default().set_eh_frame(at).set_text(text.unwrap_or(0));
         Self::of(&EhFrame::new(section, LittleEndian), &bases)
     }
 
-    /// Those of `.debug_frame`.
+    /// Reads the functions of `.debug_frame`.
     #[must_use]
     pub fn of_debug_frame(section: &[u8]) -> Self {
         Self::of(&DebugFrame::new(section, LittleEndian), &BaseAddresses::default())
@@ -60,7 +60,7 @@ impl Functions {
             }
             let gimli::CieOrFde::Fde(partial) = entry else { continue };
             let fde = partial.parse(|section, bases, offset| {
-                // Nearly all entries share a handful of CIEs.
+                // Nearly all entries share a few CIEs.
                 let at = gimli::UnwindOffset::into(offset);
                 cies.entry(at).or_insert_with(|| section.cie_from_offset(bases, offset)).clone()
             });
@@ -83,13 +83,13 @@ impl Functions {
         Self(found)
     }
 
-    /// All of them, by rising start.
+    /// Returns all functions, by rising start.
     #[must_use]
     pub fn all(&self) -> &[Function] {
         &self.0
     }
 
-    /// The function around `address`.
+    /// Returns the function that contains `address`.
     #[must_use]
     pub fn around(&self, address: u64) -> Option<&Function> {
         let next = self.0.partition_point(|f| f.start <= address);

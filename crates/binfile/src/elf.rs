@@ -1,52 +1,53 @@
-//! The headers of an ELF file for x86-64.
+//! Reads the headers of an ELF file for x86-64.
 //!
-//! A program runs without section headers, and with broken ones: those that can't be read are none.
+//! A program runs without section headers, and with broken ones: unreadable ones are ignored.
 
 use crate::bytes::{Bytes, c_str, half, stored};
 use object::LittleEndian as Le;
 use object::elf;
 use object::read::elf::Sym as _;
 
-/// Nothing of a program lies higher (x86-64 has 47 or 56 bits): readers of DWARF add to addresses
-/// without looking.
+/// Addresses of a program are below this (x86-64 has 47 or 56 bits). Readers of DWARF add to
+/// addresses without overflow checks.
 pub const HIGHEST: u64 = 1 << 56;
-/// The most bytes that names of sections take.
+/// Bytes of all sections' names at most.
 const MAX_NAMES: u64 = 1 << 20;
 
 type FileHeader = elf::FileHeader64<Le>;
 type ProgramHeader = elf::ProgramHeader64<Le>;
 type SectionHeader = elf::SectionHeader64<Le>;
-/// A symbol as a table has it.
+/// A symbol in a table's own layout.
 pub type Symbol = elf::Sym64<Le>;
 /// A relocation with its addend.
 pub type Relocation = elf::Rela64<Le>;
 
-/// Why a file can't be read.
+/// The reason why a file can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRead {
     /// It is no ELF file, or ends within its header.
     Malformed,
-    /// It is one for another processor, or of 32 bits.
+    /// It is for another processor, or of 32 bits.
     Foreign,
 }
 
-/// A part of the file that is mapped (PT_LOAD).
+/// A mapped part of the file (PT_LOAD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it wants to be.
+    /// Its address.
     pub vaddr: u64,
-    /// Bytes in memory.
+    /// Its size in memory, in bytes.
     pub memory_size: u64,
-    /// Where its bytes start in the file.
+    /// Offset of its bytes in the file.
     pub offset: u64,
-    /// Bytes that it has of the file, no more than in memory. A debug file may end before them.
+    /// Its size in the file, in bytes; no more than in memory. A debug file may end before them.
     pub file_size: u64,
-    /// Whether it may be run (PF_X).
+    /// True if it is executable (PF_X).
     pub executable: bool,
 }
 
 impl Segment {
-    /// The bytes that a file of `size` bytes really has of it; `None` where it begins beyond the file's end.
+    /// Returns how many of its bytes a file of `size` bytes has; `None` if it starts beyond the
+    /// file's end.
     #[must_use]
     pub fn stored(&self, size: u64) -> Option<u64> {
         Some(self.file_size.min(size.checked_sub(self.offset)?))
@@ -56,89 +57,89 @@ impl Segment {
 /// A section header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its name; empty where it can't be read.
+    /// Its name; empty if it can't be read.
     pub name: String,
-    /// SHT_*.
+    /// Its type, SHT_*.
     pub kind: elf::SectionType,
-    /// SHF_*.
+    /// Its flags, SHF_*.
     pub flags: u64,
-    /// Where it is mapped.
+    /// Its address.
     pub addr: u64,
-    /// Where it starts in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// The number of a section that it goes with.
+    /// Index of the section it is linked with.
     pub link: u32,
 }
 
 impl Section {
-    /// Whether the file has bytes of it.
+    /// Returns true if the file has its bytes.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.kind != elf::SHT_NOBITS
     }
 
-    /// Whether its bytes are packed.
+    /// Returns true if its bytes are compressed.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         self.flags & elf::SHF_COMPRESSED.0 != 0
     }
 
-    /// Whether it holds machine code that the file has bytes of.
+    /// Returns true if it holds machine code whose bytes are in the file.
     #[must_use]
     pub fn is_code(&self) -> bool {
         self.flags & elf::SHF_EXECINSTR.0 != 0 && self.is_stored()
     }
 
-    /// Its bytes in `file`, as they stand there.
+    /// Returns its bytes in `file`, unchanged.
     #[must_use]
     pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         if self.is_stored() { stored(file, self.offset, self.size) } else { None }
     }
 }
 
-/// A part of the file that a program header tells of.
+/// A part of the file that a program header describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it is mapped.
+    /// Its address.
     pub vaddr: u64,
-    /// Where it starts in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// What its parts are aligned to.
+    /// Alignment of its parts in bytes.
     pub align: u64,
 }
 
 impl Piece {
-    /// Its bytes in `file`.
+    /// Returns its bytes in `file`.
     #[must_use]
     pub fn data<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         stored(file, self.offset, self.size)
     }
 }
 
-/// What a file's headers say.
+/// The headers of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
-    /// Where it begins to run; 0 where it does not.
+    /// The entry point; 0 if there is none.
     pub entry: u64,
-    /// Whether it can only be mapped where it says (ET_EXEC).
+    /// True if it has to be mapped at its own addresses (ET_EXEC).
     pub is_fixed: bool,
-    /// What is mapped, as far as it lies below [`HIGHEST`].
+    /// Mapped parts below [`HIGHEST`].
     pub segments: Vec<Segment>,
-    /// Whether a segment lies higher, or can't be read.
+    /// True if a segment is higher, or can't be read.
     pub is_damaged: bool,
-    /// All sections, by number; none where the file has no names for them.
+    /// All sections, by index; none if the file has no names for them.
     pub sections: Vec<Section>,
-    /// Where the program says which loader it asks for.
+    /// The path of the loader that the program requests.
     pub interpreter: Option<Piece>,
-    /// What the loader is told.
+    /// The dynamic section.
     pub dynamic: Option<Piece>,
-    /// Where the index of call frame information is.
+    /// The index of call frame information.
     pub eh_frame_hdr: Option<Piece>,
-    /// Notes of the linker and others.
+    /// Notes.
     pub notes: Vec<Piece>,
 }
 
@@ -146,7 +147,8 @@ impl Headers {
     /// Reads the headers of a file.
     ///
     /// # Errors
-    /// Where it is no ELF file for x86-64. Damage further in is less of it.
+    /// It is no ELF file for x86-64. Damage beyond the first header only makes the result
+    /// incomplete.
     pub fn read<B: Bytes + ?Sized>(file: &B) -> Result<Self, NotRead> {
         let head = file.piece(0, size_of::<FileHeader>() as u64);
         let (Some(magic), head) = (file.piece(0, 6), head) else { return Err(NotRead::Malformed) };
@@ -232,38 +234,39 @@ impl Headers {
         self.sections = all.iter().map(section).collect();
     }
 
-    /// The first section of this name.
+    /// Returns the first section of this name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|s| s.name == name)
     }
 
-    /// The first section of a kind.
+    /// Returns the first section of a kind.
     #[must_use]
     pub fn of_kind(&self, kind: elf::SectionType) -> Option<&Section> {
         self.sections.iter().find(|s| s.kind == kind)
     }
 
-    /// The section that holds Go's table of functions.
+    /// Returns the section with Go's table of functions.
     #[must_use]
     pub fn pclntab(&self) -> Option<&Section> {
         self.section(".gopclntab").or_else(|| self.section(".data.rel.ro.gopclntab"))
     }
 
-    /// The section that goes with another: the strings of a symbol table.
+    /// Returns the section that another is linked with, e.g. the strings of a symbol table.
     #[must_use]
     pub fn linked(&self, section: &Section) -> Option<&Section> {
         self.sections.get(section.link as usize)
     }
 
-    /// Whether the file has bytes of code at `vaddr`.
+    /// Returns true if the file has code at `vaddr`.
     #[must_use]
     pub fn is_code(&self, vaddr: u64) -> bool {
         self.segments.iter().any(|s| s.executable && vaddr.wrapping_sub(s.vaddr) < s.file_size)
     }
 }
 
-/// A table of headers: real files have some 40 sections and a dozen segments, and no more than 65,535 are counted.
+/// Reads a table of headers. Real files have some 40 sections and a dozen segments; the count has
+/// 16 bits.
 fn table<T: object::pod::Pod + Copy, B: Bytes + ?Sized>(
     file: &B,
     offset: u64,
@@ -277,32 +280,32 @@ fn table<T: object::pod::Pod + Copy, B: Bytes + ?Sized>(
     Some(object::slice_from_bytes::<T>(&bytes, count.into()).ok()?.0.to_vec())
 }
 
-/// The symbols in a table's bytes.
+/// Returns the symbols in a table's bytes.
 #[must_use]
 pub fn symbols(table: &[u8]) -> &[Symbol] {
     object::slice_from_bytes(table, table.len() / size_of::<Symbol>()).map_or(&[], |(symbols, _)| symbols)
 }
 
-/// The relocations in a section's bytes.
+/// Returns the relocations in a section's bytes.
 #[must_use]
 pub fn relocations(section: &[u8]) -> &[Relocation] {
     let count = section.len() / size_of::<Relocation>();
     object::slice_from_bytes(section, count).map_or(&[], |(relocations, _)| relocations)
 }
 
-/// What a symbol that is defined in the file stands for.
+/// The kind of a symbol that is defined in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// A function, or a place in code that has no type: people who write assembly leave it out.
+    /// A function, or a place in code without a type: authors of assembly omit it.
     Code,
     /// Data.
     Data,
-    /// Neither: a section, a file, a variable of each thread's own, or what is defined elsewhere.
+    /// Anything else: a section, a file, a thread-local variable, or a symbol defined elsewhere.
     Other,
 }
 
 impl Names {
-    /// What `symbol` stands for, in a file whose code is where `is_code` says.
+    /// Returns the kind of `symbol`. `is_code` returns true for addresses of code.
     #[must_use]
     pub fn of(symbol: &Symbol, is_code: impl Fn(u64) -> bool) -> Self {
         if symbol.is_undefined(Le) {
@@ -317,7 +320,7 @@ impl Names {
     }
 }
 
-/// The GNU build-id in a note segment.
+/// Returns the GNU build-id in a note segment.
 #[must_use]
 pub fn build_id(notes: &[u8]) -> Option<&[u8]> {
     let mut rest = notes;

@@ -1,4 +1,4 @@
-//! Lines of `/proc/PID/maps`.
+//! Parses `/proc/PID/maps`.
 
 use std::ops::Range;
 
@@ -7,24 +7,25 @@ use std::ops::Range;
 pub struct Line<'a> {
     /// Its addresses.
     pub range: Range<u64>,
-    /// Whether it may be written.
+    /// True if it is writable.
     pub writable: bool,
-    /// Whether it may be run.
+    /// True if it is executable.
     pub executable: bool,
-    /// Whether what is written to it is written to the file.
+    /// True if writes go to the file.
     pub shared: bool,
-    /// Where in the file it starts.
+    /// Offset in the file at which it starts.
     pub offset: u64,
     /// The file's device: major and minor number.
     pub device: (u32, u32),
     /// The file's inode; 0 for memory without one.
     pub inode: u64,
-    /// The file's path as the process sees it, or what the kernel calls the memory; newlines escaped.
+    /// The file's path as the process sees it, or the kernel's name for the memory; newlines are
+    /// escaped.
     pub path: &'a [u8],
 }
 
 impl<'a> Line<'a> {
-    /// Reads one line, e.g. `7f1c…000-7f1c…000 r-xp 00026000 fe:00 1234   /usr/lib/libc.so.6`.
+    /// Parses one line, e.g. `7f1c…000-7f1c…000 r-xp 00026000 fe:00 1234   /usr/lib/libc.so.6`.
     #[must_use]
     pub fn read(line: &'a [u8]) -> Option<Self> {
         let mut fields = line.splitn(6, |b| *b == b' ');
@@ -49,7 +50,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// All lines of a `maps` file that can be read, in their order: by address.
+/// Returns all valid lines of a `maps` file, in their order: by address.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
     text.split(|b| *b == b'\n').filter_map(Line::read)
 }
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_has_mapped_is_read_to_the_last_line() {
+    fn every_mapping_of_this_process_is_read() {
         let text = std::fs::read("/proc/self/maps").unwrap();
         let all: Vec<_> = lines(&text).collect();
         assert_eq!(all.len(), text.iter().filter(|b| **b == b'\n').count());

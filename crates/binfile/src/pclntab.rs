@@ -8,11 +8,11 @@ use crate::bytes::{half, word};
 /// `go118PCLnTabMagic` and `go120PCLnTabMagic` of src/internal/abi/symtab.go.
 const MAGIC_118: u32 = 0xffff_fff0;
 const MAGIC_120: u32 = 0xffff_fff1;
-/// Most functions taken from one program.
+/// Functions of one program that are read at most.
 const MAX_FUNCTIONS: usize = 1 << 22;
-/// Most steps of one table of values by address.
+/// Steps of one table of values by address that are read at most.
 const MAX_STEPS: usize = 1 << 16;
-/// Longest name or path.
+/// Bytes of a name or path at most.
 const MAX_TEXT: usize = 4096;
 
 /// `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` of src/internal/abi/symtab.go.
@@ -23,20 +23,20 @@ const INLINE_TREE: u32 = 3;
 const OUTERMOST: u8 = 1;
 const WRITES_RSP: u8 = 2;
 
-/// The first words of `moduledata`, by number: the table's address, then that of its names, …
+/// Indices of words in `moduledata`. The first is the table's address, then that of its names.
 const MODULE_NAMES: u64 = 1;
 const MODULE_MINPC: u64 = 20;
 const MODULE_MAXPC: u64 = 21;
 const MODULE_TEXT: u64 = 22;
 const MODULE_GOFUNC: u64 = 40;
 
-/// A program's table, in bytes of its own or borrowed.
+/// A program's table, owned or borrowed.
 #[derive(Clone, Debug)]
 pub struct Pclntab<B> {
     bytes: B,
-    /// Where the table is mapped.
+    /// Address at which the table is mapped.
     at: u64,
-    /// What functions' starts count from, where the linker says so.
+    /// Base address of functions' starts, if the linker wrote it.
     told_text: u64,
     count: usize,
     names: usize,
@@ -47,42 +47,42 @@ pub struct Pclntab<B> {
     is_since_120: bool,
 }
 
-/// What the run-time's description of a program says of the table.
+/// Values from the run-time's description of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModuleData {
-    /// What functions' starts count from.
+    /// Base address of functions' starts.
     pub text: u64,
-    /// Where the run-time's data about functions lie, from Go 1.20 on.
+    /// Address of the run-time's data about functions, from Go 1.20 on.
     pub data: u64,
 }
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its first address, less where the text begins.
+    /// Its first address, relative to the base.
     pub start: u32,
-    /// One past its last, the same way.
+    /// One past its last address, relative to the base.
     pub end: u32,
-    /// Where its entry is.
+    /// Offset of its entry.
     entry: usize,
 }
 
-/// A call that was inlined.
+/// An inlined call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InlinedCall {
-    /// Where the name of the function called is, among the names.
+    /// Offset of the called function's name among the names.
     pub name: u32,
-    /// The address that it was called from, less where the caller begins.
+    /// The address of the call, relative to the caller's start.
     pub from: u32,
 }
 
-/// What a function has on the stack at some point of its code.
+/// A function's frame at some point of its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// Nobody has called it: its stack begins here.
+    /// It has no caller: its stack begins here.
     Outermost,
-    /// So many bytes between the stack pointer and its return address (`runtime.(*unwinder).resolveInternal`
-    /// in src/runtime/traceback.go).
+    /// Bytes between the stack pointer and the return address
+    /// (`runtime.(*unwinder).resolveInternal` in src/runtime/traceback.go).
     Bytes(u32),
 }
 
@@ -90,7 +90,7 @@ impl InlinedCall {
     /// Bytes of an entry.
     pub const SIZE: u64 = 16;
 
-    /// Reads an entry.
+    /// Parses an entry.
     #[must_use]
     pub fn read(entry: &[u8]) -> Option<Self> {
         Some(Self { name: half(entry, 4)?, from: half(entry, 8)? })
@@ -98,7 +98,8 @@ impl InlinedCall {
 }
 
 impl<B: AsRef<[u8]>> Pclntab<B> {
-    /// The table in `bytes`, which are mapped at `at`; `None` where it is of a kind not known.
+    /// Reads the table in `bytes`, which are mapped at `at`; returns `None` if its version is not
+    /// known.
     pub fn read(bytes: B, at: u64) -> Option<Self> {
         let table = bytes.as_ref();
         let magic = half(table, 0)?;
@@ -113,25 +114,27 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         Some(Self { bytes, at, told_text, count, names, units, files, values, rows, is_since_120 })
     }
 
-    /// Whether lines and inlined calls are where they are read, and descriptions have `data`: from Go 1.20 on.
+    /// Returns true from Go 1.20 on: the positions of lines and inlined calls are known, and
+    /// descriptions have `data`.
     pub fn is_since_120(&self) -> bool {
         self.is_since_120
     }
 
-    /// What functions' starts count from: as the linker says, else as the run-time's description does. Newer
-    /// linkers leave it to that, for with C's code before Go's it is not where the section begins.
+    /// Returns the base address of functions' starts: the linker's, else that of the run-time's
+    /// description. Newer linkers leave it to the latter: with C code before Go's, the section's
+    /// start is another address.
     pub fn text(&self, module: Option<ModuleData>) -> Option<u64> {
         Some(self.told_text).filter(|text| *text != 0).or(module.map(|m| m.text))
     }
 
-    /// Whether the linker says what functions' starts count from.
+    /// Returns true if the linker wrote the base address of functions' starts.
     pub fn tells_text(&self) -> bool {
         self.told_text != 0
     }
 
-    /// The run-time's description of the program, at one of `candidates`: places that hold the table's own
-    /// address. Believed where it has the address of the names as well, and its first and last address are
-    /// the table's. `word` reads the program as it is mapped and relocated.
+    /// Finds the run-time's description of the program at one of `candidates`: places that hold the
+    /// table's own address. Accepts one that also has the address of the names, and the table's
+    /// first and last address. `word` reads the program as it is mapped and relocated.
     pub fn module_data(
         &self,
         mut candidates: impl Iterator<Item = u64>,
@@ -149,7 +152,7 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         })
     }
 
-    /// All functions, by address. Ends where the table does.
+    /// Returns all functions, by address, up to the table's end.
     pub fn functions(&self) -> impl Iterator<Item = Function> {
         (0..self.count).map_while(|n| self.function(n))
     }
@@ -165,7 +168,7 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         (start <= end).then_some(Function { start, end, entry })
     }
 
-    /// The function around `offset`, an address less where the text begins.
+    /// Returns the function that contains `offset`, an address relative to the base.
     pub fn around(&self, offset: u32) -> Option<Function> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -175,28 +178,28 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         self.function(low.checked_sub(1)?).filter(|f| offset < f.end)
     }
 
-    /// All names, each with a NUL at its end.
+    /// Returns all names, each with a terminating NUL.
     pub fn names(&self) -> Option<&[u8]> {
         self.bytes.as_ref().get(self.names..)
     }
 
-    /// Where a function's name is, among the names.
+    /// Returns the offset of a function's name among the names.
     pub fn name_of(&self, function: Function) -> Option<u32> {
         self.field(function, 4)
     }
 
-    /// The name at a place among the names.
+    /// Returns the name at an offset among the names.
     pub fn name(&self, at: u32) -> Option<&[u8]> {
         self.string(self.names.checked_add(at as usize)?)
     }
 
-    /// The source line of the code `pc` bytes into a function.
+    /// Returns the source line of the code `pc` bytes into a function.
     pub fn line(&self, function: Function, pc: u64) -> Option<u32> {
         let line = self.value(self.field(function, 24)?, pc)?;
         u32::try_from(line).ok().filter(|line| *line > 0)
     }
 
-    /// The source file of the code `pc` bytes into a function.
+    /// Returns the source file of the code `pc` bytes into a function.
     pub fn file(&self, function: Function, pc: u64) -> Option<&[u8]> {
         let number = u32::try_from(self.value(self.field(function, 20)?, pc)?).ok()?;
         let unit = self.field(function, 32)?.checked_add(number)?;
@@ -204,14 +207,14 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         self.string(self.files.checked_add(at as usize)?)
     }
 
-    /// Which of a function's inlined calls the code `pc` bytes into it belongs to.
+    /// Returns the index of the inlined call that the code `pc` bytes into a function belongs to.
     pub fn inlined_call(&self, function: Function, pc: u64) -> Option<u32> {
         let known = INLINE_INDEX < self.field(function, 28)?;
         let at = known.then(|| self.field(function, 44 + 4 * INLINE_INDEX as usize)).flatten()?;
         u32::try_from(self.value(at, pc)?).ok()
     }
 
-    /// Where a function's inlined calls are, from [`ModuleData::data`] on.
+    /// Returns the offset of a function's inlined calls from [`ModuleData::data`].
     pub fn inlined_calls(&self, function: Function) -> Option<u32> {
         let count = *self.bytes.as_ref().get(function.entry.checked_add(43)?)?;
         let values = self.field(function, 28)?;
@@ -219,8 +222,8 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         (INLINE_TREE < u32::from(count)).then(|| self.field(function, at)).flatten().filter(|o| *o != u32::MAX)
     }
 
-    /// What a function has on the stack at the code `pc` bytes into it; `None` where it moves to another stack, or the
-    /// table does not tell.
+    /// Returns a function's frame at the code `pc` bytes into it. Returns `None` if the function
+    /// switches stacks, or if the table does not tell.
     pub fn frame(&self, function: Function, pc: u64) -> Option<Frame> {
         let flags = self.is_since_120.then(|| function.entry.checked_add(41)).flatten()?;
         let flags = *self.bytes.as_ref().get(flags)?;
@@ -228,7 +231,7 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
             return Some(Frame::Outermost);
         }
         let told = if flags & WRITES_RSP == 0 { self.value(self.field(function, 16)?, pc)? } else { return None };
-        // One word at a time is pushed.
+        // The stack moves by whole words.
         u32::try_from(told).ok().filter(|bytes| bytes.is_multiple_of(8)).map(Frame::Bytes)
     }
 
@@ -242,8 +245,8 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
         rest.get(..rest.iter().position(|b| *b == 0)?)
     }
 
-    /// The value `pc` bytes into a function, in the table at `at`: pairs of differences, of the value and of
-    /// the address.
+    /// Returns the value `pc` bytes into a function, from the table at `at`: pairs of differences,
+    /// of the value and of the address.
     fn value(&self, at: u32, pc: u64) -> Option<i32> {
         if at == 0 {
             return None;
@@ -257,7 +260,7 @@ impl<B: AsRef<[u8]>> Pclntab<B> {
             if change == 0 && step > 0 {
                 return None;
             }
-            // Zigzag: the lowest bit is the sign.
+            // Zigzag encoding: the lowest bit is the sign.
             let signed = if change & 1 != 0 { !(change >> 1) } else { change >> 1 };
             value = value.wrapping_add(signed.cast_signed());
             end = end.checked_add(u64::from(varint(&mut rest)?) * quantum)?;

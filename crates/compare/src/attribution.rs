@@ -1,7 +1,8 @@
-//! Calls whose caller was seen in one run and not in another: no change, though two rows differ.
+//! Calls whose caller was seen in one run and not in another: two rows differ, but nothing changed.
 //!
-//! A backend follows a stack as far as it can; where it can't, the row has no caller, or no public function. The
-//! calls are counted all the same, so what one row lacks another has, of which more is known.
+//! A backend unwinds a stack as far as it can. If it can't, the row has no caller, or no public
+//! function. The calls are counted all the same: the calls that a row with a known caller lacks are
+//! in a vague row.
 
 use crate::change::{Change, Verdict};
 use crate::key::{By, Key};
@@ -10,14 +11,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use systoll_model::Sysno;
 
-/// Pairs of rows that are looked at, at most: where more of them differ there is no telling which took from which, and
-/// a recording may have as many rows as its maker likes.
+/// Pairs of rows that are compared at most. If more rows differ, nothing can be told about them;
+/// and a hostile recording may have any number of rows.
 const MOST_PAIRS: usize = 1 << 25;
 
-/// Marks rows that differ by no more than what others have of which more is known, or less.
+/// Marks vague rows whose difference is explained by rows with a known caller.
 pub(crate) fn set_apart(changes: &mut [Change]) {
     let mut moves = Moves::of(changes);
-    // What is known best is what has least to choose from.
+    // The vague row about which most is known has the fewest candidates.
     let mut vague: Vec<usize> = (0..changes.len()).filter(|at| is_vague(&changes[*at].key)).collect();
     vague.sort_by_key(|at| std::cmp::Reverse(known(&changes[*at].key)));
     let groups = groups(changes);
@@ -40,14 +41,14 @@ pub(crate) fn set_apart(changes: &mut [Change]) {
     }
 }
 
-/// Among changes with the same of both a call may have changed its place.
+/// The system call and the program: calls may only have moved between rows with the same of both.
 type Group = (Option<Sysno>, Option<Arc<str>>);
 
 fn group_of(key: &Key) -> Group {
     (key.syscall, key.program.clone())
 }
 
-/// Places of the changes of each group of which calls came or went.
+/// Returns the indices of the changes of each group whose number of calls changed.
 fn groups(changes: &[Change]) -> BTreeMap<Group, Vec<usize>> {
     let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
     for (at, change) in changes.iter().enumerate().filter(|(_, change)| more(change) != 0) {
@@ -57,9 +58,9 @@ fn groups(changes: &[Change]) -> BTreeMap<Group, Vec<usize>> {
 }
 
 struct Moves {
-    /// Calls that came (or went) of each change, less those that others have given or taken.
+    /// For each change, the calls that came (or went) and are not explained yet.
     left: Vec<i128>,
-    /// Whether any has.
+    /// For each change, whether some of its calls were explained.
     met: Vec<bool>,
 }
 
@@ -68,8 +69,9 @@ impl Moves {
         Self { left: changes.iter().map(more).collect(), met: vec![false; changes.len()] }
     }
 
-    /// The vague row at `at` may have taken from some of the `others` what the rest took from it: where it had as many before as these
-    /// have got, has as many now as those have lost, and it comes out even to the call.
+    /// Explains the vague row at `at` as a passage: it gave some of the `others` their calls and
+    /// got those of the rest. It does if it had as many calls before as the former gained, has as
+    /// many now as the latter lost, and its own change is exactly the difference.
     fn through(&mut self, changes: &[Change], at: usize, others: &[usize]) {
         let (got, lost) = others.iter().fold((0i128, 0i128), |(got, lost), o| {
             let by = self.left[*o];
@@ -84,7 +86,8 @@ impl Moves {
         }
     }
 
-    /// The vague row at `at` has what those of the `others` lack that differ the other way, one after the other.
+    /// Explains the vague row at `at` by the `others` that differ in the opposite direction, one
+    /// after the other.
     fn greedily(&mut self, at: usize, others: &[usize]) {
         for &other in others {
             if self.left[at].signum() * self.left[other].signum() < 0 {
@@ -97,7 +100,7 @@ impl Moves {
     }
 }
 
-/// Likewise marks what is told by something else than rows, where `rows` that are set apart are all that differs of it.
+/// Marks changes of another granularity whose whole difference comes from the marked `rows`.
 pub(crate) fn set_apart_as_rows(changes: &mut [Change], rows: &[Change], by: By) {
     let told_by = |key: &Key| match by {
         By::Api => Some(Key { api: key.api.clone(), ..Key::default() }),
@@ -118,7 +121,7 @@ pub(crate) fn set_apart_as_rows(changes: &mut [Change], rows: &[Change], by: By)
     }
 }
 
-/// Whether something of the key is not known that may be known of others.
+/// Returns true if a property of the key is not known that may be known of other rows.
 fn is_vague(key: &Key) -> bool {
     (key.api.is_none() || key.function.is_none() || key.library.is_none())
         && (key.program.is_none() || key.syscall.is_some())
@@ -129,7 +132,7 @@ fn known(key: &Key) -> usize {
     names.iter().filter(|name| name.is_some()).count() + usize::from(key.line.is_some())
 }
 
-/// Whether `key` is what is left of `whole` where some of it is not known.
+/// Returns true if `key` could be `whole` with some properties not known.
 fn is_part(key: &Key, whole: &Key) -> bool {
     let agrees = |a: &Option<_>, b: &Option<_>| a.is_none() || a == b;
     key.syscall == whole.syscall
@@ -173,11 +176,11 @@ mod tests {
     #[test]
     fn calls_without_a_caller_are_those_that_another_row_lacks() {
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 3)]), [true, true]);
-        // More came than went: what came is a change.
+        // More calls came than went: the excess is a change.
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 4)]), [false, true]);
         assert_eq!(apart(vec![change(None, 0, 2), change(Some("f"), 5, 7)]), [false, false]);
         assert_eq!(apart(vec![change(Some("f"), 5, 3), change(Some("g"), 0, 2)]), [false, false]);
-        // The loader's mmap, in one run of them with the dlopen above it.
+        // The loader's mmap: in one of the runs, the dlopen above it was seen.
         let of = |api: Option<&str>, mut change: Change| {
             change.key.api = api.map(Into::into);
             change
@@ -187,7 +190,7 @@ mod tests {
         assert_eq!(apart(vec![dlopen(0, 48), change(Some("read"), 64, 16)]), [false, false], "another caller");
         assert_eq!(apart(vec![dlopen(0, 48), change(Some("map"), 16, 16)]), [false, false]);
         assert_eq!(apart(vec![dlopen(0, 4), change(Some("map"), 3, 1), change(None, 2, 0)]), [true, true, true]);
-        // Two of f's are seen in the second run, four of g's are not.
+        // Two of f's calls are seen in the second run, four of g's are not.
         let through = |g| vec![change(None, 2, 4), change(Some("f"), 3, 5), change(Some("g"), g, 0)];
         assert_eq!(apart(through(4)), [true; 3]);
         assert_eq!(apart(through(5)), [true, false, false], "one is gone");
@@ -197,8 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn as_many_rows_as_somebody_likes_do_not_take_for_ever() {
-        // Of each function the calls are told with what is public of it in one run and without in the other.
+    fn many_rows_are_compared_in_bounded_time() {
+        // In one run, each function's calls have the public function; in the other, they lack it.
         let of = |n: usize, api: Option<&str>, old, new| {
             let mut change = change(Some(&format!("f{n}")), old, new);
             change.key.library = api.map(|_| "libc.so.6".into());
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rows_are_told_by_moves_as_they_do() {
+    fn row_keys_move_with_their_rows() {
         let moved = |key: &str, old, new| {
             let mut row = change(None, old, new);
             row.key.api = Some(key.into());

@@ -1,4 +1,4 @@
-//! A row that is not the same on both sides, and what it is made of.
+//! A row that differs between the two sides.
 
 use crate::key::Key;
 use crate::range::Range;
@@ -8,15 +8,15 @@ use std::sync::Arc;
 use systoll_judge::Judgement;
 use systoll_model::Recording;
 
-/// What a call costs where nothing is known of it, ns: an order of magnitude, to sort by.
+/// Cost of a call whose cost is not known, in ns: an order of magnitude, for sorting.
 const ANY_CALL_NS: f64 = 200.0;
 
-/// One side: the recordings of several runs, and what the judge says of each.
+/// One side of a comparison: the recordings of several runs and their judgements.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// The recordings; [`Recording::check`] holds for each.
+    /// The recordings. [`Recording::check`] holds for each.
     pub recordings: &'a [Recording],
-    /// One for each.
+    /// The judgements, one for each recording.
     pub judgements: &'a [Judgement],
 }
 
@@ -25,39 +25,39 @@ pub struct Side<'a> {
 pub struct Figures {
     /// Calls.
     pub calls: Range,
-    /// Of these, failed.
+    /// Calls that failed.
     pub failed: Range,
-    /// What they cost in the middle run, ns; `None` where it is not known.
+    /// Cost of the calls in the median run, ns; `None` if it is not known.
     pub toll_ns: Option<u64>,
 }
 
-/// How far it can be said that something changed.
+/// Whether a difference is a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// By more than it varies.
+    /// The difference is larger than the variation between runs.
     Changed,
-    /// It varies from run to run on one side, and both sides lie within that.
+    /// The count varies from run to run on one side, and both sides lie within that variation.
     Varies,
-    /// The runs do not tell; it depends on chance.
+    /// The count depends on chance, and the runs do not tell more.
     ByChance(Chance),
 }
 
-/// A row that is not the same on both sides.
+/// A row that differs between the two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// What it is.
+    /// The row.
     pub key: Key,
-    /// On the old side.
+    /// Its figures on the old side.
     pub old: Figures,
-    /// On the new side.
+    /// Its figures on the new side.
     pub new: Figures,
-    /// How far it can be said.
+    /// Whether the difference is a change.
     pub verdict: Verdict,
-    /// Where it is called in the source, on the side that has more calls.
+    /// The place in the source that makes the calls, on the side with more calls.
     pub place: Option<Place>,
-    /// What it is about, where all calls that were looked at are about one thing.
+    /// The object of the calls, if all sampled calls have the same one.
     pub object: Option<String>,
-    /// Who makes the calls, for changes told by system call: those that changed, most first.
+    /// The callers whose rows changed, most first. Only for changes by system call.
     pub beneath: Vec<Change>,
 }
 
@@ -73,8 +73,8 @@ pub struct Place {
 }
 
 impl Change {
-    /// What the calls that came or went cost, about: their number by what one of them costs on either side. The toll
-    /// itself varies more than the calls do.
+    /// Returns the approximate cost of the calls that came or went: their number times the cost of
+    /// one, averaged over both sides. The toll itself varies more than the number of calls.
     pub(crate) fn weight(&self) -> f64 {
         let toll = sum(self.old.toll_ns, self.new.toll_ns);
         let calls = self.old.calls.median.saturating_add(self.new.calls.median);

@@ -1,4 +1,4 @@
-//! What changed between two sides.
+//! Computes the changes between two sides.
 
 use crate::attribution;
 use crate::change::{Change, Figures, Place, Side, Verdict};
@@ -13,69 +13,70 @@ use crate::vary::{Chance, chance, in_runtime};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{BackendKind, Counts, Recording};
 
-/// A side as a whole.
+/// The totals of one side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// The command of its first recording.
     pub command: Vec<String>,
-    /// Recordings.
+    /// Number of recordings.
     pub runs: usize,
-    /// Whether all of them are exact.
+    /// True if all of them are exact.
     pub exact: bool,
-    /// All calls.
+    /// Number of all calls.
     pub calls: Range,
-    /// What they cost in the middle run, ns.
+    /// Cost of the calls in the median run, ns.
     pub toll_ns: Option<u64>,
-    /// The program's own processor time in the middle run, ns.
+    /// The program's own processor time in the median run, ns.
     pub own_cpu_ns: Option<u64>,
 }
 
-/// What makes the sides less comparable.
+/// A reason why the sides are less comparable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A side has one recording: what varies by itself can't be told from what changed.
+    /// A side has one recording: variation can't be distinguished from changes.
     OneRun,
-    /// A recording of the new side (or the old) is not exact, for this reason.
+    /// A recording of one side (`new` or `old`) is not exact, for this reason.
     NotExact(&'static str, String),
     /// The sides were recorded under different kernels or on different processors.
     Boxes(String, String),
-    /// The sides were watched in different ways.
+    /// The sides were watched by different backends.
     Backends(&'static str, &'static str),
 }
 
-/// What changed.
+/// The changes between two sides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
-    /// What it is told by.
+    /// The granularity.
     pub by: By,
     /// The old side.
     pub old: Summary,
     /// The new side.
     pub new: Summary,
-    /// What changed, largest toll first.
+    /// Changed rows, largest toll first.
     pub changed: Vec<Change>,
-    /// What differs, but varies by itself.
+    /// Rows that differ, but vary by themselves.
     pub varying: Vec<Change>,
-    /// Rows that are the same on both sides.
+    /// Number of rows that are the same on both sides.
     pub same: usize,
-    /// Rows (by system call, public function and caller) that changed where what it is told by did not.
+    /// Number of rows (by system call, public function and caller) that changed although no row of
+    /// this granularity did.
     pub hidden: usize,
-    /// Findings that the new side has and the old has not, in rows that changed.
+    /// Findings that only the new side has, in rows that changed.
     pub findings_new: Vec<FindingChange>,
-    /// Likewise those that are gone.
+    /// Findings that only the old side has, in rows that changed.
     pub findings_gone: Vec<FindingChange>,
-    /// What to keep in mind.
+    /// Reasons why the sides are less comparable.
     pub notes: Vec<Note>,
 }
 
 impl Diff {
-    /// Whether anything changed beyond what varies.
+    /// Returns true if nothing changed beyond the variation.
     pub fn is_empty(&self) -> bool {
         self.changed.is_empty() && self.findings_new.is_empty() && self.findings_gone.is_empty() && self.hidden == 0
     }
 }
 
-/// What changed from `old` to `new`.
+/// Returns the changes from `old` to `new`.
 pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
     let names = Names::of(old.recordings, new.recordings);
     let row_tables = Tables::of(old, new, By::Row, &names);
@@ -116,7 +117,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
     }
 }
 
-/// Both sides' calls by what they mean.
+/// Both sides' calls, by key.
 struct Tables<'a> {
     old: Vec<Table>,
     new: Vec<Table>,
@@ -134,7 +135,7 @@ impl<'a> Tables<'a> {
         tables
     }
 
-    /// Gives lines of the new side the number they had.
+    /// Gives lines of the new side the numbers they had on the old side.
     fn follow_lines(&mut self) {
         let lines = |tables: &[Table]| keys(tables).into_iter().map(|k| (k.clone(), calls(tables, k))).collect();
         let moved = lines::moved(lines(&self.old), lines(&self.new));
@@ -146,8 +147,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Gives a line that one recording shows, and another does not, the calls that looks of that other one may have
-    /// missed.
+    /// Adds calls to a line that one recording shows and another lacks: those that the other's
+    /// samples may have missed.
     fn add_unseen_lines(&mut self, names: &Names) {
         let mut rows: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
         for (tables, side) in [(&self.old, self.sides.0), (&self.new, self.sides.1)] {
@@ -184,7 +185,7 @@ impl<'a> Tables<'a> {
         self.keys().iter().filter(same).count()
     }
 
-    /// Rows that are not the same, what would weigh most first.
+    /// Returns the rows that differ, largest weight first.
     fn changes(&self) -> Vec<Change> {
         let mut changes: Vec<Change> = self.keys().into_iter().filter_map(|key| self.change(key)).collect();
         let objects =
@@ -229,12 +230,12 @@ impl<'a> Tables<'a> {
         let (a, b) = (self.by_chance(key, false), self.by_chance(key, true));
         let most = a.calls.high.max(b.calls.high);
         let runs = self.old.len().min(self.new.len());
-        // What depends on chance alone must differ by much; what does not, by anything.
+        // A count that depends on chance alone must differ by much, another by any amount.
         let firm = a.firm.differs(b.firm, 0);
         let slack = match (most, firm) {
             (0, _) | (_, true) => 0,
             (most, false) if runs > 1 => (most / 2).max(16),
-            // A runtime's threads look around as long as a run takes.
+            // A runtime's threads poll for as long as a run takes.
             (_, false) if a.runtime || b.runtime => u64::MAX,
             (most, false) => (most / 16 * 15).max(256),
         };
@@ -275,10 +276,11 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Of a key's calls on one side, those whose number depends on chance, and the others.
+/// A key's calls on one side: those whose number depends on chance (`calls`), and the
+/// others (`firm`).
 struct ByChance {
     chance: Option<Chance>,
-    /// Whether most of them are a language's runtime's own.
+    /// True if most of them are made by a language's runtime itself.
     runtime: bool,
     calls: Range,
     firm: Range,
@@ -292,7 +294,7 @@ fn range(tables: &[Table], key: &Key, of: impl Fn(&Cell) -> u64) -> Range {
     Range::of(&tables.iter().map(|t| t.get(key).map_or(0, &of)).collect::<Vec<_>>())
 }
 
-/// Where only looks tell, as far apart as they leave open.
+/// Returns the range of a key's calls, with the uncertainty of samples.
 fn calls(tables: &[Table], key: &Key) -> Range {
     let (low, high) = (range(tables, key, |c| c.low), range(tables, key, |c| c.high));
     Range { low: low.low, median: range(tables, key, |c| c.calls).median, high: high.high }
@@ -308,7 +310,7 @@ fn figures(tables: &[Table], key: &Key) -> Figures {
     Figures { calls: calls(tables, key), failed: failed(tables, key), toll_ns: tolls.get(tolls.len() / 2).copied() }
 }
 
-/// Where the row with most calls is called.
+/// Returns the place of the row with most calls.
 fn place(recording: &Recording, cell: &Cell) -> Option<Place> {
     let rows = cell.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
     let row = rows.filter(|r| r.user.is_some()).max_by_key(|r| r.counts.calls)?;

@@ -1,4 +1,4 @@
-//! Findings that came and went.
+//! Findings that came or went.
 
 use crate::change::Side;
 use crate::key::Key;
@@ -9,51 +9,51 @@ use std::sync::Arc;
 use systoll_judge::Finding;
 use systoll_model::{Recording, Sysno};
 
-/// A finding that one side has and the other has not.
+/// A finding that only one side has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FindingChange {
-    /// Its cause, or its kind where no cause is known.
+    /// Its cause, or its kind if the cause is not known.
     pub id: Arc<str>,
-    /// The system call most of its calls are of.
+    /// The system call of most of its calls.
     pub syscall: Option<Sysno>,
-    /// What it is about.
+    /// Its object.
     pub what: Option<String>,
-    /// Who makes the calls.
+    /// The function that makes the calls.
     pub user: Option<Arc<str>>,
-    /// Calls it claims needless.
+    /// Number of needless calls.
     pub needless: u64,
-    /// What they cost, ns.
+    /// Cost of the needless calls, ns.
     pub toll_ns: u64,
 }
 
-/// A finding's name: its cause or kind, and the system call.
+/// A finding's identity: its cause or kind, and the system call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Id {
     cause: Arc<str>,
     syscall: Option<Sysno>,
 }
 
-/// A cause's id, or the kind's name where no cause is known.
+/// Returns a cause's id, or the kind's name if the cause is not known.
 pub(crate) fn id(finding: &Finding) -> Arc<str> {
     finding.cause.clone().unwrap_or_else(|| finding.kind.name().into())
 }
 
-/// What the judge says of a side's recordings.
+/// The findings of a side's recordings.
 pub(crate) struct Judged {
     runs: usize,
     findings: BTreeMap<Id, Tally>,
 }
 
 struct Tally {
-    /// Recordings that have it as a finding.
+    /// Number of recordings that have it as a finding.
     found: usize,
-    /// Whether one of its rows changed. Else the same calls were judged in another way, which is no change.
+    /// True if one of its rows changed. If none did, the same calls were only judged differently.
     changed: bool,
     shown: FindingChange,
 }
 
 impl Judged {
-    /// What is said of `side`; `changed` are the rows that changed.
+    /// Collects the findings of `side`. `changed` are the rows that changed.
     pub(crate) fn of(side: Side<'_>, names: &Names, changed: &BTreeSet<&Key>) -> Self {
         let mut findings: BTreeMap<Id, Tally> = BTreeMap::new();
         for (recording, judgement) in side.recordings.iter().zip(side.judgements) {
@@ -92,7 +92,8 @@ fn shown(recording: &Recording, finding: &Finding, id: &Id) -> FindingChange {
     }
 }
 
-/// Findings of all runs of one side and of none of the other: new ones, and those that are gone; dearest first.
+/// Returns the findings that all runs of one side have and no run of the other: new ones, then
+/// those that are gone; most expensive first.
 pub(crate) fn changes(old: &Judged, new: &Judged) -> (Vec<FindingChange>, Vec<FindingChange>) {
     let only = |of: &Judged, other: &Judged| {
         let alone = of.findings.iter().filter(|(id, t)| t.changed && t.found == of.runs && other.in_none(id));

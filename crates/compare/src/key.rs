@@ -1,25 +1,25 @@
-//! What rows are matched by.
+//! Keys by which rows of two recordings are matched.
 
 use std::sync::Arc;
 use systoll_model::Sysno;
 
-/// What changes are told by.
+/// The granularity of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// The system call; beneath each, who makes it.
+    /// By system call; each lists the callers below it.
     #[default]
     Syscall,
-    /// The system call, the public function and the caller.
+    /// By system call, public function and caller.
     Row,
-    /// The public function.
+    /// By public function.
     Api,
-    /// The caller's function.
+    /// By the caller's function.
     Caller,
-    /// The caller's line.
+    /// By the caller's line.
     Line,
-    /// The file the caller lies in.
+    /// By the file that contains the caller.
     Library,
-    /// The program.
+    /// By program.
     Process,
 }
 
@@ -28,12 +28,12 @@ impl By {
     pub const ALL: [Self; 7] =
         [Self::Syscall, Self::Row, Self::Api, Self::Caller, Self::Line, Self::Library, Self::Process];
 
-    /// The one with this name.
+    /// Returns the one with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.name() == name)
     }
 
-    /// Its name on the command line and in JSON.
+    /// Returns its name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Syscall => "syscall",
@@ -47,8 +47,8 @@ impl By {
     }
 }
 
-/// What calls that are counted together have in common, in words that mean the same in another recording. Only
-/// what they are told by is there.
+/// The common properties of calls that are counted together, as names that mean the same in another
+/// recording. Properties that the granularity ignores are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The system call.
@@ -57,11 +57,11 @@ pub struct Key {
     pub api: Option<Arc<str>>,
     /// The caller's function.
     pub function: Option<Arc<str>>,
-    /// The file the caller lies in: its last component, without a library's version.
+    /// The file that contains the caller: its last component, without a library's version.
     pub library: Option<Arc<str>>,
-    /// The source file the caller's line is in: its last component.
+    /// The source file of the caller's line: its last component.
     pub file: Option<Arc<str>>,
-    /// That line.
+    /// The caller's line.
     pub line: Option<u32>,
     /// The program.
     pub program: Option<Arc<str>>,

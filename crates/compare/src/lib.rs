@@ -1,4 +1,5 @@
-//! What changed between recordings, and whether a budget holds. Pure: no I/O beyond given text (clippy.toml holds it).
+//! Compares recordings, and checks whether a budget holds. Pure: no I/O beyond given text
+//! (clippy.toml enforces it).
 //!
 //! Rows are matched by what they mean (system call, public function, caller's function and file), never by an
 //! address. What varies from run to run is told apart from what changed: by several recordings of a side where

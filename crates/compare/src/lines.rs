@@ -1,21 +1,22 @@
-//! Lines of one function in two builds: which is which, though numbers have moved.
+//! Matches the lines of one function in two builds, although their numbers have moved.
 
 use crate::key::Key;
 use crate::range::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More lines of one function than this, both sides multiplied, are matched by their numbers.
+/// Product of both sides' numbers of lines; above it, lines of a function are matched by their
+/// numbers.
 const MOST: usize = 40_000;
-/// What speaks for two lines being one: that they are called as often, that they have the same number, and that
-/// they lie in the same order.
+/// Score for two lines being the same: they are called equally often, they have the same number,
+/// and they are in the same order.
 const SAME_CALLS: u32 = 4;
 const SAME_LINE: u32 = 2;
 const ORDER: u32 = 1;
 
-/// A line, and how often it calls.
+/// A line, and the number of calls it makes.
 type Line = (Key, Range);
 
-/// For each line of `new` that is one of `old` under another number: which.
+/// Returns, for each line of `new` that has another number in `old`, the old line.
 pub(crate) fn moved(old: Vec<Line>, new: Vec<Line>) -> BTreeMap<Key, Key> {
     let by_function = |lines: Vec<Line>| {
         let mut functions: BTreeMap<Key, Vec<Line>> = BTreeMap::new();
@@ -38,13 +39,14 @@ pub(crate) fn moved(old: Vec<Line>, new: Vec<Line>) -> BTreeMap<Key, Key> {
     moved
 }
 
-/// A line whose old number another line of the new side has and keeps: they can't both go by it.
+/// Returns a moved line whose old number belongs to another line of the new side: only one of them
+/// can have it.
 fn taken(moved: &BTreeMap<Key, Key>, new: &[Line]) -> Option<Key> {
     let stays: BTreeSet<&Key> = new.iter().map(|(key, _)| key).filter(|key| !moved.contains_key(key)).collect();
     moved.iter().find(|(_, old)| stays.contains(old)).map(|(line, _)| line.clone())
 }
 
-/// Pairs of lines, in order, that agree best (Needleman and Wunsch 1970).
+/// Returns the best alignment of the lines, in order (Needleman and Wunsch 1970).
 fn aligned(old: &[Line], new: &[Line]) -> Vec<(Key, Key)> {
     if old.len().saturating_mul(new.len()) > MOST {
         return Vec::new();
@@ -95,10 +97,10 @@ mod tests {
 
     #[test]
     fn no_two_lines_go_by_one_number() {
-        // Line 1 calls as often as line 5 did, but there still is a line 5.
+        // Line 1 calls as often as line 5 did, but line 5 still exists.
         let now = moved(lines(&[(5, 100)]), lines(&[(1, 100), (5, 1)]));
         assert!(now.is_empty(), "{now:?}");
-        // One that moves makes way for another.
+        // A moved line makes room for another.
         let now = moved(lines(&[(5, 100), (6, 7)]), lines(&[(4, 100), (5, 7)]));
         assert_eq!(now.len(), 2);
     }
@@ -107,9 +109,9 @@ mod tests {
     fn lines_keep_their_order_and_their_counts() {
         // A line was added above: all numbers moved.
         assert_eq!(pairs(&[(10, 1), (11, 5)], &[(11, 1), (12, 5)]), [(10, 11), (11, 12)]);
-        // One was put between them.
+        // A line was added in between.
         assert_eq!(pairs(&[(10, 1), (20, 1)], &[(10, 1), (15, 1000), (20, 1)]), [(10, 10), (20, 20)]);
-        // One calls more often now.
+        // A line makes more calls now.
         assert_eq!(pairs(&[(10, 3), (20, 7)], &[(12, 3), (22, 70)]), [(10, 12), (20, 22)]);
         assert_eq!(pairs(&[], &[(1, 1)]), []);
         assert_eq!(moved(lines(&[(10, 1)]), lines(&[(12, 1)])).len(), 1);

@@ -1,24 +1,25 @@
-//! What functions, files and programs are called whichever build made them.
+//! Names of functions, files and programs that are the same in every build.
 //!
-//! Invariant: no address, hash of a compiler's or version of a library decides whether two rows are one.
+//! Invariant: no address, compiler's hash or library's version decides whether two rows match.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use systoll_model::{Frame, ModuleId, ProcessId, Recording};
 
-/// Suffixes by which compilers tell copies of one function apart.
+/// Suffixes that compilers add to copies of a function.
 const COPIES: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", ".localalias"];
-/// Hexadecimal digits from which a word in brackets is a crate's hash and no index.
+/// A word in brackets is a crate's hash, not an index, from this many hexadecimal digits on.
 const HASH_DIGITS: usize = 8;
-/// What a function without a name is called where its address means nothing.
+/// Name of a function without a name, in a file whose builds differ.
 const UNNAMED: &str = "(no name)";
 
-/// Names as they are compared.
+/// Maps names to those that are compared.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// What a file that has another name on the other side is called here: the program that was run.
+    /// The name of the other side's program, for files whose name differs between the sides: the
+    /// program that was run.
     aliases: HashMap<Arc<str>, Arc<str>>,
-    /// Files of which all recordings have the same build: addresses in them mean the same.
+    /// The build of each file. If all recordings have the same build, addresses mean the same.
     builds: HashMap<Arc<str>, Build>,
 }
 
@@ -29,7 +30,8 @@ enum Build {
 }
 
 impl Names {
-    /// The names of two sides. What was run is one program on both, whatever it is called.
+    /// Makes the names of two sides. The program that was run counts as one program on both sides,
+    /// whatever its name.
     pub(crate) fn of(old: &[Recording], new: &[Recording]) -> Self {
         let mut names = Self::default();
         if let (Some(a), Some(b)) = (old.first(), new.first()) {
@@ -50,7 +52,7 @@ impl Names {
         names
     }
 
-    /// A file's name: `libc.so` for `libc.so.6`.
+    /// Returns a file's name without a version: `libc.so` for `libc.so.6`.
     pub(crate) fn library(&self, file_name: &str) -> Arc<str> {
         if let Some(alias) = self.aliases.get(file_name) {
             return alias.clone();
@@ -63,18 +65,19 @@ impl Names {
         }
     }
 
-    /// The name of the file `id`.
+    /// Returns the name of the file `id`.
     pub(crate) fn module(&self, recording: &Recording, id: ModuleId) -> Option<Arc<str>> {
         recording.modules.get(id.0 as usize).map(|m| self.library(m.file_name()))
     }
 
-    /// The name of the program that the image `id` runs.
+    /// Returns the name of the program that the image `id` runs.
     pub(crate) fn program(&self, recording: &Recording, id: ProcessId) -> Option<Arc<str>> {
         let name = recording.processes.get(id.0 as usize)?.name();
         Some(self.aliases.get(name).cloned().unwrap_or_else(|| name.into()))
     }
 
-    /// The name of a frame's function; `place` is its innermost location or its outermost.
+    /// Returns the name of a frame's function. `name` is that of its innermost or outermost
+    /// location.
     pub(crate) fn function(&self, recording: &Recording, frame: &Frame, name: &Arc<str>) -> Arc<str> {
         let Some((_, address)) =
             name.rsplit_once("+0x").or_else(|| name.split_once("0x").filter(|(p, _)| p.is_empty()))
@@ -90,7 +93,7 @@ impl Names {
     }
 }
 
-/// The programs that the first process was, in turn.
+/// Returns the programs that the first process ran, in order.
 fn chain(recording: &Recording) -> Vec<Arc<str>> {
     let Some(pid) = recording.processes.first().map(|p| p.pid) else { return Vec::new() };
     let mut chain: Vec<Arc<str>> = Vec::new();
@@ -102,7 +105,7 @@ fn chain(recording: &Recording) -> Vec<Arc<str>> {
     chain
 }
 
-/// A function's name without what compilers add to it.
+/// Returns a function's name without the suffixes that compilers add.
 pub(crate) fn plain(name: &Arc<str>) -> Arc<str> {
     let mut rest: &str = name;
     while let Some(at) = rest.rfind(|c: char| c != '.' && !c.is_ascii_digit()) {
@@ -126,7 +129,7 @@ pub(crate) fn plain(name: &Arc<str>) -> Arc<str> {
     }
 }
 
-/// `core[8cc3e4]::fmt` is `core::fmt`; `None` where there is nothing of the kind.
+/// Returns `core::fmt` for `core[8cc3e4]::fmt`, or `None` if there is no hash.
 fn without_crate_hashes(name: &str) -> Option<String> {
     let is_hash = |word: &str| word.len() >= HASH_DIGITS && word.chars().all(|c| c.is_ascii_hexdigit());
     let mut out = String::new();
@@ -155,7 +158,7 @@ mod tests {
     use systoll_model::{Module, Process};
 
     #[test]
-    fn what_compilers_add_is_no_part_of_a_name() {
+    fn compiler_suffixes_are_not_part_of_a_name() {
         for (name, is) in [
             ("read_config.constprop.0", "read_config"),
             ("read_config.isra.0.part.12.cold", "read_config"),
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_run_is_one_program_whatever_it_is_called() {
+    fn one_program_has_one_name_under_every_path() {
         let (a, b) = (recording("/old/bench-1", "1"), recording("/new/bench-2", "2"));
         let names = Names::of(std::slice::from_ref(&a), std::slice::from_ref(&b));
         assert_eq!(names.program(&b, ProcessId(0)).as_deref(), Some("bench-1"));

@@ -1,13 +1,13 @@
-//! What rows are about: the file or the like that their calls name.
+//! The objects of rows: the files or the like that their calls name.
 
 use std::collections::BTreeMap;
 use systoll_model::{Recording, RowId};
 
-/// What rows are about, by the calls that were looked at.
+/// The objects of rows, from sampled calls; `None` for a row with several.
 pub(crate) struct Objects(BTreeMap<RowId, Option<String>>);
 
 impl Objects {
-    /// By the windows of `recording`.
+    /// Collects them from the windows of `recording`.
     pub(crate) fn of(recording: &Recording) -> Self {
         let mut objects: BTreeMap<RowId, Option<String>> = BTreeMap::new();
         for call in recording.windows.iter().flat_map(|w| &w.calls) {
@@ -25,7 +25,7 @@ impl Objects {
         Self(objects)
     }
 
-    /// What all calls that were looked at on `rows` are about; `None` where that is not one thing.
+    /// Returns the object of all sampled calls on `rows`, or `None` if there is not exactly one.
     pub(crate) fn of_rows(&self, rows: &[RowId]) -> Option<String> {
         let mut found = rows.iter().filter_map(|id| self.0.get(id));
         let first = found.next()?.clone()?;

@@ -1,18 +1,18 @@
-//! Counts of several runs, and whether they changed.
+//! Counts over several runs, and whether they changed.
 
 /// A count over the runs of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// The lowest count.
     pub low: u64,
-    /// The middle one.
+    /// The median count.
     pub median: u64,
-    /// The most.
+    /// The highest count.
     pub high: u64,
 }
 
 impl Range {
-    /// The range of `counts`, one for each run; 0 where there is none.
+    /// Returns the range of `counts`, one for each run; zero if there are none.
     pub fn of(counts: &[u64]) -> Self {
         let mut sorted = counts.to_vec();
         sorted.sort_unstable();
@@ -20,24 +20,24 @@ impl Range {
         Self { low: at(0), median: at(sorted.len() / 2), high: at(sorted.len().saturating_sub(1)) }
     }
 
-    /// A count that is the same in all runs.
+    /// Returns the range of a count that is the same in all runs.
     pub fn exactly(count: u64) -> Self {
         Self { low: count, median: count, high: count }
     }
 
-    /// How far the runs lie apart.
+    /// Returns the difference between the highest and the lowest count.
     pub fn spread(self) -> u64 {
         self.high.saturating_sub(self.low)
     }
 
-    /// How far two ranges lie apart; 0 where they touch.
+    /// Returns the distance between two ranges; 0 if they touch or overlap.
     pub fn gap(self, other: Self) -> u64 {
         other.low.saturating_sub(self.high).max(self.low.saturating_sub(other.high))
     }
 
-    /// Whether it is a change to `other`: they lie further apart than both vary, and than `slack`. Of three runs a
-    /// side that vary alike, one row in 40 or so would be called a change without the first, one in 10 by ranges
-    /// that merely do not touch.
+    /// Returns true if `other` is a change: the ranges lie further apart than the sum of their
+    /// spreads, and than `slack`. In three runs a side that vary alike, this calls one row in about
+    /// 40 a change; ranges that merely do not touch would be one in 10.
     pub(crate) fn differs(self, other: Self, slack: u64) -> bool {
         self.gap(other) > self.spread().saturating_add(other.spread()).max(slack)
     }
@@ -49,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_change_is_more_than_what_varies() {
+    fn a_change_exceeds_the_variation() {
         let of = |counts: &[u64]| Range::of(counts);
         assert!(of(&[5, 5, 5]).differs(of(&[6, 6, 6]), 0));
         assert!(!of(&[5, 6, 7]).differs(of(&[8, 9, 8]), 0));
@@ -58,11 +58,12 @@ mod tests {
         assert_eq!(of(&[]), Range::exactly(0));
     }
 
-    /// Runs of one program that vary by chance: how often three against three are called a change.
+    /// How often three runs against three others of one program, which vary by chance, are called a
+    /// change.
     #[test]
     fn chance_is_seldom_called_a_change() {
         let mut random = systoll_model::Random::new(7);
-        // A sum of many small chances, as counts that depend on scheduling are.
+        // The sum of many small chances, like counts that depend on scheduling.
         let mut count = || (0..24).map(|_| random.below(8)).sum::<u64>();
         let mut called = 0;
         for _ in 0..4000 {

@@ -1,4 +1,4 @@
-//! Which rows something is said of, in a person's words.
+//! Selects rows by a person's words.
 
 use crate::names::{Names, plain};
 use crate::table::caller;
@@ -6,42 +6,42 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use systoll_model::{Class, Counts, Frame, Phase, Recording, Row, Sysno, signatures};
 
-/// Rows for which all that is given holds.
+/// Selects the rows for which all given conditions hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// One of these system calls.
+    /// The system call is one of these.
     pub calls: Option<BTreeSet<Sysno>>,
-    /// This public function.
+    /// The public function.
     pub api: Option<String>,
-    /// This function of the program's own.
+    /// The program's own function that calls.
     pub caller: Option<String>,
-    /// A caller in this file: its last component, without a library's version.
+    /// The file that contains the caller: its last component, without a library's version.
     pub library: Option<String>,
-    /// This program.
+    /// The program.
     pub program: Option<String>,
     /// Each of these is the system call, the public function or a function above it.
     pub chain: Vec<String>,
-    /// Only calls of this part of the program's life: before `main`, or from then on.
+    /// Counts only calls of this part of the program's life: before `main`, or from then on.
     pub phase: Option<Phase>,
 }
 
-/// Why a selector can't be read.
+/// The reason why a selector can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// No call and no class has this name.
+    /// No system call and no class has this name.
     #[error("there is no system call {0}")]
     NoCall(String),
-    /// Nothing between two `<`, or nothing at all.
+    /// There is no name between two `<`, or no name at all.
     #[error("a name is missing: SYSCALL < FUNCTION")]
     Empty,
 }
 
 impl Selector {
-    /// Reads `fstat < read_config`: the call (or the public function, or a class such as %file), then functions that
-    /// called it, innermost first.
+    /// Parses `fstat < read_config`: the call (or the public function, or a class such as %file),
+    /// then functions that called it, innermost first.
     ///
     /// # Errors
-    /// Where a name is missing.
+    /// A name is missing.
     pub fn chain(text: &str) -> Result<Self, SelectError> {
         let chain: Vec<String> = text.split('<').map(|name| name.trim().to_owned()).collect();
         if chain.iter().any(String::is_empty) {
@@ -54,7 +54,7 @@ impl Selector {
         Ok(Self { chain, ..Self::default() })
     }
 
-    /// Whether it selects `row`.
+    /// Returns true if it selects `row`.
     pub fn selects(&self, recording: &Recording, row: &Row) -> bool {
         let is = |wanted: &Option<String>, name: Option<Arc<str>>| {
             wanted.as_ref().is_none_or(|w| name.is_some_and(|n| *n == **w))
@@ -72,7 +72,7 @@ impl Selector {
             && self.chain.iter().all(|name| in_chain(recording, row, name))
     }
 
-    /// The calls of `counts`, a selected row's, that it is about.
+    /// Returns the number of selected calls among `counts`, those of a selected row.
     pub fn calls_of(&self, counts: &Counts) -> u64 {
         match self.phase {
             None => counts.calls,
@@ -81,17 +81,17 @@ impl Selector {
         }
     }
 
-    /// Calls it selects of `recording`.
+    /// Returns the number of selected calls in `recording`.
     pub fn count(&self, recording: &Recording) -> u64 {
         let rows = recording.rows.iter().filter(|row| self.selects(recording, row));
         rows.fold(0u64, |sum, row| sum.saturating_add(self.calls_of(&row.counts)))
     }
 }
 
-/// System calls by names and `%classes` between commas.
+/// Parses system calls: names and `%classes` separated by commas.
 ///
 /// # Errors
-/// Where one is not known.
+/// A name is not known.
 pub(crate) fn calls(text: &str) -> Result<BTreeSet<Sysno>, SelectError> {
     let mut set = BTreeSet::new();
     for name in text.split(',').map(str::trim) {
@@ -114,7 +114,7 @@ fn in_chain(recording: &Recording, row: &Row, name: &str) -> bool {
     all.filter_map(|id| recording.frames.get(id.0 as usize)).any(|frame| called(frame, name))
 }
 
-/// Whether a function that a frame stands in, inlined ones among them, is called so.
+/// Returns true if one of a frame's functions, inlined ones included, has this name.
 fn called(frame: &Frame, name: &str) -> bool {
     frame.locations.iter().any(|place| *place.function == *name || *plain(&place.function) == *name)
 }

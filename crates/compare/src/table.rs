@@ -1,4 +1,4 @@
-//! A recording's calls by what they mean.
+//! A recording's calls by key.
 
 use crate::key::{By, Key};
 use crate::names::Names;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use systoll_judge::{Common, Group, grouped};
 use systoll_model::{Counts, FrameId, Recording, Row, RowId};
 
-/// Rows of no more calls may go without a look at a script's line.
+/// A row with at most this many calls may have no sample of a script's line.
 const FEW_LOOKS: u64 = 64;
 
-/// Calls of one recording with something in common.
+/// The calls of one key in one recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     pub(crate) calls: u64,
-    /// Where only looks tell: at least so many.
+    /// Lower bound of `calls`, if it comes from samples.
     pub(crate) low: u64,
-    /// At most so many.
+    /// Upper bound of `calls`, if it comes from samples.
     pub(crate) high: u64,
     pub(crate) failed: u64,
     pub(crate) toll_ns: Option<u64>,
-    /// Rows they are on.
+    /// The rows of the calls.
     pub(crate) rows: Vec<RowId>,
 }
 
@@ -37,7 +37,7 @@ impl Cell {
         self.calls = self.calls.saturating_add(group.calls);
         self.low = self.low.saturating_add(group.low);
         self.high = self.high.saturating_add(group.high);
-        // Whose the failed calls are of those that only looks tell apart is not known.
+        // If only samples distinguish the calls, it is not known which ones failed.
         let failed = group.failed.filter(|_| group.low == group.high).unwrap_or(0);
         self.failed = self.failed.saturating_add(failed);
         self.toll_ns = sum(self.toll_ns, group.toll_ns);
@@ -54,7 +54,7 @@ pub(crate) fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 pub(crate) type Table = BTreeMap<Key, Cell>;
 
-/// The calls of `recording`, told by `by`.
+/// Returns the calls of `recording` by key.
 pub(crate) fn table(recording: &Recording, by: By, names: &Names) -> Table {
     let mut table = Table::new();
     let judged = match by {
@@ -86,14 +86,15 @@ pub(crate) fn table(recording: &Recording, by: By, names: &Names) -> Table {
     table
 }
 
-/// Calls of a group that another run may find a script's line for: on rows of so few that none was seen.
+/// Returns the calls of a group that another run may attribute to a script's line: those on rows so
+/// small that no line was sampled.
 fn unseen(recording: &Recording, group: &Group) -> u64 {
     let rows = group.rows.iter().filter_map(|id| recording.rows.get(id.0 as usize));
     let few = rows.filter(|r| r.lines.is_empty() && r.counts.calls <= FEW_LOOKS);
     few.fold(0u64, |sum, r| sum.saturating_add(r.counts.calls))
 }
 
-/// How many calls of one line looks at a script may have missed, by the row that makes them.
+/// Returns, for each row, how many calls of one line the samples may have missed.
 pub(crate) fn missed_by_row(recording: &Recording, names: &Names) -> BTreeMap<Key, u64> {
     let keys = Keys::new(recording, names);
     let mut missed: BTreeMap<Key, u64> = BTreeMap::new();
@@ -106,7 +107,7 @@ pub(crate) fn missed_by_row(recording: &Recording, names: &Names) -> BTreeMap<Ke
     missed
 }
 
-/// Makes keys of a recording's rows, each frame's once.
+/// Makes keys of a recording's rows; caches those of frames.
 pub(crate) struct Keys<'a> {
     recording: &'a Recording,
     names: &'a Names,
@@ -118,7 +119,7 @@ impl<'a> Keys<'a> {
         Self { recording, names, callers: Default::default() }
     }
 
-    /// The key of a row: what is exact of it. Which of a script's lines made a call is not.
+    /// Returns a row's exact key. Which of a script's lines made a call is not exact.
     pub(crate) fn row(&self, row: &Row) -> Key {
         let caller = caller(self.recording, row).map(|frame| self.caller(frame)).unwrap_or_default();
         Key {
@@ -129,13 +130,14 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The same whether looks at scripts' lines were taken or not: what the native stack tells.
+    /// Returns the key from the native stack, which is the same whether scripts' lines were sampled
+    /// or not.
     pub(crate) fn native(&self, row: &Row) -> Key {
         let caller = last_of_context(self.recording, row).map(|frame| self.caller(frame)).unwrap_or_default();
         Key { syscall: Some(row.syscall), program: self.names.program(self.recording, row.process), ..caller }
     }
 
-    /// Function and library of a frame.
+    /// Returns a frame's function and library.
     fn caller(&self, id: FrameId) -> Key {
         if let Some(known) = self.callers.borrow().get(&id) {
             return known.clone();
@@ -169,7 +171,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The frame that called, as the exact context has it: where a script's lines share one, the interpreter's function.
+/// Returns the calling frame in the exact context: for scripts, the interpreter's function.
 pub(crate) fn caller(recording: &Recording, row: &Row) -> Option<FrameId> {
     if row.lines.is_empty() {
         return row.user;

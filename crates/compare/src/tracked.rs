@@ -1,4 +1,4 @@
-//! One row, followed through recordings of many builds.
+//! Follows one row through recordings of many builds.
 
 use crate::change::{Place, Side};
 use crate::diff::diff;
@@ -9,17 +9,17 @@ use crate::table::Keys;
 use systoll_judge::Judgement;
 use systoll_model::{Recording, Row};
 
-/// What is to be followed.
+/// The rows to follow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Wanted {
     /// The row that differs most.
     #[default]
     Largest,
-    /// What this selects.
+    /// The rows of this selector.
     Selected(Selector),
 }
 
-/// Calls that are not as many in one recording as in another.
+/// Rows whose number of calls differs between two recordings.
 #[derive(Debug)]
 pub struct Tracked {
     what: What,
@@ -33,7 +33,8 @@ enum What {
 }
 
 impl Tracked {
-    /// What is `wanted` of the change from `old` to `new`; `None` where nothing that does not vary by itself differs.
+    /// Returns the `wanted` rows of the change from `old` to `new`. Returns `None` if only rows
+    /// that vary by themselves differ.
     pub fn of(wanted: &Wanted, old: &Recording, new: &Recording) -> Option<Self> {
         let sides = [old, new].map(std::slice::from_ref);
         let names = Names::of(sides[0], sides[1]);
@@ -43,7 +44,7 @@ impl Tracked {
                 let none = [Judgement::default()];
                 let side = |recordings| Side { recordings, judgements: &none };
                 let changes = diff(side(sides[0]), side(sides[1]), By::Row).changed;
-                // A row without a caller does not tell the user what to look at.
+                // A row without a caller does not tell the user where to look.
                 let known = changes.iter().find(|c| c.key.function.is_some() && c.old.calls != c.new.calls);
                 let any = changes.iter().find(|c| c.old.calls != c.new.calls);
                 What::Row(known.or(any)?.key.clone())
@@ -53,7 +54,7 @@ impl Tracked {
         (tracked.count(old) != tracked.count(new)).then_some(tracked)
     }
 
-    /// How often they are made in `recording`.
+    /// Returns the number of their calls in `recording`.
     pub fn count(&self, recording: &Recording) -> u64 {
         let rows = self.rows(recording).into_iter();
         rows.fold(0u64, |sum, row| sum.saturating_add(row.counts.calls))
@@ -68,7 +69,7 @@ impl Tracked {
         recording.rows.iter().filter(selects).collect()
     }
 
-    /// The row in words, as `fstat < read_config`.
+    /// Returns the row's name, e.g. `fstat < read_config`.
     pub fn name(&self, recording: &Recording) -> String {
         match &self.what {
             What::Selected(selector) => selector.chain.join(" < "),
@@ -84,7 +85,8 @@ impl Tracked {
         }
     }
 
-    /// The places in the source that the calls come from in `recording`: a script's lines, then the nearest to the call.
+    /// Returns the places in the source that make the calls in `recording`: a script's lines, then
+    /// those nearest to the call.
     pub fn places(&self, recording: &Recording) -> Vec<Place> {
         let mut rows = self.rows(recording);
         rows.sort_by_key(|row| std::cmp::Reverse(row.counts.calls));
@@ -106,6 +108,6 @@ impl Tracked {
     }
 }
 
-/// Rows whose places are told, at most, and places.
+/// Rows whose places are returned at most, and places at most.
 const MOST_ROWS: usize = 16;
 const MOST_PLACES: usize = 200;

@@ -1,22 +1,25 @@
-//! Calls whose number depends on chance: where one recording a side can't tell what varies, this can.
+//! Calls whose number depends on chance. With one recording a side, variation can't be measured;
+//! this estimates it.
 //!
-//! It decides nothing about several recordings that agree: there the ranges speak.
+//! It does not overrule several recordings that agree: their ranges decide.
 
 use systoll_model::{FrameClass, FrameId, Recording, Row, Sysno};
 
-/// What the number of calls depends on beside the program and its input.
+/// The source of chance that the number of calls depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Chance {
-    /// Which thread runs when: waits, wake-ups, and whatever a language's runtime does in threads of its own.
+    /// The order in which threads run: waits, wake-ups, and everything a language's runtime does in
+    /// its own threads.
     Scheduling,
-    /// Where the kernel puts memory, and how much of it has been collected.
+    /// The addresses of memory, and the progress of garbage collection.
     Memory,
-    /// Whether the caller was seen: the calls are there on both sides, on one of them without it.
+    /// Whether the caller was seen: the calls are on both sides, on one of them without their
+    /// caller.
     Attribution,
 }
 
 impl Chance {
-    /// Its name in JSON.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scheduling => "scheduling",
@@ -26,7 +29,7 @@ impl Chance {
     }
 }
 
-/// Calls that wait for others, wake them up, or are interrupted by them.
+/// Calls that wait for others, wake them, or are interrupted by them.
 const SCHEDULING: [&str; 24] = [
     "futex",
     "futex_wait",
@@ -54,9 +57,9 @@ const SCHEDULING: [&str; 24] = [
     "membarrier",
 ];
 
-/// Calls by which a heap grows and shrinks.
+/// Calls that grow and shrink a heap.
 const MEMORY: [&str; 6] = ["brk", "mmap", "munmap", "mremap", "madvise", "mprotect"];
-/// Functions that ask for memory and give it back.
+/// Functions that allocate and free memory.
 const ALLOCATORS: [&str; 12] = [
     "malloc",
     "calloc",
@@ -72,13 +75,14 @@ const ALLOCATORS: [&str; 12] = [
     "pthread_create",
 ];
 
-/// Functions that a runtime calls or not by where the kernel has put its memory. V8 maps its built-in functions again,
-/// next to the code that it makes, unless short jumps reach from there to where they are: both places are random
-/// (`Isolate::MaybeRemapEmbeddedBuiltinsIntoCodeRange` in V8's src/execution/isolate.cc).
+/// Functions that a runtime calls only for some addresses of its memory. V8 maps its built-in
+/// functions again, next to the code that it generates, unless short jumps reach them; both
+/// addresses are random (`Isolate::MaybeRemapEmbeddedBuiltinsIntoCodeRange` in V8's
+/// src/execution/isolate.cc).
 const BY_PLACE: [&str; 2] = ["v8::base::OS::RemapPages", "v8::base::(anonymous namespace)::ParseProcSelfMaps"];
 
-/// What the number of a row's calls depends on; `None` where on the program and its input alone, as far as the
-/// row tells.
+/// Returns the source of chance that the number of a row's calls depends on. Returns `None` if, as
+/// far as the row tells, only the program and its input decide.
 pub(crate) fn chance(recording: &Recording, row: &Row) -> Option<Chance> {
     let name = row.syscall.name()?;
     let threads = recording.processes.get(row.process.0 as usize).is_some_and(|p| p.threads > p.instances.max(1));
@@ -91,30 +95,31 @@ pub(crate) fn chance(recording: &Recording, row: &Row) -> Option<Chance> {
     if MEMORY.contains(&name) && (name == "brk" || allocates(recording, row, threads)) {
         return Some(Chance::Memory);
     }
-    // What a runtime does in threads of its own goes by when these run: starting them, signals, wake-up pipes.
+    // What a runtime does in its own threads depends on when they run: starting them, signals,
+    // wake-up pipes.
     (threads && in_runtime(recording, row)).then_some(Chance::Scheduling)
 }
 
-/// The name of the row's caller.
+/// Returns the name of the row's caller.
 fn user<'a>(recording: &'a Recording, row: &Row) -> Option<&'a str> {
     recording.frames.get(row.user?.0 as usize)?.locations.last().map(|location| &*location.function)
 }
 
-/// Waits that end early or late by what others do.
+/// Returns true for waits that end early or late depending on other processes.
 fn of_other_processes(call: Sysno) -> bool {
     call.name().is_some_and(|n| matches!(n, "restart_syscall" | "rt_sigreturn" | "sched_yield" | "wait4" | "poll"))
 }
 
 fn allocates(recording: &Recording, row: &Row, threads: bool) -> bool {
     match row.api.as_deref() {
-        // A collector's own heap grows by when its threads run.
+        // A garbage collector's heap grows depending on when its threads run.
         Some(api) => threads || ALLOCATORS.contains(&api),
         None => threads && in_runtime(recording, row),
     }
 }
 
-/// Whether the caller is the language's runtime itself, for no function of the program's own: its library's functions
-/// are on the way of all calls that a program makes.
+/// Returns true if the caller is the language's runtime itself and no function of the program. The
+/// runtime's functions being on the way is not enough: they are on the way of all calls.
 pub(crate) fn in_runtime(recording: &Recording, row: &Row) -> bool {
     let frame = |id: FrameId| recording.frames.get(id.0 as usize);
     let last = || recording.stacks.get(row.context.0 as usize).and_then(|s| s.frames.last().copied());
@@ -128,7 +133,7 @@ mod tests {
     use systoll_model::{Counts, Frame, Location, Process, ProcessId, StackId};
 
     #[test]
-    fn what_v8_does_by_where_memory_lies_is_chance() {
+    fn v8_calls_that_depend_on_addresses_are_chance() {
         let of = |function: &str| {
             let mut recording = Recording::default();
             recording.processes.push(Process { instances: 1, threads: 11, ..Process::default() });
@@ -154,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_asks_for_itself_is_no_chance() {
+    fn calls_of_the_program_itself_are_not_chance() {
         let of = |name: &str, class: FrameClass, threads: u64| {
             let mut recording = Recording::default();
             recording.processes.push(Process { instances: 1, threads, ..Process::default() });

@@ -1,4 +1,4 @@
-//! Whatever a recording holds: no panic, nothing against itself, both ways alike.
+//! Whatever a recording holds: no panic, no change against itself, and the same result both ways.
 
 use proptest::prelude::*;
 use systoll_compare::{Bound, Budget, By, Run, Side, Tracked, Verdict, Wanted, diff, hold, learn};
@@ -87,7 +87,7 @@ proptest! {
         let (a, b) = ([recording(&a, 1)], [recording(&b, 1)]);
         for by in By::ALL {
             let (there, back) = (diff(of(&a, &judged), of(&b, &judged), by), diff(of(&b, &judged), of(&a, &judged), by));
-            // Lines go by the numbers of the old side, where no other has them.
+            // Lines have the numbers of the old side, unless another line has them.
             if by != By::Line {
                 prop_assert_eq!(there.same, back.same);
                 prop_assert_eq!(there.changed.len(), back.changed.len());
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_learnt_holds(runs in proptest::collection::vec(proptest::collection::vec(row(), 0..8), 1..4)) {
+    fn a_learnt_budget_holds_for_its_runs(runs in proptest::collection::vec(proptest::collection::vec(row(), 0..8), 1..4)) {
         let recordings: Vec<Recording> = runs.iter().map(|rows| recording(rows, 2)).collect();
         let judgement = Judgement::default();
         let runs: Vec<Run<'_>> = recordings.iter().map(|recording| Run { recording, judgement: &judgement, units: None }).collect();
@@ -116,7 +116,7 @@ proptest! {
         for run in &runs {
             prop_assert!(hold(&budget, &[*run]).holds());
         }
-        // Learnt again from the same runs, it is the same text.
+        // Learning again from the same runs gives the same text.
         prop_assert_eq!(learn(Some(&text), None, &runs).unwrap(), text);
     }
 }

@@ -7,21 +7,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names a C compiler goes by, most usual first.
+/// Names of C compilers, most usual first.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// Optimised as programs are shipped, with lines; warnings are none of a demo user's business.
+/// Flags: optimised as programs are shipped, with line numbers; a demo's user need not see
+/// warnings.
 const FLAGS: [&str; 4] = ["-O2", "-g", "-w", "-fno-lto"];
 
-/// One thing to be built.
+/// A file to compile.
 pub(crate) struct Job<'a> {
-    /// File name of the source, as debug information will give it.
+    /// File name of the source, which debug information will contain.
     pub(crate) source_name: &'a str,
-    /// The source.
+    /// The source's text.
     pub(crate) source: &'a str,
     /// File name of the result.
     pub(crate) output: &'a str,
-    /// What comes on top of [`FLAGS`].
+    /// Flags in addition to [`FLAGS`].
     pub(crate) flags: &'a [&'a str],
 }
 
@@ -49,8 +50,8 @@ impl Job<'_> {
     }
 
     fn compile(&self, compiler: &OsStr, dir: &Path) -> Result<(), CureError> {
-        // The compiler's own temporary files belong into our folder too: what a killed compiler
-        // leaves behind is then removed with it.
+        // The compiler's temporary files are in our folder too: if the compiler is killed, they are
+        // removed with the folder.
         let out = Command::new(compiler)
             .args(FLAGS)
             .args(["-o", self.output, self.source_name])
@@ -71,7 +72,7 @@ impl Job<'_> {
     }
 }
 
-/// The compiler that would build the demo's programs, where there is one.
+/// Returns the compiler that would build the demo's programs, if there is one.
 pub fn compiler() -> Option<String> {
     let chosen = std::env::var("CC").ok().filter(|cc| !cc.is_empty());
     let runs = |program: &OsStr| {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_compiler_says_reaches_the_user() {
+    fn compiler_errors_reach_the_user() {
         let dir = tempfile::tempdir().unwrap();
         let job = Job { source_name: "bad.c", source: "int main( {", output: "bad", flags: &[] };
         match job.build(dir.path()) {

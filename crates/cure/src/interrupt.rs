@@ -1,10 +1,10 @@
-//! Being told to end (SIGINT, SIGTERM, SIGHUP) while programs are run.
+//! Handles SIGINT, SIGTERM and SIGHUP while programs are run.
 //!
-//! The default action would drop nothing: folders would stay, and programs that were started run on. A
-//! signal handler therefore wakes a thread. It kills what is being run, again and again, so that the code that
-//! waits for that comes back, asks [`interrupted`], tells what it has, and ends. What does not end within
-//! [`PATIENCE`], or is told a second time, the thread ends itself, by the signal. Where nothing is waited for and
-//! nothing would be known sooner ([`end_at_once`]), it says what is known and ends the process.
+//! The default action would leave folders and started programs behind. Therefore a signal handler
+//! wakes a thread. It kills the running programs repeatedly, until the code that waits for them
+//! returns, asks [`interrupted`], reports what it has, and ends. If that takes longer than
+//! [`PATIENCE`], or a second signal comes, the thread ends the process by the signal. If no program
+//! is waited for ([`end_at_once`]), it prints what is known and ends the process at once.
 
 use crate::tree::{children, kill_tree};
 use std::io::{self, Read};
@@ -18,36 +18,39 @@ use systoll_model::Exit;
 use tempfile::NamedTempFile;
 
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-/// How long telling what is known may take: a busy box makes a tenth of a second a second and more.
+/// Time to report what is known: a busy box turns a tenth of a second into more than a second.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How often it is looked for what is still being run.
+/// Interval between searches for running programs.
 const LOOK: Duration = Duration::from_millis(20);
-/// A program that a terminal's Ctrl-C has ended may be seen to have ended before we have our own signal.
+/// Time by which a program that Ctrl-C ended may be seen to have ended before we receive our own
+/// signal.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// The signal that told us to end; 0 while none did.
+/// The signal that told us to end; 0 if none did.
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
-/// Where the handler wakes the thread.
+/// The descriptor by which the handler wakes the thread.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
-/// Whether what is started now is to end by itself. Held while what is being run is killed, so that it
-/// is never what was started after that.
+/// True if programs started from now on run to their end. Held while running programs are killed,
+/// which protects those started afterwards.
 static SETTLED: Mutex<bool> = Mutex::new(false);
 
-/// What is said before the process ends at once; `None` where its code asks [`interrupted`] by itself.
+/// The text printed before the process ends at once; `None` if its code asks [`interrupted`]
+/// itself.
 static AT_ONCE: Mutex<Option<String>> = Mutex::new(None);
 
 fn at_once() -> MutexGuard<'static, Option<String>> {
     AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a signal that tells this process to end does so at once, with the exit code that shells give for it:
-/// first `systoll: interrupted` and `known`, what is known by then, are written to standard error. For work that
-/// waits for no program. The last `known` holds.
+/// Makes signals end this process at once, with the exit code that shells give for them, after
+/// printing `systoll: interrupted` and `known`. For work that waits for no program. The last
+/// `known` counts.
 pub fn end_at_once(known: impl Into<String>) {
     *at_once() = Some(known.into());
 }
 
-/// What is known is being told: who ends at once ([`end_at_once`]) says nothing more.
+/// Announces that results are being written: a process that ends at once ([`end_at_once`]) then
+/// prints nothing more.
 pub fn telling() {
     if let Some(known) = &mut *at_once() {
         known.clear();
@@ -58,23 +61,23 @@ fn settled() -> MutexGuard<'static, bool> {
     SETTLED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a signal that tells this process to end is answered by [`interrupted`]. One that has a
-/// handler already, or is ignored (`nohup`), is left alone.
+/// Makes signals that tell this process to end show in [`interrupted`]. A signal that has a handler
+/// already, or is ignored (`nohup`), is left alone.
 ///
 /// # Errors
-/// Where there can be no thread for it.
+/// The thread can't be started.
 pub fn catch_interrupts() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), io::ErrorKind>> = OnceLock::new();
     (*INSTALLED.get_or_init(|| install().map_err(|e| e.kind()))).map_err(io::Error::from)
 }
 
-/// The signal that has told us to end, if one has.
+/// Returns the signal that told us to end, if there was one.
 pub fn interrupted() -> Option<i32> {
     Some(CAUGHT.load(Ordering::Acquire)).filter(|signal| *signal != 0)
 }
 
-/// [`interrupted`], where a program has ended like this: as one does that got the same signal, it may have
-/// ended before we heard of it.
+/// Returns [`interrupted`] after a program ended with `exit`. If it ended by such a signal, waits a
+/// little: the program may have received it before us.
 pub fn interrupted_after(exit: Exit) -> Option<i32> {
     let alike = match exit {
         Exit::Signal(signal) => SIGNALS.contains(&signal),
@@ -87,7 +90,7 @@ pub fn interrupted_after(exit: Exit) -> Option<i32> {
     interrupted()
 }
 
-/// What is started from here on runs to its end: the user's own command that cleans up.
+/// Lets programs started from now on run to their end, e.g. the user's own command that cleans up.
 pub fn settle() {
     *settled() = true;
 }
@@ -100,7 +103,7 @@ fn is_watching() -> bool {
     WAKE.load(Ordering::Relaxed) >= 0
 }
 
-/// A folder that is removed also where we are ended, until this is dropped.
+/// A folder that is also removed if a signal ends us, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Removed(PathBuf);
 
@@ -117,17 +120,17 @@ impl Drop for Removed {
     }
 }
 
-/// A temporary file with a name, removed when it is dropped and where we are ended.
+/// A temporary file with a name, removed on drop and if a signal ends us.
 #[derive(Debug)]
 pub struct Temporary(NamedTempFile);
 
 impl Temporary {
-    /// Makes one.
+    /// Creates one.
     ///
     /// # Errors
-    /// Where none can be made.
+    /// None can be created.
     pub fn new() -> io::Result<Self> {
-        // Held, so that no signal finds the file made and not known of.
+        // Held: no signal finds a file that exists and is not listed.
         let mut all = folders();
         let file = NamedTempFile::new()?;
         all.push(file.path().to_owned());
@@ -149,7 +152,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Folders and files to be removed.
+/// Folders and files to remove.
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -160,7 +163,7 @@ fn install() -> io::Result<()> {
     wake.set_nonblocking(true)?;
     std::thread::Builder::new().name("systoll-end".into()).spawn(move || end_on_signal(woken))?;
     WAKE.store(wake.as_raw_fd(), Ordering::Relaxed);
-    // The handler may run until the process ends, so the socket stays open until then.
+    // The handler may run until the process ends: the socket stays open.
     let _ = wake.into_raw_fd();
     for signal in SIGNALS {
         // SAFETY: `sigaction` is plain data for which all zeroes are valid; both pointers live
@@ -178,7 +181,7 @@ fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder or file. More than once: what was killed may write to it until it is gone.
+/// Removes a folder or file, in several tries: killed programs may write to it until they are gone.
 fn remove(place: &Path) {
     const TRIES: u32 = 50;
     const PAUSE: Duration = Duration::from_millis(5);
@@ -194,8 +197,8 @@ fn remove(place: &Path) {
 extern "C" fn on_signal(signal: libc::c_int) {
     CAUGHT.store(signal, Ordering::Release);
     let byte = signal as u8;
-    // SAFETY: write(2) is async-signal-safe, the byte lives through it, and errno is put back
-    // for the code interrupted.
+    // SAFETY: write(2) is async-signal-safe, the byte lives through it, and errno is restored for
+    // the interrupted code.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(WAKE.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
@@ -209,22 +212,22 @@ fn end_on_signal(mut woken: UnixStream) {
         return;
     }
     let signal = libc::c_int::from(byte[0]);
-    // What this process does ends here: `known` is not changed any more.
+    // This process's work ends here: `known` does not change any more.
     let known = at_once();
     if let Some(known) = &*known {
         children(std::process::id()).into_iter().for_each(kill_tree);
         let all = folders();
         all.iter().for_each(|place| remove(place));
         if !known.is_empty() {
-            // Where standard error takes nothing the process ends all the same.
+            // If standard error fails, the process ends all the same.
             let _ = io::Write::write_all(&mut io::stderr(), format!("systoll: interrupted{known}\n").as_bytes());
         }
-        // SAFETY: ends the process without running anything more of it: another thread is at work.
+        // SAFETY: ends the process without running more of its code: another thread is working.
         unsafe { libc::_exit(128 + signal) };
     }
     drop(known);
     let began = Instant::now();
-    // A second signal ends the waiting.
+    // A second signal ends the wait.
     let _ = woken.set_read_timeout(Some(LOOK));
     while is_settled() || began.elapsed() < PATIENCE {
         let settled = settled();
@@ -236,11 +239,11 @@ fn end_on_signal(mut woken: UnixStream) {
             break;
         }
     }
-    // Held until the end: none is made any more.
+    // Held until the end: no more are made.
     let all = folders();
     all.iter().for_each(|place| remove(place));
-    // SAFETY: the default action of the three signals ends the process, which is what its sender
-    // asked for; sent to this thread alone, it is taken by no other thread's wait.
+    // SAFETY: the default action of the three signals ends the process, as the sender asked; sent
+    // to this thread alone, no other thread's wait receives it.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);

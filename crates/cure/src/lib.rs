@@ -1,9 +1,24 @@
-//! What can be changed about a run, a run unwatched, and the small sick programs of `systoll demo`.
+//! Changes of a run, unwatched runs, and the small sick programs of `systoll demo`.
 //!
-//! Invariant: what is built here lives in a private folder that is gone when its [`Workshop`] is,
-//! also after a fatal signal; a program that was started has ended when the call returns. A shim
-//! is loaded only from a file that no other user can have written, at a path that no other user can make
-//! lead elsewhere; the demo's programs run from such paths too.
+//! Invariant: everything built here is in a private folder that is removed with its [`Workshop`],
+//! also after a fatal signal; a program that was started has ended when the call returns. A shim is
+//! loaded only from a file that no other user can have written, at a path that no other user can
+//! redirect; the demo's programs run from such paths too.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_cure::{Spec, Streams, run_unwatched};
+//! use systoll_model::{EnvChange, Exit};
+//!
+//! // What `systoll cure tz-unset -- CMD` does: CMD with a variable set, and nothing watched.
+//! let spec = Spec::new("sh").arg("-c").arg("test -n \"$TZ\"");
+//! let cured = spec.clone().env(EnvChange::Set("TZ".into(), ":/etc/localtime".into()));
+//! let usage = run_unwatched(&cured, Streams::null(), None)?;
+//! assert_eq!(usage.exit, Exit::Code(0));
+//! println!("{} ns of wall time, {} ns of processor time", usage.wall_ns, usage.user_ns + usage.sys_ns);
+//! # Ok::<(), systoll_cure::RunError>(())
+//! ```
 
 mod cc;
 mod interrupt;
@@ -30,7 +45,7 @@ pub use workshop::Workshop;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a cure or a demo program can't be had.
+/// The reason why a cure or a demo program is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum CureError {
     /// No C compiler was found.
@@ -45,30 +60,30 @@ pub enum CureError {
     /// The compiler refused.
     #[error("can't build the demo program {name}: {compiler} said\n{message}")]
     Compile {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// The compiler's name.
         compiler: String,
         /// What it printed.
         message: String,
     },
-    /// A file or folder could not be made.
+    /// A file or folder could not be created.
     #[error("can't write {}: {source}", path.display())]
     Write {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no folder that programs could safely be built in and run from.
+    /// There is no folder in which programs can be built and run safely.
     #[error("no folder to build the demo's programs in: {0}\na folder of your own will do: TMPDIR=FOLDER")]
     NoFolder(#[source] Box<systoll_trust::Untrusted>),
     /// The compiler could not be started or watched.
     #[error("can't run {compiler}: {source}")]
     RunCompiler {
-        /// Its name.
+        /// The compiler's name.
         compiler: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }

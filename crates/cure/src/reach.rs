@@ -1,4 +1,4 @@
-//! Whether a library can be loaded before the others in a program, told before it is run.
+//! Checks before a program runs whether it would load a preloaded library.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,32 +8,32 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use systoll_files::Links;
 
-/// Why a program would not load a shim.
+/// The reason why a program would not load a shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreached {
-    /// It has no dynamic loader that could load anything.
+    /// It has no dynamic loader.
     #[error("is linked statically: it loads no library")]
     Static,
-    /// It gains rights when it starts, and the loader then ignores `LD_PRELOAD` (ld.so(8)).
+    /// It gains privileges when it starts, and the loader then ignores `LD_PRELOAD` (ld.so(8)).
     #[error("runs with other rights than yours: the loader then ignores LD_PRELOAD")]
     SetId,
-    /// Not x86-64.
+    /// It is not an x86-64 program.
     #[error("is not an x86-64 program")]
     Architecture,
 }
 
-/// A script's interpreter may be a script: the kernel follows as many (`execve(2)`).
+/// Interpreters that are scripts themselves, at most, as in the kernel (`execve(2)`).
 const MAX_INTERPRETERS: usize = 5;
-/// The kernel reads no more of a script's first line (`BINPRM_BUF_SIZE`).
+/// Bytes of a script's first line that the kernel reads (`BINPRM_BUF_SIZE`).
 const FIRST_LINE: usize = 256;
-/// More program headers than any linker writes.
+/// Program headers at most: more than any linker writes.
 const MAX_HEADERS: u16 = 1024;
 
-/// Looks at the program that `command` would start. One that can't be found or read is not judged:
-/// running it tells more.
+/// Checks the program that `command` would start. One that can't be found or read passes: running
+/// it gives a better error.
 ///
 /// # Errors
-/// Where a preloaded library would not be loaded.
+/// A preloaded library would not be loaded.
 pub fn reached(command: &OsStr) -> Result<(), Unreached> {
     let Some(mut path) = found(command) else { return Ok(()) };
     for _ in 0..MAX_INTERPRETERS {
@@ -50,7 +50,7 @@ pub fn reached(command: &OsStr) -> Result<(), Unreached> {
     Ok(())
 }
 
-/// As a shell looks for it.
+/// Finds a command as a shell does.
 fn found(command: &OsStr) -> Option<PathBuf> {
     if command.as_bytes().contains(&b'/') {
         return Some(command.into());
@@ -60,18 +60,18 @@ fn found(command: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(command)).find(runs)
 }
 
-/// What a script's first line names.
+/// Returns the interpreter that a script's first line names.
 fn interpreter(start: &[u8]) -> Option<PathBuf> {
     let line = start.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
     let mut words = line.split(|b| b" \t".contains(b)).filter(|w| !w.is_empty());
     words.next().map(|word| Path::new(OsStr::from_bytes(word)).to_owned())
 }
 
-/// Places from elf(5).
+/// Checks an ELF program. Offsets are from elf(5).
 fn program(path: &Path, file: &File, start: &[u8]) -> Result<(), Unreached> {
     const PT_INTERP: u32 = 3;
     let Some(header) = start.first_chunk::<64>().filter(|h| h.starts_with(b"\x7fELF")) else { return Ok(()) };
-    // 64 bits, least byte first, EM_X86_64.
+    // 64 bits, little-endian, EM_X86_64.
     if header[4..6] != [2, 1] || header[18..20] != [62, 0] {
         return Err(Unreached::Architecture);
     }
@@ -94,13 +94,13 @@ fn program(path: &Path, file: &File, start: &[u8]) -> Result<(), Unreached> {
     Err(Unreached::Static)
 }
 
-/// Whether its start is a secure one (AT_SECURE, getauxval(3)).
+/// Returns true if it would start in secure mode (AT_SECURE, getauxval(3)).
 fn gains_rights(path: &Path, file: &File) -> bool {
     let Ok(meta) = file.metadata() else { return false };
-    // SAFETY: both take nothing and can't fail.
+    // SAFETY: both take no arguments and can't fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     let set_user = meta.mode() & libc::S_ISUID != 0 && meta.uid() != user;
-    // Set-group-id without the group's right to execute is another matter (mandatory locking).
+    // Set-group-id without the group's right to execute means mandatory locking.
     let both = libc::S_ISGID | libc::S_IXGRP;
     let set_group = meta.mode() & both == both && meta.gid() != group;
     set_user || set_group || user != 0 && has_capabilities(path)
@@ -108,7 +108,7 @@ fn gains_rights(path: &Path, file: &File) -> bool {
 
 fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: both strings end with a zero; with a size of 0 nothing is written.
+    // SAFETY: both strings end with a zero; with size 0 nothing is written.
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reached_is_told() {
+    fn unreached_programs_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("program");
         let mut elf = vec![0; 64];
@@ -139,7 +139,7 @@ mod tests {
             reached(path.as_os_str())
         };
         assert_eq!(tell(&elf), Err(Unreached::Static));
-        // Headers beyond the file's end: not judged.
+        // Headers beyond the file's end: passes.
         elf[56] = 9;
         elf[32] = 200;
         assert_eq!(tell(&elf), Ok(()));

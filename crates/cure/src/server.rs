@@ -1,4 +1,4 @@
-//! A program that runs until it is told to end: a server.
+//! A server: a program that runs until it is told to end.
 
 use crate::tree::{kill_tree, signal};
 use crate::unwatched::{ends_within, usage_of, wait};
@@ -7,7 +7,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use systoll_model::Exit;
 
-/// A server that was started and has not been waited for. Dropped, it is killed with all it has
+/// A server that was started and has not been waited for. Dropping it kills it and everything it
 /// started.
 #[derive(Debug)]
 pub struct Running {
@@ -20,7 +20,7 @@ impl Running {
     /// Starts `spec`.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// It can't be started.
     pub fn start(spec: &Spec, streams: Streams) -> Result<Self, RunError> {
         let program = spec.program.display().to_string();
         let mut command = spec.to_command();
@@ -32,10 +32,11 @@ impl Running {
         }
     }
 
-    /// How it ended, if it has ended within `limit`.
+    /// Waits up to `limit` for it to end. Returns its exit and the resources it used, if it has
+    /// ended.
     ///
     /// # Errors
-    /// Where it can't be waited for.
+    /// It can't be waited for.
     pub fn ended_within(&mut self, limit: Duration) -> Result<Option<Usage>, RunError> {
         let Some(child) = &self.child else { return Ok(None) };
         let failed = |source| RunError::Start { program: self.program.clone(), source };
@@ -47,11 +48,11 @@ impl Running {
         Ok(Some(usage_of(status, &usage, self.started)))
     }
 
-    /// Tells it to end (SIGTERM) and waits for it; kills it and all it has started where that takes
-    /// longer than `limit`. Says what it used, and whether it ended by itself.
+    /// Tells it to end (SIGTERM) and waits for it. If that takes longer than `limit`, kills it and
+    /// everything it started. Returns the resources it used, and true if it ended by itself.
     ///
     /// # Errors
-    /// Where it can't be waited for.
+    /// It can't be waited for.
     pub fn stop(mut self, limit: Duration) -> Result<(Usage, bool), RunError> {
         let Some(child) = &self.child else {
             let gone =

@@ -1,8 +1,8 @@
 //! Shims: libraries of ours that a program loads before its C library (`LD_PRELOAD`).
 //!
-//! Each changes what its own functions do and nothing else. A library must outlive the run it is
-//! for, and a descriptor of ours must not reach a program, so it is a file in the user's cache. The
-//! loader finds it by its path: one that no other user can make lead elsewhere (`systoll-trust`).
+//! Each changes only the functions it defines. A library must outlive its run, and our descriptors
+//! must not reach the program, so it is a file in the user's cache. The loader finds it by a path
+//! that no other user can redirect (`systoll-trust`).
 
 use crate::CureError;
 use std::ffi::{OsStr, OsString};
@@ -13,60 +13,60 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use systoll_trust::{Folder, Untrusted};
 
-/// A library that can be loaded before the others.
+/// A library to preload.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shim {
     name: &'static str,
     bytes: &'static [u8],
 }
 
-/// Its folder below ours.
+/// Name of its folder below ours.
 const SHIMS_FOLDER: &str = "shims";
 
-/// What the build script built.
+/// The shims that the build script built.
 const SHIMS: &[Shim] = include!(concat!(env!("OUT_DIR"), "/shims.rs"));
 
 impl Shim {
-    /// The shim that causes' files call `name`.
+    /// Returns the shim with this name in causes' files.
     pub fn named(name: &str) -> Option<&'static Self> {
         SHIMS.iter().find(|s| s.name == name)
     }
 
-    /// All, by name.
+    /// Returns all shims, by name.
     pub fn all() -> &'static [Self] {
         SHIMS
     }
 
-    /// What causes' files call it.
+    /// Returns its name in causes' files.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its file's name where a user keeps it.
+    /// Returns the name of its file if a user keeps it.
     pub fn file_name(&self) -> String {
         format!("libsystoll-{}.so", self.name)
     }
 
-    /// Writes it into `dir` for good, for every user to read, and gives its path.
+    /// Writes it into `dir`, readable for every user, and returns its path.
     ///
     /// # Errors
-    /// Where it can't be written there, or where other users can put another in its place.
+    /// It can't be written there, or other users could replace it.
     pub fn export(&self, dir: &Path) -> Result<PathBuf, CureError> {
         let path = dir.join(self.file_name());
         let refused = |why: Untrusted| CureError::Write { path: path.clone(), source: io::Error::other(why) };
         let whole = dir.canonicalize().map_err(|source| CureError::Write { path: path.clone(), source })?;
-        // Whoever can put another file there would have their code loaded.
+        // Anyone who can replace it would get their code loaded.
         systoll_trust::check(&whole).map_err(refused)?;
         place(self.bytes, dir, &path).map_err(|source| CureError::Write { path: path.clone(), source })?;
         Ok(path)
     }
 
-    /// The path of a file that holds it, written where there is none: in the user's cache, else in
-    /// a folder of the user's own among the temporary files. No other user can have written it, or can
-    /// put another there.
+    /// Returns the path of a file that holds it, and writes the file if there is none: in the
+    /// user's cache, else in a folder of the user's own among the temporary files. No other user
+    /// can have written or can replace it.
     ///
     /// # Errors
-    /// Where no folder would do, the last one's reason.
+    /// The last folder's reason, if none will do.
     pub fn at_hand(&self) -> Result<PathBuf, CureError> {
         let cached = || systoll_trust::cache().map(|base| Folder::below(&base, &["systoll", SHIMS_FOLDER]));
         let temporary = || Some(systoll_trust::own_temporary(&[SHIMS_FOLDER]));
@@ -95,7 +95,7 @@ impl Shim {
         if folder.forbids_code() {
             return Err(io::Error::other("programs may not be run from there (noexec)"));
         }
-        // One byte more tells a longer file.
+        // One byte more reveals a longer file.
         if folder.read(&name, self.bytes.len() as u64 + 1).is_none_or(|found| found != self.bytes) {
             folder.write(&name, &[self.bytes])?;
         }
@@ -103,24 +103,24 @@ impl Shim {
     }
 }
 
-/// The value of `LD_PRELOAD` that loads these first, then what was to be loaded anyway.
+/// Returns the value of `LD_PRELOAD` that loads `libraries` first, then the others.
 pub fn preload<'a>(libraries: impl IntoIterator<Item = &'a OsStr>, others: Option<&'a OsStr>) -> OsString {
     let all: Vec<&OsStr> = libraries.into_iter().chain(others.filter(|o| !o.is_empty())).collect();
     all.join(OsStr::new(":"))
 }
 
-/// Writes it beside its place and moves it there: a program that starts meanwhile loads all of it
-/// or what was there before.
+/// Writes a file beside its place and moves it there: a program that starts meanwhile loads all of
+/// the new or all of the old file.
 fn place(bytes: &[u8], dir: &Path, path: &Path) -> io::Result<()> {
     let readable = Permissions::from_mode(0o755);
     let mut file = tempfile::Builder::new().prefix(".systoll-").permissions(readable.clone()).tempfile_in(dir)?;
     file.write_all(bytes)?;
-    // The mode given at creation has gone through our umask.
+    // The umask has changed the mode given at creation.
     file.as_file().set_permissions(readable)?;
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// FNV-1a: tells versions apart; what is read is compared whole.
+/// Returns the FNV-1a hash, which distinguishes versions; contents are compared in full.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
@@ -132,7 +132,7 @@ mod tests {
     use std::mem::offset_of;
     use std::os::unix::fs::MetadataExt;
 
-    /// context.S says where things are in numbers.
+    /// The numbers in context.S are offsets in glibc's struct.
     #[test]
     fn the_places_in_a_context_are_glibcs() {
         let source = include_str!("../shim/context.S");
@@ -183,7 +183,7 @@ mod tests {
             fs::write(&path, other).unwrap();
             assert_eq!(fs::read(written()).unwrap(), b"a library");
         }
-        // A link that another user put there leads nowhere.
+        // Another user's link there is not followed.
         let elsewhere = home.path().join("elsewhere");
         fs::write(&elsewhere, "a library").unwrap();
         fs::remove_file(&path).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_to_be_loaded_stays() {
+    fn existing_preloads_are_kept() {
         let value = |others: Option<&str>| preload(["/a.so", "/b.so"].map(OsStr::new), others.map(OsStr::new));
         assert_eq!(value(None), "/a.so:/b.so");
         assert_eq!(value(Some("")), "/a.so:/b.so");

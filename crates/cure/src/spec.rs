@@ -1,4 +1,4 @@
-//! A program to be run and what is changed about its environment.
+//! A program to run, and the changes of its environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,47 +6,48 @@ use std::path::PathBuf;
 use std::process::Command;
 use systoll_model::{Elision, EnvChange};
 
-/// A program, its arguments and what differs from our own environment.
+/// A program, its arguments and the differences from our own environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The program; looked up in `PATH` where it has no slash.
+    /// The program; looked up in `PATH` if it has no slash.
     pub program: PathBuf,
     /// Its arguments, without its own name.
     pub args: Vec<OsString>,
     /// Changes to the inherited environment, applied in order.
     pub env: Vec<EnvChange>,
-    /// Where it runs; our own working directory where `None`.
+    /// The folder it runs in; our own working directory if `None`.
     pub cwd: Option<PathBuf>,
-    /// Calls answered in place of the kernel: an experiment that only a watched run can make.
+    /// Calls to answer in place of the kernel: an experiment that needs a watched run.
     pub elisions: Vec<Elision>,
 }
 
 impl Spec {
-    /// `program` without arguments or changes.
+    /// Makes the spec of `program` without arguments or changes.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None, elisions: Vec::new() }
     }
 
-    /// The same with one more argument.
+    /// Returns it with one more argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// The same with one more change to the environment.
+    /// Returns it with one more change of the environment.
     #[must_use]
     pub fn env(mut self, change: EnvChange) -> Self {
         self.env.push(change);
         self
     }
 
-    /// Program and arguments: what a report calls the command.
+    /// Returns program and arguments, which a report calls the command.
     pub fn argv(&self) -> Vec<OsString> {
         std::iter::once(self.program.clone().into_os_string()).chain(self.args.iter().cloned()).collect()
     }
 
-    /// What the kernel copies onto the new program's stack: arguments and environment, in bytes.
+    /// Returns the bytes that the kernel copies onto the new program's stack: arguments and
+    /// environment.
     pub fn stack_bytes(&self) -> usize {
         let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         for change in &self.env {
@@ -55,13 +56,13 @@ impl Spec {
                 EnvChange::Remove(name) => drop(env.remove(name)),
             }
         }
-        // An equals sign and a closing zero; a pointer each.
+        // An equals sign and a terminating zero; a pointer each.
         let env = env.iter().map(|(name, value)| name.len() + value.len() + 2 + 8);
         let args = self.argv().iter().map(|arg| arg.len() + 1 + 8).collect::<Vec<_>>();
         env.chain(args).sum()
     }
 
-    /// The standard library's form of it, streams inherited.
+    /// Converts it to the standard library's type, with inherited streams.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_on_the_stack_is_known_to_the_byte() {
+    fn the_initial_stack_is_predicted_to_the_byte() {
         let plain = Spec::new("/bin/true").env(EnvChange::Remove("SYSTOLL_NO_SUCH".into()));
         let longer = plain.clone().arg("ab").env(EnvChange::Set("SYSTOLL_NO_SUCH".into(), "xyz".into()));
         assert_eq!(longer.stack_bytes() - plain.stack_bytes(), (2 + 1 + 8) + (15 + 3 + 2 + 8));

@@ -1,7 +1,7 @@
-//! The five stories systoll exists for, each as a program of ours, sick and cured.
+//! The five stories that systoll exists for, each as a program, sick and cured.
 //!
-//! The stories and their published figures are other people's; the programs show the same
-//! mechanism in a loop of the same shape.
+//! The stories and their published figures are other people's. The programs show the same mechanism
+//! in a loop of the same shape.
 
 use crate::cc::Job;
 use crate::{CureError, Spec};
@@ -11,22 +11,22 @@ use systoll_model::EnvChange;
 /// One story.
 #[derive(Debug)]
 pub struct Story {
-    /// What `systoll demo ID` is told.
+    /// The id for `systoll demo ID`.
     pub id: &'static str,
-    /// One line.
+    /// A title of one line.
     pub title: &'static str,
-    /// What happened to whom, with the figures published then; lines of at most 96 columns.
+    /// What happened, with the published figures; lines of at most 96 columns.
     pub happened: &'static str,
-    /// What differs in the cured run, as a column head.
+    /// The difference of the cured run, as a column's heading.
     pub cure: &'static str,
-    /// What the cure gives up; empty where nothing.
+    /// What the cure gives up; empty if nothing.
     pub gives_up: &'static str,
-    /// Id of the cause that must be found; `None` where a detector alone finds it.
+    /// Id of the cause that must be found; `None` if a detector finds it without one.
     pub cause: Option<&'static str>,
     recipe: Recipe,
 }
 
-/// How a story's program is built and told what to do.
+/// The way a story's program is built and run.
 #[derive(Debug)]
 struct Recipe {
     source_name: &'static str,
@@ -39,45 +39,45 @@ struct Recipe {
 
 #[derive(Debug)]
 enum CuredBy {
-    /// One program; the variable is absent in the sick run and has this value in the cured one.
+    /// One program: the variable is absent in the sick run and has this value in the cured one.
     Env(&'static str, &'static str),
-    /// Two programs, the cured one built with `-DCURED`.
+    /// Two programs: the cured one is built with `-DCURED`.
     Rebuild,
 }
 
 /// The same work, sick and cured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// As it was when it went wrong.
+    /// The sick form.
     pub sick: Spec,
-    /// After the cure.
+    /// The cured form.
     pub cured: Spec,
 }
 
-/// A story's programs, ready to run. They live as long as the folder they were built in.
+/// A story's programs, ready to run. They exist as long as the folder they were built in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Some 20,000 calls: to be watched, by however slow a backend, within half a second.
+    /// Some 20,000 calls: even a slow backend watches them within half a second.
     pub watched: Pair,
-    /// 0.05 to 0.4 s of work in the sick run: to be timed unwatched.
+    /// 0.05 to 0.4 s of work in the sick run, to be timed unwatched.
     pub timed: Pair,
 }
 
-/// All stories, in the order they are told.
+/// Returns all stories, in the order they are told.
 pub fn stories() -> &'static [Story] {
     &STORIES
 }
 
-/// The story with this id.
+/// Returns the story with this id.
 pub fn story(id: &str) -> Option<&'static Story> {
     STORIES.iter().find(|s| s.id == id)
 }
 
 impl Story {
-    /// Builds the story's programs in `dir`, which must exist and allow programs to be run from.
+    /// Builds the story's programs in `dir`, which must exist and allow programs to run from it.
     ///
     /// # Errors
-    /// Where there is no C compiler, it refuses, or `dir` can't be written.
+    /// There is no C compiler, it fails, or `dir` can't be written.
     pub fn build(&self, dir: &Path) -> Result<Built, CureError> {
         let sick = self.build_form(dir, self.id, &[])?;
         let (sick, cured) = match self.recipe.cured_by {
@@ -101,7 +101,7 @@ impl Story {
             Ok::<_, CureError>(output)
         });
         let library = library.transpose()?;
-        // Found beside the program, whatever the working directory.
+        // The library is found beside the program, whatever the working directory.
         let mut flags = flags.to_vec();
         if let Some(library) = &library {
             flags.extend([library, "-Wl,-rpath,$ORIGIN"]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn stories_fit_the_screen_and_are_told_apart() {
+    fn stories_fit_the_screen_and_differ() {
         let ids: BTreeSet<_> = stories().iter().map(|s| s.id).collect();
         assert_eq!(ids.len(), 5);
         assert!(story("nonsense").is_none());

@@ -1,8 +1,8 @@
-//! A process and all it has started: finding them, and ending them.
+//! A process and its descendants: finding and killing them.
 
-/// Kills a child that has not been waited for, and all it has started. All are stopped first, so
-/// that none can start another meanwhile; a process that has ended while its parent is stopped
-/// keeps its id, so no other process is hit.
+/// Kills a child that has not been waited for, and all its descendants. All are stopped first, so
+/// none can start another meanwhile. A process that ends while its parent is stopped keeps its id,
+/// so no other process is hit.
 pub fn kill_tree(root: u32) {
     let mut tree = vec![root];
     signal(root, libc::SIGSTOP);
@@ -13,17 +13,18 @@ pub fn kill_tree(root: u32) {
         tree.extend(new);
         next += 1;
     }
-    // Children first: an orphan's id may be given away.
+    // Children first: an orphan's id may be reused.
     tree.iter().rev().for_each(|pid| signal(*pid, libc::SIGKILL));
 }
 
 pub(crate) fn signal(pid: u32, number: libc::c_int) {
-    // SAFETY: kill takes two integers. The pid is our child's or that of a descendant whose
-    // stopped parent has not waited for it.
+    // SAFETY: kill takes two integers. The pid is our child's, or a descendant's whose stopped
+    // parent has not waited for it.
     unsafe { libc::kill(pid as libc::pid_t, number) };
 }
 
-/// The children that any thread of a process has started, as /proc tells (CONFIG_PROC_CHILDREN).
+/// Returns the children that any thread of a process has started, from /proc
+/// (CONFIG_PROC_CHILDREN).
 pub fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().filter_map(|t| systoll_files::read_kernel(t.path().join("children"), 64).ok());

@@ -1,4 +1,4 @@
-//! One run of a program that is not watched: how it ended and what it used.
+//! An unwatched run of a program: its exit and the resources it used.
 
 use crate::tree::{children, kill_tree};
 use crate::{Spec, interrupt};
@@ -9,28 +9,28 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use systoll_model::Exit;
 
-/// What a run came to.
+/// The exit of a run and the resources it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// How the program ended.
+    /// The program's exit.
     pub exit: Exit,
-    /// From before it was started until it was seen to have ended, CLOCK_MONOTONIC, in ns.
+    /// Time from before its start until it was seen to have ended, CLOCK_MONOTONIC, in ns.
     pub wall_ns: u64,
-    /// User time of it and the children it waited for, in ns (the kernel keeps µs).
+    /// User time of the program and the children it waited for, in ns (the kernel keeps µs).
     pub user_ns: u64,
-    /// System time likewise.
+    /// System time of the program and the children it waited for, in ns.
     pub sys_ns: u64,
-    /// Largest resident set of it or one of those children, in bytes. Never below our own at the
-    /// time it was started, whose memory it shared until its `execve`. 0 where the run was watched
-    /// and the figure is not known.
+    /// Largest resident set of the program or one of those children, in bytes. Never below our own
+    /// when it was started, whose memory it shared until its `execve`. 0 if the run was watched and
+    /// the figure is not known.
     pub max_rss: u64,
-    /// Context switches of them, their own (they waited) and forced ones.
+    /// Context switches of the program and those children, voluntary and forced.
     pub switches: u64,
-    /// Page faults of them, with and without reading from disk.
+    /// Page faults of the program and those children, with and without reading from disk.
     pub faults: u64,
 }
 
-/// Where a run's three streams come from and go to.
+/// A run's three streams.
 #[derive(Debug)]
 pub struct Streams {
     /// Standard input.
@@ -42,45 +42,45 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Nothing comes in, and what comes out is not read.
+    /// Returns empty input, and discards output.
     pub fn null() -> Self {
         Self { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() }
     }
 }
 
-/// Why a run came to nothing.
+/// The reason why a run gave no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It could not be started.
+    /// The program could not be started.
     #[error("can't run {program}: {source}")]
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// We were told to end meanwhile, and it was killed.
+    /// A signal ended us meanwhile, and the program was killed.
     #[error("interrupted while {program} ran")]
     Interrupted {
         /// The program.
         program: String,
-        /// By which signal.
+        /// The signal.
         signal: i32,
     },
-    /// It took longer than allowed and was killed.
+    /// The program took longer than allowed and was killed.
     #[error("{program} was still running after {} s and was killed", limit.as_secs_f64())]
     Timeout {
         /// The program.
         program: String,
-        /// What was allowed.
+        /// The limit.
         limit: Duration,
     },
 }
 
-/// Runs `spec` to its end. A run longer than `limit` is killed.
+/// Runs `spec` to its end. Kills a run longer than `limit`.
 ///
 /// # Errors
-/// Where it can't be started, or was killed for taking too long.
+/// It can't be started, or was killed for taking too long.
 pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> Result<Usage, RunError> {
     let program = || spec.program.display().to_string();
     let interrupted = |signal| RunError::Interrupted { program: program(), signal };
@@ -108,7 +108,7 @@ pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> 
     }
 }
 
-/// What a child that has ended used.
+/// Returns the resources that a child which has ended used.
 pub(crate) fn usage_of(status: libc::c_int, usage: &libc::rusage, start: Instant) -> Usage {
     Usage {
         exit: exit_of(status),
@@ -121,8 +121,8 @@ pub(crate) fn usage_of(status: libc::c_int, usage: &libc::rusage, start: Instant
     }
 }
 
-/// Whether the child ends in time. Its end makes its pidfd readable, so that no polling
-/// interval adds to what is measured.
+/// Returns true if the child ends in time. Its end makes its pidfd readable: no polling interval
+/// adds to the measured time.
 pub(crate) fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + limit;
     // SAFETY: pidfd_open takes two integers; the child has not been waited for.
@@ -150,8 +150,8 @@ pub(crate) fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
     ended
 }
 
-/// Ends all children of this process after a while, with all they have started, unless it is
-/// dropped before: for runs that other code starts and waits for.
+/// Kills all children of this process, with their descendants, after a time, unless it is dropped
+/// before: for runs that other code starts and waits for.
 #[derive(Debug)]
 pub struct Deadline {
     cancel: Option<mpsc::Sender<()>>,
@@ -159,7 +159,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// One that comes after `limit`; never where `None`.
+    /// Starts a deadline after `limit`; without a limit it never comes.
     pub fn after(limit: Option<Duration>) -> Self {
         let Some(limit) = limit else { return Self { cancel: None, thread: None } };
         let (cancel, cancelled) = mpsc::channel();
@@ -170,19 +170,20 @@ impl Deadline {
             }
             late
         };
-        // Without a thread there is no limit: a run that ends by itself is not harmed.
+        // Without a thread there is no limit, which does not harm a run that ends by itself.
         let thread = std::thread::Builder::new().name("systoll-limit".into()).spawn(watch).ok();
         Self { cancel: Some(cancel), thread }
     }
 
-    /// Calls it off; whether it has come.
+    /// Cancels the deadline. Returns true if it has come.
     pub fn has_come(mut self) -> bool {
         self.cancel.take();
         self.thread.take().is_some_and(|thread| thread.join().unwrap_or(false))
     }
 }
 
-/// Context switches and page faults of all children waited for so far, counted as in [`Usage`].
+/// Returns context switches and page faults of all children waited for so far, counted as in
+/// [`Usage`].
 pub fn children_so_far() -> (u64, u64) {
     // SAFETY: `rusage` is plain data for which all zeroes are valid, and lives through the call.
     let usage = unsafe {
@@ -196,7 +197,7 @@ pub fn children_so_far() -> (u64, u64) {
     )
 }
 
-/// The standard library's wait does not give the rusage.
+/// Waits for the child and returns its rusage, which the standard library's wait does not.
 pub(crate) fn wait(child: &Child) -> io::Result<(libc::c_int, libc::rusage)> {
     let mut status = 0;
     // SAFETY: `rusage` is plain data for which all zeroes are valid.
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn exit_codes_and_signals_differ() {
         assert_eq!(sh("exit 3", None).unwrap().exit, Exit::Code(3));
         assert_eq!(sh("kill -9 $$", None).unwrap().exit, Exit::Signal(9));
         assert_eq!(sh("exit 0", Some(Duration::from_secs(60))).unwrap().exit, Exit::Code(0));
@@ -267,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_started_is_killed_with_it() {
+    fn children_are_killed_with_the_program() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let script = format!("sh -c 'sleep 300 & echo $! > {}; wait' & wait", file.path().display());
-        // Long enough that the innermost has been started, on however busy a box.
+        // Long enough for the innermost to be started, even on a busy box.
         assert!(matches!(sh(&script, Some(Duration::from_secs(3))), Err(RunError::Timeout { .. })));
         let pid = std::fs::read_to_string(file.path()).unwrap();
         let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A private folder for what is built, removed whatever ends us.
+//! A private folder for builds, removed however the process ends.
 
 use crate::CureError;
 use crate::interrupt::{Removed, catch_interrupts};
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use systoll_trust::{Folder, Untrusted};
 use tempfile::TempDir;
 
-/// A private temporary folder (mode 700), removed on drop and when SIGINT, SIGTERM or SIGHUP ends the
-/// process. It lies in `TMPDIR` or `/tmp`, or where other users could put something else in its
-/// place there, in the user's cache.
+/// A private temporary folder (mode 700), removed on drop and when SIGINT, SIGTERM or SIGHUP ends
+/// the process. It is in `TMPDIR` or `/tmp`; if other users could replace it there, it is in the
+/// user's cache.
 #[derive(Debug)]
 pub struct Workshop {
     dir: TempDir,
@@ -18,10 +18,10 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Makes the folder, and has interrupts caught ([`catch_interrupts`]).
+    /// Creates the folder, and catches interrupts ([`catch_interrupts`]).
     ///
     /// # Errors
-    /// Where no folder can be made.
+    /// No folder can be created.
     pub fn new() -> Result<Self, CureError> {
         let place = place().map_err(|why| CureError::NoFolder(Box::new(why)))?;
         let io = |e| CureError::Write { path: place.clone(), source: e };
@@ -32,13 +32,13 @@ impl Workshop {
         Ok(Self { dir, _removed })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }
 
-/// A folder whose path no other user can make lead elsewhere: programs are run from what is made there.
+/// Returns a folder whose path no other user can redirect: programs run from it.
 fn place() -> Result<PathBuf, Untrusted> {
     systoll_trust::temporary().or_else(|why| match systoll_trust::cache() {
         Some(base) => Folder::below(&base, &["systoll"]).map(|folder| folder.path().to_owned()).map_err(|_| why),
@@ -62,7 +62,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// Not a test of its own: the process that the next one ends by a signal.
+    /// The process that the next test ends by a signal; no test of its own.
     #[test]
     #[ignore = "run by a_signal_leaves_nothing_behind"]
     fn child_that_waits_for_a_signal() {
@@ -82,8 +82,8 @@ mod tests {
                 .args(["--exact", "workshop::tests::child_that_waits_for_a_signal", "--ignored"])
                 .env("SYSTOLL_TEST_NOTE", &note)
                 .stdout(Stdio::null());
-            // The tests' own parent may ignore the signal, as a shell does for what it starts in
-            // the background; the child would then be right to ignore it too.
+            // The parent of the tests may ignore the signal, as a shell does for background
+            // commands; the child would rightly ignore it too.
             // SAFETY: signal(2) may be called between fork and exec.
             unsafe {
                 command.pre_exec(move || {
@@ -100,7 +100,7 @@ mod tests {
                 assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
             };
             assert!(Path::new(&folder).join("file").exists());
-            // SAFETY: the child is ours and not yet waited for.
+            // SAFETY: the child is ours and has not been waited for.
             assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
             assert_eq!(child.wait().unwrap().signal(), Some(signal));
             assert!(!Path::new(&folder).exists(), "{folder} is still there after signal {signal}");

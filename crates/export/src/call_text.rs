@@ -1,16 +1,17 @@
-//! A call of a window as strace would write it, as far as it was recorded.
+//! Writes a call of a window as strace would, as far as it was recorded.
 
 use std::fmt::Write;
 use systoll_model::{ArgKind, Moment, Sysno, WindowCall};
 
-/// Characters of one string argument that are shown.
+/// Bytes of a string argument that are shown.
 const STRING: usize = 64;
-/// Bytes of what a descriptor is behind that are shown.
+/// Bytes of the name of a descriptor's file that are shown.
 const TARGET: usize = 256;
-/// `AT_FDCWD` in a register's lower half (fcntl.h).
+/// Value of `AT_FDCWD` in a register's lower half (fcntl.h).
 const AT_FDCWD: i32 = -100;
 
-/// `openat(AT_FDCWD, "/etc/localtime", 0x80000) = 3`. Printable ASCII only: all else is escaped.
+/// Writes `openat(AT_FDCWD, "/etc/localtime", 0x80000) = 3`. Printable ASCII only; everything else
+/// is escaped.
 pub(crate) fn call_text(call: &WindowCall, syscall: Sysno) -> String {
     let Some(signature) = syscall.signature() else {
         return format!("{syscall}(…) = {}", result(call));
@@ -22,7 +23,7 @@ pub(crate) fn call_text(call: &WindowCall, syscall: Sysno) -> String {
         }
         text.push_str(&argument(call, signature.arg_kind(index, &call.args), index, value, syscall));
     }
-    // Writing to a string can't fail.
+    // Writing to a String can't fail.
     let _ = write!(text, ") = {}", result(call));
     text
 }
@@ -45,19 +46,20 @@ fn argument(call: &WindowCall, kind: ArgKind, index: usize, value: u64, syscall:
     }
 }
 
-/// What an argument points to, where that was read and is text; else the address.
+/// Writes the memory that an argument points to, if it was read and is text; else the address.
 fn text(call: &WindowCall, index: usize, at: Moment, is_text: fn(&[u8]) -> bool) -> String {
     let data = u8::try_from(index).ok().and_then(|arg| call.arg_data(arg, at)).filter(|data| is_text(&data.bytes));
     data.map_or_else(|| number(call.args.get(index).copied().unwrap_or(0)), |data| quoted(&data.bytes, data.cut))
 }
 
-/// Structs and compressed data say nothing when they are spelt out.
+/// Returns true if most bytes are printable: structs and compressed data say nothing when they are
+/// spelt out.
 fn is_text(bytes: &[u8]) -> bool {
     let plain = bytes.iter().filter(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()).count();
     !bytes.is_empty() && plain * 4 >= bytes.len() * 3
 }
 
-/// Small numbers as people count, large ones as addresses and flags are written.
+/// Writes small numbers in decimal, large ones (addresses and flags) in hexadecimal.
 fn number(value: u64) -> String {
     match value as i64 {
         0 => "0".into(),

@@ -1,21 +1,21 @@
 //! Collapsed stacks: `program;outer;inner;syscall 42`, as flame graph tools read them.
 
 use crate::error::ExportError;
-use crate::judged::{Judged, Value};
+use crate::judged_recording::{JudgedRecording, Value};
 use std::collections::BTreeMap;
 use std::io::Write;
 use systoll_present::clean;
 
 /// Writes a line for each stack with a value.
-pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+pub(crate) fn write(value: Value, judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     for (stack, sum) in stacks(value, judged) {
         writeln!(out, "{stack} {sum}")?;
     }
     Ok(())
 }
 
-/// Stacks and their values, each stack once; those without are left out.
-pub(crate) fn stacks(value: Value, judged: &Judged<'_>) -> BTreeMap<String, u64> {
+/// Returns the stacks with a value, each once, with their sums.
+pub(crate) fn stacks(value: Value, judged: &JudgedRecording<'_>) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for told in judged.rows().filter(|told| told.value(value) > 0) {
         for (whole, part) in judged.parts(&told, told.value(value)) {
@@ -31,7 +31,8 @@ pub(crate) fn stacks(value: Value, judged: &Judged<'_>) -> BTreeMap<String, u64>
     sums
 }
 
-/// A frame's name on a line in which `;` separates frames. One without a name would be no frame.
+/// Returns a frame's name for a line whose frames are separated by `;`. An empty name would be no
+/// frame.
 fn name(text: &str) -> String {
     if text.is_empty() { "?".into() } else { clean(text).replace(';', ",") }
 }

@@ -1,27 +1,28 @@
-//! CSV (RFC 4180): a line a row of the exact table.
+//! CSV (RFC 4180): one line for each row of the exact table.
 //!
-//! A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line's end for a formula, quoted or
-//! not. Names that do get a `'` in front, which spreadsheets take for "this is text".
+//! A spreadsheet takes a cell that starts with `=`, `+`, `-`, `@`, a tab or a line's end for a
+//! formula, quoted or not. Such names get a `'` in front, which spreadsheets take for "this is
+//! text".
 
 use crate::error::ExportError;
-use crate::judged::{Judged, Told, short};
+use crate::judged_recording::{JudgedRecording, JudgedRow, short};
 use std::fmt::Write as _;
 use std::io::Write;
 use systoll_fleet::{Answer, Cell as Answered};
 
-/// What a cell holds, as far as readers that know types care.
+/// A cell, with the types that typed formats need.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Text(String),
-    /// `None` where it is not known.
+    /// A number, or `None` if it is not known.
     Number(Option<u64>),
 }
 
-/// A column, as far as readers that know types care.
+/// A column, with the types that typed formats need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// Text; else a number.
+    /// True for text, false for numbers.
     pub(crate) is_text: bool,
 }
 
@@ -35,7 +36,7 @@ impl Column {
     }
 }
 
-/// The order is part of the format, new ones come last.
+/// The columns. Their order is part of the format; new ones come last.
 pub(crate) const COLUMNS: [Column; 20] = [
     Column::number("row"),
     Column::text("syscall"),
@@ -59,8 +60,8 @@ pub(crate) const COLUMNS: [Column; 20] = [
     Column::text("cause"),
 ];
 
-/// Writes all rows under a line of names.
-pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+/// Writes a line of names, then all rows.
+pub(crate) fn write(judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut csv = csv::WriterBuilder::new().from_writer(out);
     csv.write_record(COLUMNS.iter().map(|column| column.name)).map_err(io)?;
     for told in judged.rows() {
@@ -74,10 +75,10 @@ pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), Expo
     Ok(())
 }
 
-/// Writes what an engine answered about many recordings: exact figures, what is not known empty.
+/// Writes the result of a query over many recordings: exact figures; an empty field is not known.
 ///
 /// # Errors
-/// [`ExportError`], where `out` fails.
+/// [`ExportError`] if `out` fails.
 pub fn answer_csv(answer: &Answer, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut csv = csv::WriterBuilder::new().from_writer(out);
     csv.write_record(answer.columns.iter().map(|name| harmless(name.clone()))).map_err(io)?;
@@ -94,8 +95,8 @@ pub fn answer_csv(answer: &Answer, out: &mut dyn Write) -> Result<(), ExportErro
     Ok(())
 }
 
-/// A row's cells, in the order of [`COLUMNS`]. Text that is not known is empty.
-pub(crate) fn cells(judged: &Judged<'_>, told: &Told<'_>) -> Vec<Cell> {
+/// Returns a row's cells, in the order of [`COLUMNS`]. Text that is not known is empty.
+pub(crate) fn cells(judged: &JudgedRecording<'_>, told: &JudgedRow<'_>) -> Vec<Cell> {
     let (row, counts) = (told.row, &told.row.counts);
     let user = row.user.map(|id| judged.recording.frame(id));
     let place = user.and_then(|frame| frame.location());
@@ -126,8 +127,8 @@ pub(crate) fn cells(judged: &Judged<'_>, told: &Told<'_>) -> Vec<Cell> {
     ]
 }
 
-/// A name that no spreadsheet takes for a formula, that ends no line for readers that know no quotes, and that tells
-/// nothing to a terminal. A tab stays.
+/// Returns a name that no spreadsheet takes for a formula, that ends no line for readers without
+/// quotes, and that a terminal does not act on. A tab stays.
 fn harmless(text: String) -> String {
     let mut out = String::with_capacity(text.len() + 1);
     if text.starts_with(['=', '+', '-', '@', '\t', '\'']) {

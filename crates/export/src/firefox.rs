@@ -1,13 +1,13 @@
-//! Firefox Profiler's processed profile, by samply's crate: a thread for each process with what it called, and
-//! what windows saw as markers.
+//! Firefox Profiler's processed profile, by samply's crate: a thread for each process with its
+//! calls, and the calls that windows saw as markers.
 //!
-//! Samples carry the value as their weight and no time of their own: a row's calls are spread over its process's
-//! life, so all stand at its beginning. Markers have the times that windows saw.
+//! Samples carry the value as their weight and have no time of their own: a row's calls are spread
+//! over its process's life, and all stand at its start. Markers have the times that windows saw.
 
 use crate::call_text::call_text;
 use crate::error::ExportError;
-use crate::judged::{Judged, KERNEL, Link, Value, short};
-use crate::seen::{Lane, SeenCall, lanes};
+use crate::judged_recording::{JudgedRecording, KERNEL, Link, Value, short};
+use crate::lanes::{Lane, SeenCall, lanes};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags, MarkerFieldFormat,
     MarkerTiming, ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StaticSchemaMarker,
@@ -65,7 +65,7 @@ impl StaticSchemaMarker for CallMarker {
 }
 
 /// Writes the profile.
-pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+pub(crate) fn write(value: Value, judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut builder = Builder::new(value, judged);
     builder.samples();
     for lane in lanes(judged.recording) {
@@ -77,7 +77,7 @@ pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> R
     Ok(())
 }
 
-/// A process image, by what the crate knows it by.
+/// A process image's handles in the profile.
 struct Handles {
     process: ProcessHandle,
     /// Its first thread, which has the samples.
@@ -85,19 +85,20 @@ struct Handles {
 }
 
 struct Builder<'a> {
-    judged: &'a Judged<'a>,
+    judged: &'a JudgedRecording<'a>,
     value: Value,
     profile: Profile,
-    /// One for each process image.
+    /// One entry for each process image.
     processes: Vec<Handles>,
     /// Process images whose first thread has markers.
     marked: BTreeSet<ProcessId>,
-    /// What samples weigh: the crate's weights are 32 bits wide, so they say which of these, from 1.
+    /// Weights of samples. The crate's weights have 32 bits, so a sample's weight is an index into
+    /// these, from 1.
     weights: Vec<u64>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(value: Value, judged: &'a Judged<'a>) -> Self {
+    fn new(value: Value, judged: &'a JudgedRecording<'a>) -> Self {
         let header = &judged.recording.header;
         let started = Duration::from_secs(header.started_unix);
         let started = ReferenceTimestamp::from_duration_since_unix_epoch(started);
@@ -137,7 +138,8 @@ impl<'a> Builder<'a> {
         self.ends();
     }
 
-    /// The viewer shows the time from the first sample to the last: one that weighs nothing stands at each end.
+    /// Adds a sample without weight at each end: the viewer shows the time from the first sample to
+    /// the last.
     fn ends(&mut self) {
         let rec = self.judged.recording;
         for (process, handles) in rec.processes.iter().zip(&self.processes) {
@@ -184,7 +186,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Puts in what samples weigh, where they say which weight is theirs: calls, or milliseconds.
+/// Replaces the samples' indices by their weights: calls, or milliseconds.
 fn put_weights(json: &mut Json, value: Value, weights: &[u64]) {
     let threads = json.get_mut("threads").and_then(Json::as_array_mut).into_iter().flatten();
     for thread in threads {

@@ -1,8 +1,9 @@
-//! The page: one file that opens offline, with all of a report in it.
+//! The page: one file that opens offline, with a whole report in it.
 //!
-//! Invariants: nothing is fetched, and a policy in the page's head forbids it; what a recording says is in one
-//! block of JSON that no text can end, and the page's script makes text of it, never markup; the page stays
-//! below [`MOST`] bytes, whatever the recording, and says what it left out.
+//! Invariants: nothing is fetched, and a policy in the page's head forbids it. Everything from the
+//! recording is in one block of JSON that no text can end; the page's script turns it into text,
+//! never into markup. The page stays below [`MOST`] bytes, whatever the recording, and says what it
+//! left out.
 
 mod cut;
 mod data;
@@ -11,11 +12,11 @@ mod timeline;
 
 pub use excerpt::{AROUND, Excerpt};
 
-use crate::judged::Judged;
+use crate::judged_recording::JudgedRecording;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a page, at most.
+/// Bytes of a page at most.
 pub const MOST: usize = 2_000_000;
 
 const PAGE: &str = include_str!("html/page/page.html");
@@ -32,10 +33,9 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-
-/// The page of a recording. `source` gives what can be read around a line of a file (see [`AROUND`]), `None`
-/// where it can't or may not be.
-pub fn page(judged: &Judged<'_>, source: &mut dyn FnMut(&str, u32) -> Option<Excerpt>) -> String {
+/// Returns the page of a recording. `source` returns the lines around a line of a file (see
+/// [`AROUND`]), or `None` if they can't or may not be read.
+pub fn page(judged: &JudgedRecording<'_>, source: &mut dyn FnMut(&str, u32) -> Option<Excerpt>) -> String {
     let sources = data::sources(judged, source);
     let mut bounds = cut::Bounds::default();
     loop {
@@ -46,11 +46,12 @@ pub fn page(judged: &Judged<'_>, source: &mut dyn FnMut(&str, u32) -> Option<Exc
     }
 }
 
-/// Pieces are put in from left to right, so that no piece is looked through for the place of another.
+/// Fills the page's template from left to right: no piece is searched for the next piece's place.
 fn assemble(data: &str) -> String {
+    let (style_hash, script_hash) = (source_hash(STYLE), source_hash(SCRIPT));
     let pieces = [
-        ("{style-hash}", &source_hash(STYLE)),
-        ("{script-hash}", &source_hash(SCRIPT)),
+        ("{style-hash}", style_hash.as_str()),
+        ("{script-hash}", &script_hash),
         ("{style}", STYLE),
         ("{data}", &inert(data)),
         ("{script}", SCRIPT),
@@ -74,7 +75,8 @@ fn source_hash(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
 
-/// JSON in which nothing ends a script or opens a comment: outside strings these signs do not occur.
+/// Escapes JSON so that nothing in it ends a script or opens a comment. These characters only occur
+/// inside strings.
 fn inert(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -103,7 +105,7 @@ mod tests {
 
     /// `openssl dgst -sha256 -binary | base64` of "abc".
     #[test]
-    fn a_hash_is_what_browsers_compare() {
+    fn hashes_equal_those_of_browsers() {
         assert_eq!(source_hash("abc"), "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
     }
 

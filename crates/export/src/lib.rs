@@ -1,12 +1,12 @@
-//! Recordings in the formats of other tools: one room a format, each behind [`export`]; and the page that opens in
-//! a browser ([`html`]).
+//! Recordings in the formats of other tools: one module a format, each behind [`export`]; and the
+//! page that opens in a browser ([`html`]).
 //!
 //! Invariants: totals are the report's, whatever the format; names that a watched program chose are data in all of
 //! them and can't become a formula, a script, a line or a label; nothing is read but what is given (clippy.toml
 //! holds it).
 //!
 //! ```
-//! use systoll_export::{Format, Judged, Value, export};
+//! use systoll_export::{Format, JudgedRecording, Value, export};
 //! use systoll_judge::Judgement;
 //! use systoll_model::{Counts, Process, ProcessId, Recording, Row, Stack, StackId, Sysno};
 //!
@@ -20,7 +20,7 @@
 //! let api = Some("getpid".into());
 //! recording.rows.push(Row { process, syscall, context, outer, api, api_module: None, user: None, lines: vec![], counts });
 //! let mut text = Vec::new();
-//! export(Format::Collapsed, Value::Toll, &Judged::new(&recording, &judgement), &mut text)?;
+//! export(Format::Collapsed, Value::Toll, &JudgedRecording::new(&recording, &judgement), &mut text)?;
 //! assert_eq!(String::from_utf8_lossy(&text), "app;getpid;getpid 600\n");
 //! # Ok::<(), systoll_export::ExportError>(())
 //! ```
@@ -33,100 +33,107 @@ mod error;
 mod firefox;
 mod flamegraph;
 pub mod html;
-mod judged;
+mod judged_recording;
+mod lanes;
 mod open_metrics;
 mod parquet;
 mod perfetto;
 mod pprof;
-mod seen;
 mod speedscope;
 
 pub use comma_separated::answer_csv;
 pub use error::ExportError;
 pub use flamegraph::compared as flamegraph_compared;
-pub use judged::{Judged, Value};
+pub use judged_recording::{JudgedRecording, Value};
 pub use parquet::{Labels, for_fleet};
 
 use std::io::Write;
 
-/// What a recording can be written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A line a stack, frames with `;` between, and a number: what flame graph tools read.
-    Collapsed,
-    /// A line a row, all values and names.
-    Csv,
-    /// speedscope's own JSON.
-    Speedscope,
-    /// A gzipped profile of pprof.
-    Pprof,
-    /// A picture that browsers open.
-    Flamegraph,
-    /// Firefox Profiler's processed profile.
-    Firefox,
-    /// JSON trace events, for Perfetto and chrome://tracing.
-    Perfetto,
-    /// OpenMetrics text, for Prometheus.
-    Openmetrics,
-    /// The table of [`Format::Csv`] with what is known of the run, for DuckDB, Spark and others.
-    Parquet,
+/// Declares the formats, one row each: name, kind of bytes, writer.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $format:ident = $name:literal, $bytes:ident, $write:expr;)*) => {
+        /// A format that a recording can be written in.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Format {
+            $($(#[$doc])* $format,)*
+        }
+
+        impl Format {
+            /// All formats.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$format),*];
+
+            fn row(self) -> Row {
+                match self {
+                    $(Self::$format => Row { name: $name, bytes: Bytes::$bytes, write: $write },)*
+                }
+            }
+        }
+    };
 }
 
-impl Format {
-    /// All formats.
-    pub const ALL: [Self; 9] = [
-        Self::Collapsed,
-        Self::Csv,
-        Self::Speedscope,
-        Self::Pprof,
-        Self::Flamegraph,
-        Self::Firefox,
-        Self::Perfetto,
-        Self::Openmetrics,
-        Self::Parquet,
-    ];
+formats! {
+    /// One line for each stack, frames separated by `;`, and a number, for flame graph tools.
+    Collapsed = "collapsed", Text, |value, judged, out| collapsed::write(value, judged, out);
+    /// One line for each row, with all values and names.
+    Csv = "csv", Text, |_, judged, out| comma_separated::write(judged, out);
+    /// speedscope's own JSON.
+    Speedscope = "speedscope", Text, |value, judged, out| speedscope::write(value, judged, out);
+    /// A gzipped profile of pprof.
+    Pprof = "pprof", Binary, |value, judged, out| pprof::write(value, judged, out);
+    /// A picture that browsers open.
+    Flamegraph = "flamegraph", Text, |value, judged, out| flamegraph::write(value, judged, out);
+    /// Firefox Profiler's processed profile.
+    Firefox = "firefox", Text, |value, judged, out| firefox::write(value, judged, out);
+    /// JSON trace events, for Perfetto and chrome://tracing.
+    Perfetto = "perfetto", Text, |_, judged, out| perfetto::write(judged, out);
+    /// OpenMetrics text, for Prometheus.
+    Openmetrics = "openmetrics", Text, |_, judged, out| open_metrics::write(judged, out);
+    /// The table of [`Format::Csv`] with facts about the run, for DuckDB, Spark and others.
+    Parquet = "parquet", Binary, |_, judged, out| parquet::write(judged, &Labels::default(), out);
+}
 
-    /// Its name on the command line.
+/// A format's row of the table.
+struct Row {
+    name: &'static str,
+    bytes: Bytes,
+    write: Writer,
+}
+
+#[derive(PartialEq)]
+enum Bytes {
+    Text,
+    Binary,
+}
+
+type Writer = fn(Value, &JudgedRecording<'_>, &mut dyn Write) -> Result<(), ExportError>;
+
+impl Format {
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Collapsed => "collapsed",
-            Self::Csv => "csv",
-            Self::Speedscope => "speedscope",
-            Self::Pprof => "pprof",
-            Self::Flamegraph => "flamegraph",
-            Self::Firefox => "firefox",
-            Self::Perfetto => "perfetto",
-            Self::Openmetrics => "openmetrics",
-            Self::Parquet => "parquet",
-        }
+        self.row().name
     }
 
-    /// The format with this name.
+    /// Returns the format with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Whether what is written is no text.
+    /// Returns true if the format is not text.
     pub fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof | Self::Parquet)
+        self.row().bytes == Bytes::Binary
     }
 }
 
-/// Writes `judged` to `out` in one format. `value` is what is drawn, or shown first; formats that hold all values
-/// hold all the same.
+/// Writes `judged` to `out` in one format. Formats that show one value draw `value`; formats that hold all values
+/// show it first or ignore it.
 ///
 /// # Errors
 /// [`ExportError`] says what can't be written, or why.
-pub fn export(format: Format, value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
-    match format {
-        Format::Collapsed => collapsed::write(value, judged, out),
-        Format::Csv => comma_separated::write(judged, out),
-        Format::Speedscope => speedscope::write(value, judged, out),
-        Format::Pprof => pprof::write(value, judged, out),
-        Format::Flamegraph => flamegraph::write(value, judged, out),
-        Format::Firefox => firefox::write(value, judged, out),
-        Format::Perfetto => perfetto::write(judged, out),
-        Format::Openmetrics => open_metrics::write(judged, out),
-        Format::Parquet => parquet::write(judged, &Labels::default(), out),
-    }
+pub fn export(
+    format: Format,
+    value: Value,
+    judged: &JudgedRecording<'_>,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    (format.row().write)(value, judged, out)
 }

@@ -1,16 +1,16 @@
-//! OpenMetrics text: totals by program and system call, as Prometheus takes them in.
+//! OpenMetrics text: totals by program and system call, as Prometheus reads them.
 //!
-//! Samples carry the run's own time, so that `promtool tsdb create-blocks-from openmetrics` puts them where they
-//! belong. Rows and stacks are left out: each would be a series.
+//! Samples carry the run's own time: `promtool tsdb create-blocks-from openmetrics` puts them
+//! there. Rows and stacks are left out: each would be a series.
 //!
 //! The format: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 
 use crate::error::ExportError;
-use crate::judged::Judged;
+use crate::judged_recording::JudgedRecording;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Label values longer than this are cut: a series' name is kept for as long as the series.
+/// Characters of a label's value at most: a series' name is stored as long as the series.
 const LABEL: usize = 128;
 
 /// A metric family.
@@ -18,15 +18,15 @@ struct Family {
     name: &'static str,
     unit: &'static str,
     help: &'static str,
-    /// Samples by their labels.
+    /// Samples, by their labels.
     samples: BTreeMap<String, Amount>,
 }
 
-/// What a counter has come to.
+/// The value of a counter.
 #[derive(Clone, Copy)]
 enum Amount {
     Count(u64),
-    /// ns, written in seconds.
+    /// A time in ns, written in seconds.
     Time(u64),
 }
 
@@ -53,7 +53,7 @@ impl Family {
 }
 
 /// Writes all families.
-pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+pub(crate) fn write(judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let header = &judged.recording.header;
     let at = header.started_unix.saturating_add(header.wall_ns / 1_000_000_000);
     for family in families(judged) {
@@ -74,7 +74,7 @@ pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), Expo
     Ok(())
 }
 
-fn families(judged: &Judged<'_>) -> [Family; 6] {
+fn families(judged: &JudgedRecording<'_>) -> [Family; 6] {
     let mut calls = Family::new("systoll_calls", "", "System calls made.");
     let mut errors = Family::new("systoll_errors", "", "System calls that failed, by errno.");
     let mut toll = Family::new("systoll_toll_seconds", "seconds", "What system calls cost, waiting left out.");
@@ -107,7 +107,7 @@ fn families(judged: &Judged<'_>) -> [Family; 6] {
     [calls, errors, toll, waited, needless_calls, needless]
 }
 
-/// A label's value: short, on one line, `\`, `"` and line ends escaped.
+/// Returns a label's value: short, on one line, with `\`, `"` and line ends escaped.
 fn label(text: &str) -> String {
     let cut: String = systoll_present::clean(text).chars().take(LABEL).collect();
     cut.replace('\\', "\\\\").replace('"', "\\\"")

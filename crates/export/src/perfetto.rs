@@ -1,15 +1,16 @@
-//! JSON trace events, which Perfetto and chrome://tracing open: what windows saw as slices on its thread, and for
-//! each process image the exact totals of every system call as counters.
+//! JSON trace events, which Perfetto and chrome://tracing open. Calls that windows saw are slices
+//! on their thread; the exact totals of each process image and system call are counters.
 //!
-//! JSON and not Perfetto's own packets: both carry all there is to show, and JSON needs neither a schema in the
-//! build nor a reader of one to look at. Times are in microseconds there; three digits after the point keep the ns.
+//! JSON in place of Perfetto's own packets: both can express all of it, and JSON needs neither a
+//! schema in the build nor a special reader. Times are in microseconds; three decimals keep the ns.
 //!
-//! The format: "Trace Event Format", linked from <https://perfetto.dev/docs/getting-started/other-formats>.
+//! The format: "Trace Event Format", linked from
+//! <https://perfetto.dev/docs/getting-started/other-formats>.
 
 use crate::call_text::call_text;
 use crate::error::ExportError;
-use crate::judged::{Judged, short};
-use crate::seen::lanes;
+use crate::judged_recording::{JudgedRecording, short};
+use crate::lanes::lanes;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -19,10 +20,11 @@ use systoll_present::clean;
 
 #[derive(Serialize)]
 struct Event {
-    /// `X` a slice, `C` a counter, `M` a name.
+    /// `X` for a slice, `C` for a counter, `M` for a name.
     ph: char,
     name: String,
-    /// The process image, from 1: an image is what it was between two `execve`s, so several have one pid.
+    /// The process image's number, from 1. Several images may have one pid: each `execve` begins a
+    /// new one.
     pid: u64,
     tid: u64,
     ts: Micros,
@@ -31,7 +33,7 @@ struct Event {
     args: Json,
 }
 
-/// ns, written as microseconds.
+/// A time in ns, written as microseconds.
 struct Micros(u64);
 
 impl Serialize for Micros {
@@ -49,8 +51,8 @@ struct Totals {
     needless_ns: u64,
 }
 
-/// Writes the trace, an event a line.
-pub(crate) fn write(judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+/// Writes the trace, one event a line.
+pub(crate) fn write(judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut events = names(judged.recording);
     events.extend(counters(judged));
     events.extend(slices(judged.recording));
@@ -71,7 +73,7 @@ fn image(process: ProcessId) -> u64 {
     u64::from(process.0) + 1
 }
 
-/// A thread's id within its image, which no other has.
+/// Returns the id of a thread, different for all threads of all images.
 fn tid(process: ProcessId, thread: u32) -> u64 {
     image(process) * 1_000_000 + u64::from(thread)
 }
@@ -96,8 +98,8 @@ fn names(rec: &Recording) -> Vec<Event> {
     processes.chain(threads).collect()
 }
 
-/// Nothing at a process's start, all of it at its end: a counter's last value is the total.
-fn counters(judged: &Judged<'_>) -> Vec<Event> {
+/// Returns counters that are zero at a process's start and the total at its end.
+fn counters(judged: &JudgedRecording<'_>) -> Vec<Event> {
     let mut totals: BTreeMap<(ProcessId, Sysno), Totals> = BTreeMap::new();
     for told in judged.rows() {
         let counts = &told.row.counts;

@@ -1,12 +1,13 @@
-//! A gzipped pprof profile: the file of a recording without what only systoll reads, and with what is needless.
+//! A gzipped pprof profile: a recording's file without the part that only systoll reads, with
+//! columns for needless calls.
 
 use crate::error::ExportError;
-use crate::judged::{Judged, Value};
+use crate::judged_recording::{JudgedRecording, Value};
 use std::io::Write;
 use systoll_model::{FileError, PprofColumn};
 
 /// Writes the profile.
-pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+pub(crate) fn write(value: Value, judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let more = [
         PprofColumn {
             name: "needless_calls",

@@ -1,10 +1,11 @@
-//! speedscope's own JSON: a profile for each value, and what windows saw, in the order of time, for each thread.
+//! speedscope's own JSON: a profile for each value, and for each thread the calls that windows saw,
+//! in the order of time.
 //!
 //! The format: <https://www.speedscope.app/file-format-schema.json>.
 
 use crate::error::ExportError;
-use crate::judged::{Judged, Link, Value};
-use crate::seen::{Lane, lanes};
+use crate::judged_recording::{JudgedRecording, Link, Value};
+use crate::lanes::{Lane, lanes};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;
@@ -46,7 +47,7 @@ enum Profile {
         start: u64,
         #[serde(rename = "endValue")]
         end: u64,
-        /// Frames by their index, outermost first.
+        /// Indices of frames, outermost first.
         samples: Vec<Vec<usize>>,
         weights: Vec<u64>,
     },
@@ -69,7 +70,7 @@ struct Event {
     at: u64,
 }
 
-/// Frames, each once.
+/// All frames, each once.
 #[derive(Default)]
 struct Frames<'a> {
     all: Vec<Link<'a>>,
@@ -86,7 +87,7 @@ impl<'a> Frames<'a> {
 }
 
 /// Writes the file.
-pub(crate) fn write(value: Value, judged: &Judged<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+pub(crate) fn write(value: Value, judged: &JudgedRecording<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut frames = Frames::default();
     let mut stacks: Vec<Vec<Weighed>> = Vec::new();
     for told in judged.rows() {
@@ -118,13 +119,14 @@ fn plain(name: &str) -> Link<'_> {
     Link { function: name.into(), module: "", file: None, line: None }
 }
 
-/// A whole stack of a row, by its frames' indices, outermost first, with its weight beside the row's others.
+/// A whole stack of a row: its frames' indices, outermost first, and its weight among the row's
+/// stacks.
 struct Weighed {
     frames: Vec<usize>,
     weight: u64,
 }
 
-fn sampled(value: Value, judged: &Judged<'_>, stacks: &[Vec<Weighed>]) -> Profile {
+fn sampled(value: Value, judged: &JudgedRecording<'_>, stacks: &[Vec<Weighed>]) -> Profile {
     let (mut samples, mut weights) = (Vec::new(), Vec::new());
     for told in judged.rows() {
         let of_row = stacks.get(told.index).map_or(&[][..], Vec::as_slice);
@@ -144,7 +146,7 @@ fn sampled(value: Value, judged: &Judged<'_>, stacks: &[Vec<Weighed>]) -> Profil
     }
 }
 
-/// What windows saw of one thread. Between windows there is nothing, as when nothing was called.
+/// Returns the calls that windows saw of one thread. Between windows there are none.
 fn evented<'a>(lane: &Lane<'a>, frames: &mut Frames<'a>) -> Profile {
     let mut events = Vec::new();
     for call in &lane.calls {

@@ -1,5 +1,5 @@
-//! Whatever names, figures and handles a recording holds: every format stays a file of its kind, adds up to the
-//! report's totals, and makes nothing of a name but text.
+//! Whatever names, figures and handles a recording holds: every format stays a valid file, adds up
+//! to the report's totals, and treats names as text only.
 
 use flate2::read::GzDecoder;
 use proptest::collection::vec;
@@ -8,11 +8,11 @@ use serde_json::Value as Json;
 use std::io::Read;
 use std::path::Component;
 use std::sync::Arc;
-use systoll_export::{Format, Judged, Labels, Value, export, for_fleet, html};
+use systoll_export::{Format, JudgedRecording, Labels, Value, export, for_fleet, html};
 use systoll_judge::{Confidence, Estimate, Evidence, Finding, Judgement, Kind, RowNeedless};
 use systoll_model::*;
 
-/// What tools have taken for more than a name.
+/// Names that some tool has taken for more than a name.
 const NAMES: [&str; 24] = [
     "localtime",
     "",
@@ -53,7 +53,7 @@ fn figure() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..1_000u64, 1..(1u64 << 40)]
 }
 
-/// Names in order of use, and figures, of a small recording.
+/// A small recording with these names, in order of use, and figures.
 fn recording() -> impl Strategy<Value = Recording> {
     let row = (any::<u32>(), vec(figure(), 8), any::<bool>());
     let window = (vec((any::<u64>(), any::<u64>(), vec(any::<u8>(), 0..40)), 1..6), any::<u32>());
@@ -171,7 +171,7 @@ fn judgement(rec: &Recording, names: &[&str]) -> Judgement {
     Judgement { findings: vec![finding.clone()], also: vec![finding], ..Judgement::default() }
 }
 
-fn written(format: Format, value: Value, judged: &Judged<'_>) -> Vec<u8> {
+fn written(format: Format, value: Value, judged: &JudgedRecording<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     export(format, value, judged, &mut out).expect("written");
     out
@@ -186,7 +186,7 @@ fn total(rec: &Recording, judgement: &Judgement, value: Value) -> u64 {
     }
 }
 
-fn text_formats(judged: &Judged<'_>, sum: u64, value: Value) {
+fn text_formats(judged: &JudgedRecording<'_>, sum: u64, value: Value) {
     let collapsed = String::from_utf8(written(Format::Collapsed, value, judged)).expect("UTF-8");
     let numbers = collapsed.lines().map(|line| line.rsplit_once(' ').expect("a number").1.parse::<u64>().expect("one"));
     assert_eq!(numbers.sum::<u64>(), sum);
@@ -201,7 +201,7 @@ fn text_formats(judged: &Judged<'_>, sum: u64, value: Value) {
     }
 }
 
-fn csv_holds(judged: &Judged<'_>, rec: &Recording, judgement: &Judgement) {
+fn csv_holds(judged: &JudgedRecording<'_>, rec: &Recording, judgement: &Judgement) {
     let text = written(Format::Csv, Value::Toll, judged);
     let mut reader = csv::Reader::from_reader(text.as_slice());
     let head = reader.headers().expect("a head").clone();
@@ -221,7 +221,7 @@ fn csv_holds(judged: &Judged<'_>, rec: &Recording, judgement: &Judgement) {
     }
 }
 
-fn json_formats(judged: &Judged<'_>, sum: u64, value: Value) {
+fn json_formats(judged: &JudgedRecording<'_>, sum: u64, value: Value) {
     let read = |format| serde_json::from_slice::<Json>(&written(format, value, judged)).expect("JSON");
     let speedscope = read(Format::Speedscope);
     let active = speedscope["activeProfileIndex"].as_u64().expect("an index") as usize;
@@ -247,7 +247,7 @@ fn json_formats(judged: &Judged<'_>, sum: u64, value: Value) {
     assert_eq!(of.filter_map(|e| e["args"]["total"].as_u64()).sum::<u64>(), sum);
 }
 
-fn binary_and_picture(judged: &Judged<'_>, rec: &Recording, sum: u64, value: Value) {
+fn binary_and_picture(judged: &JudgedRecording<'_>, rec: &Recording, sum: u64, value: Value) {
     let pprof = written(Format::Pprof, value, judged);
     let mut bytes = Vec::new();
     GzDecoder::new(pprof.as_slice()).read_to_end(&mut bytes).expect("gzip");
@@ -277,7 +277,7 @@ fn binary_and_picture(judged: &Judged<'_>, rec: &Recording, sum: u64, value: Val
     }
 }
 
-fn page_holds(judged: &Judged<'_>, rec: &Recording) {
+fn page_holds(judged: &JudgedRecording<'_>, rec: &Recording) {
     let mut source = |_: &str, line: u32| {
         Some(html::Excerpt { first: line.max(1), text: NAMES.iter().map(|n| n.replace('\n', " ")).collect() })
     };
@@ -289,14 +289,14 @@ fn page_holds(judged: &Judged<'_>, rec: &Recording) {
     let data: Json = serde_json::from_str(data).expect("JSON");
     let rows = data["rows"].as_array().expect("rows");
     assert_eq!(rows.iter().filter_map(|r| r["calls"].as_u64()).sum::<u64>(), rec.calls());
-    // Lines over time end at the totals, where there are any.
+    // Lines over time end at the totals, if there are any.
     let lines = data["timeline"]["series"].as_array().expect("lines");
     let last = |line: &Json| line["calls"].as_array().and_then(|c| c.last()?.as_u64());
     assert!(lines.is_empty() || lines.iter().filter_map(last).sum::<u64>() == rec.calls(), "{lines:?}");
     assert_eq!(rows.iter().filter_map(|r| r["toll_ns"].as_u64()).sum::<u64>(), rec.total().toll_ns.unwrap_or(0));
 }
 
-fn table_holds(judged: &Judged<'_>, name: &str) {
+fn table_holds(judged: &JudgedRecording<'_>, name: &str) {
     let labels = Labels { service: name.into(), release: name.into(), host: name.into() };
     let (place, bytes) = for_fleet(judged, &labels).expect("written");
     let parts: Vec<_> = place.components().collect();
@@ -315,7 +315,7 @@ proptest! {
     fn names_are_nothing_but_text(rec in recording(), names in vec(0..NAMES.len(), 5)) {
         let names: Vec<&str> = names.into_iter().map(|i| NAMES[i]).collect();
         let judgement = judgement(&rec, &names);
-        let judged = Judged::new(&rec, &judgement);
+        let judged = JudgedRecording::new(&rec, &judgement);
         for value in Value::ALL {
             let sum = total(&rec, &judgement, value);
             text_formats(&judged, sum, value);
@@ -355,9 +355,9 @@ fn names_of_a_million_letters_and_thousands_of_rows_fit_a_page() {
         });
     }
     let judgement = Judgement::default();
-    let judged = Judged::new(&rec, &judgement);
+    let judged = JudgedRecording::new(&rec, &judgement);
     page_holds(&judged, &rec);
-    // Names are cut, so that what repeats them stays within what can be kept.
+    // Names are cut: a format that repeats them stays small.
     let stacks = written(Format::Collapsed, Value::Toll, &judged).len() / rec.rows.len();
     assert!(stacks < 60 * 2_048, "{stacks} bytes a row");
 }
@@ -388,7 +388,7 @@ fn names_of_a_million_letters_go_through_every_format() {
         });
         let names: Vec<&str> = vec![&long; 5];
         let judgement = judgement(&rec, &names);
-        let judged = Judged::new(&rec, &judgement);
+        let judged = JudgedRecording::new(&rec, &judgement);
         for value in Value::ALL {
             let sum = total(&rec, &judgement, value);
             text_formats(&judged, sum, value);
@@ -398,7 +398,8 @@ fn names_of_a_million_letters_go_through_every_format() {
         csv_holds(&judged, &rec, &judgement);
         page_holds(&judged, &rec);
         table_holds(&judged, &long);
-        // Each name is cut, wherever it is repeated; a profile that is read back holds it once and whole.
+        // Each name is cut wherever it is repeated. A profile that can be read back holds it once
+        // and whole.
         for format in Format::ALL.into_iter().filter(|format| *format != Format::Pprof) {
             let size = written(format, Value::Toll, &judged).len();
             assert!(size < 400_000, "{format:?}: {size} bytes");

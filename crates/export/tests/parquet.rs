@@ -1,9 +1,9 @@
-//! Parquet as DuckDB reads it, after `tests/readers.py`.
+//! DuckDB reads the Parquet files. `tests/readers.py` installs it.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it asks DuckDB, which reads a file")]
 
 use std::path::PathBuf;
 use std::process::Command;
-use systoll_export::{Format, Judged, Value, export};
+use systoll_export::{Format, JudgedRecording, Value, export};
 use systoll_judge::Judgement;
 use systoll_model::*;
 
@@ -44,7 +44,7 @@ fn duckdb_reads_the_reports_totals() {
     }
     let (rec, judgement) = (recording(), Judgement::default());
     let mut bytes = Vec::new();
-    export(Format::Parquet, Value::Toll, &Judged::new(&rec, &judgement), &mut bytes).expect("written");
+    export(Format::Parquet, Value::Toll, &JudgedRecording::new(&rec, &judgement), &mut bytes).expect("written");
     let file = std::env::temp_dir().join(format!("systoll-{}.parquet", std::process::id()));
     std::fs::write(&file, &bytes).expect("a file");
     let query = "import duckdb, sys; f = sys.argv[1]

@@ -1,10 +1,27 @@
 //! Opens files that strangers name: a target's libraries, the debug file that a library names, the
 //! interpreter that a script names, the map that a runtime puts under /tmp.
 //!
-//! Invariant: opening never waits for another process. A FIFO without a writer, a terminal, a tape, a leased file: what is
-//! no regular file is not opened at all, and if it becomes one in between, opening it returns at once. What the user names
-//! on the command line ([`input`]) may be a pipe; one that nobody writes to is given up on.
-//! Outside of this crate, `record`, `symbols` and `cure` open no file by path (a tidy rule).
+//! Invariant: opening never waits for another process (a FIFO without a writer, a terminal, a tape,
+//! a leased file). A file that is not regular is not opened at all, and if it stops being regular
+//! in between, opening it returns at once. A file that the user names on the command line
+//! ([`input`]) may be a pipe; opening one without a writer times out. Outside of this crate,
+//! `record`, `symbols` and `cure` open no file by path (a tidy rule).
+//!
+//! # Example
+//!
+//! ```
+//! use std::io::Read;
+//! use systoll_files::{Links, open};
+//!
+//! let (mut file, metadata) = open("/etc/passwd", Links::Follow)?;
+//! let mut text = String::new();
+//! file.read_to_string(&mut text)?;
+//! assert_eq!(text.len() as u64, metadata.len());
+//!
+//! // A device is no regular file: it is refused, and not opened.
+//! assert!(open("/dev/tty", Links::Follow).is_err());
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -16,7 +33,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// The longest file of the kernel's that is read: a `maps` file has some 100 bytes a mapping.
+/// Bytes of a kernel's file that are read at most: a `maps` file has some 100 bytes a mapping.
 const MAX_KERNEL: u64 = 64 << 20;
 
 /// Whether the last component of a path may be a symbolic link.
@@ -31,10 +48,11 @@ pub enum Links {
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Where it can't be opened, or is something else.
+/// It can't be opened, or is not regular.
 pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)> {
     let path = path.as_ref();
-    // Looked at first: to open a FIFO would wake a process that waits to write to it, to open a device may move it.
+    // Checked first: opening a FIFO would wake a process that waits to write to it; opening a
+    // device may change its state.
     let seen = if links == Links::Follow { path.metadata()? } else { path.symlink_metadata()? };
     if !seen.is_file() {
         return Err(not_regular());
@@ -46,14 +64,15 @@ pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)
     if metadata.is_file() { Ok((file, metadata)) } else { Err(not_regular()) }
 }
 
-/// How long a FIFO without a writer is waited for: a writer that is started beside the reader is there in milliseconds.
+/// Time to wait for a FIFO's writer: one that is started with the reader is there in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Opens what the user names to be read once, from its start to its end: a file, the pipe of `<(command)`, a device. A FIFO
-/// that nobody has opened for writing is given up on after five seconds.
+/// Opens a file that the user names, to be read once from start to end: a file, the pipe of
+/// `<(command)`, a device. Times out after five seconds for a FIFO that nobody has opened for
+/// writing.
 ///
 /// # Errors
-/// Where it can't be opened; a folder can't.
+/// It can't be opened; a folder can't.
 pub fn input(path: impl AsRef<Path>) -> io::Result<File> {
     opened_within(path.as_ref(), PATIENCE)
 }
@@ -69,7 +88,8 @@ fn opened_within(path: &Path, patience: Duration) -> io::Result<File> {
     }
     let (tell, told) = mpsc::channel();
     let path = path.to_owned();
-    // To open a FIFO waits for a writer. The thread that does lasts as long as that, or this process.
+    // Opening a FIFO waits for a writer. The thread lives until one comes, or as long as this
+    // process.
     thread::Builder::new().name("systoll-fifo".into()).spawn(move || tell.send(open(&path)))?;
     let nobody = || io::Error::new(io::ErrorKind::TimedOut, "it is a pipe, and nobody writes to it");
     told.recv_timeout(patience).unwrap_or_else(|_| Err(nobody()))
@@ -79,39 +99,39 @@ fn not_regular() -> io::Error {
     io::Error::other("not a regular file")
 }
 
-/// The first `most` bytes of a regular file, or all there are.
+/// Returns the first `most` bytes of a regular file, or all of it.
 ///
 /// # Errors
-/// As [`open`]; where it can't be read.
+/// As [`open`], or it can't be read.
 pub fn head(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, Links::Follow)?.0.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Names of what a folder has, `most` at most.
+/// Returns names of a folder's entries, at most `most`.
 ///
 /// # Errors
-/// Where it can't be read, or is something else.
+/// It can't be read, or is no folder.
 pub fn names(folder: impl AsRef<Path>, most: usize) -> io::Result<Vec<OsString>> {
     std::fs::read_dir(folder)?.take(most).map(|entry| entry.map(|e| e.file_name())).collect()
 }
 
-/// Opens a file of the kernel's, below /proc, /sys or /dev: it never waits, and no stranger names it.
+/// Opens a kernel's file, below /proc, /sys or /dev: it never waits, and no stranger names it.
 ///
 /// # Errors
-/// Where it can't be opened.
+/// It can't be opened.
 pub fn kernel(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     debug_assert!(["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder)), "{}", path.display());
     File::options().read(true).custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC).open(path)
 }
 
-/// All of a file of the kernel's, begun with room for `usual` bytes: such a file does not say how long it is,
-/// and each piece read of it is another call.
+/// Returns all of a kernel's file, starting with room for `usual` bytes: such a file does not tell
+/// its length, and each piece costs another call.
 ///
 /// # Errors
-/// As [`kernel`]; where it can't be read.
+/// As [`kernel`], or it can't be read.
 pub fn read_kernel(path: impl AsRef<Path>, usual: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usual);
     kernel(path)?.take(MAX_KERNEL).read_to_end(&mut bytes)?;
@@ -155,7 +175,7 @@ mod tests {
         opened_within(&fifo, PATIENCE).unwrap().read_to_string(&mut read).unwrap();
         writing.join().unwrap().unwrap();
         assert_eq!(read, "0123");
-        // As a shell's `<(command)`.
+        // Like a shell's `<(command)`.
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"abcd").unwrap();
         drop(writer);

@@ -1,4 +1,4 @@
-//! What an engine answered.
+//! An engine's answer.
 
 use serde_json::{Number, Value};
 use std::io::{BufRead, Read};
@@ -6,11 +6,11 @@ use std::io::{BufRead, Read};
 /// One field of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Nothing is known.
+    /// The value is not known.
     None,
-    /// A figure, as exactly as the engine told it.
+    /// A figure, with the engine's precision.
     Number(Number),
-    /// A text, as a watched program or the user chose it: hostile.
+    /// A text chosen by a watched program or the user: hostile.
     Text(String),
     /// Yes or no.
     Flag(bool),
@@ -19,33 +19,33 @@ pub enum Cell {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Names of its columns; what a name ends with tells the unit (`_ns`, `share`, `money_`).
+    /// Names of its columns. The end of a name tells its unit (`_ns`, `share`, `money_`).
     pub columns: Vec<String>,
     /// Its lines, each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
-    /// There are lines beyond the limit.
+    /// True if there are lines beyond the limit.
     pub is_cut: bool,
-    /// Files that were not asked about, because they are no Parquet: the first of them by name.
+    /// Files that were left out because they are no Parquet: the first of them by name.
     pub left_out: Vec<String>,
-    /// How many there are.
+    /// Number of files that were left out.
     pub left_out_count: u64,
 }
 
-/// Why what came is no answer.
+/// The reason why the output is no answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Bad {
-    /// The engine told a failure.
+    /// The engine reported a failure.
     Failed { why: String, missing: Option<String> },
-    /// It ended before its answer was whole.
+    /// The output ended before the answer was complete.
     CutShort,
 }
 
-/// Bytes of one line, and of all, that are read.
+/// Bytes of one line, and of all lines, that are read at most.
 const LINE: u64 = 64 << 20;
 const ALL: u64 = 1 << 30;
 
 impl Answer {
-    /// Reads the lines of `driver.py`.
+    /// Reads the output of `driver.py`.
     pub(crate) fn read(lines: impl BufRead) -> Result<Self, Bad> {
         let mut lines = lines.take(ALL);
         let mut answer = Self::default();
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_told() {
+    fn omitted_rows_are_counted() {
         let told = "{\"left_out\": [\"a.parquet\"], \"count\": 7}\n{\"columns\": []}\n{\"rows\": 0, \"more\": false}\n";
         let answer = read(told).unwrap();
         assert_eq!((answer.left_out, answer.left_out_count), (vec!["a.parquet".to_owned()], 7));
     }
 
     #[test]
-    fn failures_are_told() {
+    fn failures_are_reported() {
         let told = read("{\"error\": \"no\", \"missing\": \"duckdb\"}\n");
         assert_eq!(told, Err(Bad::Failed { why: "no".into(), missing: Some("duckdb".into()) }));
     }

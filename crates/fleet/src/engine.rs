@@ -1,4 +1,4 @@
-//! Asking an engine: a Python that has its package, found and run.
+//! Runs a query in an engine: finds a Python that has the engine's package and starts it.
 
 use crate::answer::{Answer, Bad};
 use serde::Serialize;
@@ -7,23 +7,23 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The program that asks.
+/// The Python program that runs the query.
 const DRIVER: &str = include_str!("driver.py");
 
-/// Who answers.
+/// The engine that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// On this box, in a process that ends with the answer.
+    /// DuckDB, on this box, in a process that ends with the answer.
     DuckDb,
-    /// Spark, by its master's URL; `None`: on this box.
+    /// Spark, by its master's URL; `None` for this box.
     Spark {
-        /// As Spark has it, or `sc://…` for Spark Connect.
+        /// The URL, in Spark's form, or `sc://…` for Spark Connect.
         master: Option<String>,
     },
 }
 
 impl Engine {
-    /// The Python package that it needs.
+    /// Returns the Python package that it needs.
     pub fn package(&self) -> &'static str {
         match self {
             Self::DuckDb => "duckdb",
@@ -32,9 +32,9 @@ impl Engine {
     }
 }
 
-/// What a question is narrowed by, and what it may want to know: the table `asked`. `None` is SQL's null.
+/// The filters and parameters of a question: the table `asked`. `None` is SQL's null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "named as the columns of docs/fleet.md, which are the flags")]
+#[expect(missing_docs, reason = "named as the columns of docs/use/fleet.md, which are the flags")]
 pub struct Asked {
     pub service: Option<String>,
     pub host: Option<String>,
@@ -49,48 +49,48 @@ pub struct Asked {
     pub core_hour: f64,
 }
 
-/// One question to one engine.
+/// A question to an engine.
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// Who answers.
     pub engine: Engine,
     /// Folders with Parquet files.
     pub folders: Vec<PathBuf>,
-    /// The question.
+    /// The query, in SQL.
     pub sql: String,
-    /// Whether it is the user's own: it may set what ours need not.
+    /// True if it is the user's own: it may set what our questions may not.
     pub is_own: bool,
-    /// What it may ask for.
+    /// The filters and parameters.
     pub asked: Asked,
     /// Lines at most.
     pub limit: Option<usize>,
-    /// MiB of memory at most, for DuckDB, which then goes on by a file.
+    /// MiB of memory at most, for DuckDB, which uses a file beyond it.
     pub memory_mib: u32,
-    /// Pythons to try, the first that has the package answers.
+    /// Pythons to try; the first that has the package answers.
     pub pythons: Vec<OsString>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// No Python there has the package.
+    /// No Python has the package.
     #[error("no Python here has the package {0}")]
     Package(&'static str),
     /// Spark found no Java.
     #[error("Spark needs Java, and there is none")]
     Java,
-    /// The engine's own words.
+    /// The engine's own message.
     #[error("{0}")]
     Engine(String),
-    /// A folder's name that is no text.
+    /// A folder's name is not valid text.
     #[error("{} is no name that engines take", .0.display())]
     Name(PathBuf),
     /// The engine can't be started.
     #[error("can't start {}: {source}", .program.display())]
     Start {
-        /// What was started.
+        /// The program.
         program: OsString,
-        /// Why it can't be.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -108,10 +108,10 @@ struct Request<'a> {
     scratch: Option<&'a str>,
 }
 
-/// Asks, and waits for the answer.
+/// Runs the query and waits for the answer.
 ///
 /// # Errors
-/// [`FleetError`] says what is missing, or what the engine says.
+/// [`FleetError`] says what is missing, or has the engine's message.
 pub fn ask(ask: &Ask) -> Result<Answer, FleetError> {
     let scratch = tempfile::tempdir().ok();
     let folders = ask.folders.iter().map(|f| f.to_str().ok_or_else(|| FleetError::Name(f.clone())));
@@ -148,7 +148,7 @@ fn ask_of(python: &OsString, request: &[u8], package: &'static str) -> Result<An
     command.args(["-c", DRIVER]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(said.try_clone().map_err(start)?).spawn().map_err(start)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Who does not read it has ended, and that is told below.
+        // A process that does not read it has ended, which is reported below.
         let _ = stdin.write_all(request);
     }
     let answer = child.stdout.take().map_or(Err(Bad::CutShort), |out| Answer::read(BufReader::new(out)));
@@ -171,7 +171,7 @@ fn ask_of(python: &OsString, request: &[u8], package: &'static str) -> Result<An
     }
 }
 
-/// Bytes of what an engine said last that are told.
+/// Bytes of an engine's last messages that are shown.
 const TAIL: u64 = 2_000;
 
 fn tail(said: &mut std::fs::File) -> String {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_parts_are_named() {
         assert!(matches!(asked_of(&["/nowhere/python3"]), FleetError::Package("duckdb")));
         let FleetError::Engine(why) = asked_of(&["/nowhere/python3", "false"]) else { panic!("an answer") };
         assert!(why.contains("without an answer (exit status: 1)"), "{why}");

@@ -1,11 +1,13 @@
-//! Questions about many recordings, answered by engines that read Parquet: DuckDB on this box, or Spark.
+//! Queries over many recordings, answered by engines that read Parquet: DuckDB on this box, or
+//! Spark.
 //!
-//! The questions are files of SQL (`questions/`), the same for all engines; the engine is a Python package of the
-//! user's, started as a process of its own, so that this crate costs a build nothing. Its tables are `fleet` (a line a
-//! row of a recording, docs/fleet.md), `runs` (a line a run) and `asked` (one line: what was asked for).
+//! The questions are files of SQL (`questions/`), the same for all engines. The engine is a Python
+//! package of the user's, started in a process of its own, and adds nothing to this crate's build.
+//! Its tables are `fleet` (one line for each row of a recording, docs/use/fleet.md), `runs` (one line a
+//! run) and `asked` (one line: the filters and parameters).
 //!
-//! Invariants: what is asked for reaches SQL as values of `asked` and never as text of a question; what an engine says is
-//! bounded and nothing of it is believed but words and figures.
+//! Invariants: filters and parameters reach SQL as values of `asked`, never as text of a query. An
+//! engine's output is bounded, and only its texts and figures are used.
 //!
 //! ```
 //! use systoll_fleet::{Asked, question};

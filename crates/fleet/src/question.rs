@@ -1,21 +1,21 @@
-//! The questions that have a name.
+//! The named questions.
 
 /// A question in SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What is asked; it begins with comments, the first of which is [`Question::about`].
+    /// The query. It begins with comments, the first of which is [`Question::about`].
     pub sql: &'static str,
 }
 
 impl Question {
-    /// What it asks, in a line.
+    /// Returns its description, one line.
     pub fn about(&self) -> &'static str {
         self.sql.lines().next().unwrap_or_default().trim_start_matches("-- ")
     }
 
-    /// What to know of its columns: the rest of the comments.
+    /// Returns the explanation of its columns: the other comments.
     pub fn note(&self) -> String {
         let comments = self.sql.lines().skip(1).map_while(|line| line.strip_prefix("--"));
         comments.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
@@ -28,11 +28,11 @@ macro_rules! questions {
     };
 }
 
-/// All of them, the one that is meant where none is named first.
+/// All questions; the default is first.
 pub const QUESTIONS: [Question; 8] =
     questions!["dearest", "new", "odd-hosts", "history", "savings", "services", "releases", "totals"];
 
-/// The question with this name.
+/// Returns the question with this name.
 pub fn question(name: &str) -> Option<Question> {
     QUESTIONS.into_iter().find(|question| question.name == name)
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_says_what_it_asks() {
+    fn each_question_has_a_description() {
         for question in QUESTIONS {
             assert!(question.about().len() > 20 && question.sql.starts_with("-- "), "{}", question.name);
             assert_eq!(super::question(question.name), Some(question));

@@ -18,16 +18,17 @@ pub(crate) fn text<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn BufRead 
     let head = reader.fill_buf()?;
     // The magic numbers are those of RFC 1952, the .xz format, RFC 8878, PKWARE's APPNOTE, DuckDB's storage and Parquet's.
     match head {
-        [0x1f, 0x8b, ..] => Ok(unpacked(flate2::bufread::MultiGzDecoder::new(reader))),
+        [0x1f, 0x8b, ..] => unpacked(flate2::bufread::MultiGzDecoder::new(reader), "gzip"),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
             let reader = lzma_rust2::XzReader::new_mem_limit(reader, true, MOST_DICTIONARY_KIB);
-            Ok(unpacked(reader))
+            unpacked(reader, "xz")
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let reader = ruzstd::decoding::StreamingDecoder::new(reader).map_err(io::Error::other)?;
-            Ok(unpacked(reader))
+            let reader = ruzstd::decoding::StreamingDecoder::new(reader)
+                .map_err(|e| ImportError::Damaged { tool: "zstd", why: e.to_string() })?;
+            unpacked(reader, "zstd")
         }
-        [b'P', b'K', 3, 4, ..] => Ok(unpacked(first_of_zip(reader)?)),
+        [b'P', b'K', 3, 4, ..] => unpacked(first_of_zip(reader)?, "zip"),
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => Err(ImportError::Packed { tool: "bzip2" }),
         [b'P', b'A', b'R', b'1', ..] => Err(ImportError::Table { kind: "Parquet file" }),
         [_, _, _, _, _, _, _, _, b'D', b'U', b'C', b'K', ..] => Err(ImportError::Table { kind: "DuckDB database" }),
@@ -35,13 +36,14 @@ pub(crate) fn text<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn BufRead 
     }
 }
 
-fn unpacked<'a>(reader: impl Read + 'a) -> Box<dyn BufRead + 'a> {
+/// Returns the text that `tool` packed.
+///
+/// # Errors
+/// That already its beginning can't be unpacked: a decoder tells that once, and takes the file for empty afterwards.
+fn unpacked<'a>(reader: impl Read + 'a, tool: &'static str) -> Result<Box<dyn BufRead + 'a>, ImportError> {
     let mut reader = BufReader::with_capacity(1 << 18, reader.take(MOST_UNPACKED));
-    // What can't be unpacked is told when it is read.
-    match Encoding::of(reader.fill_buf().unwrap_or_default()) {
-        Encoding::Utf8 => Box::new(reader),
-        other => Box::new(BufReader::new(Utf8 { reader, encoding: other, unread: Vec::new() })),
-    }
+    reader.fill_buf().map_err(|e| ImportError::Damaged { tool, why: e.to_string() })?;
+    Ok(plain(reader)?)
 }
 
 fn plain<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
@@ -206,6 +208,11 @@ mod tests {
         let zip = [&header[..], b"a.txt", &deflate.finish().unwrap()].concat();
         assert_eq!(read(&zip), Some(TEXT.to_owned()));
         assert!(matches!(text(&b"BZh91AY"[..]), Err(ImportError::Packed { tool: "bzip2" })));
+        for (magic, named) in
+            [(&b"\x1f\x8b\x07no packer's bytes"[..], "gzip"), (b"\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff", "zstd")]
+        {
+            assert!(matches!(text(magic), Err(ImportError::Damaged { tool, .. }) if tool == named), "{named}");
+        }
     }
 
     proptest! {

@@ -17,6 +17,14 @@ pub enum ImportError {
         /// The tool, which unpacks it too.
         tool: &'static str,
     },
+    /// It begins as what a packer writes, and can't be unpacked.
+    #[error("it begins as a file of {tool} does, and can't be unpacked: {why}")]
+    Damaged {
+        /// The packer.
+        tool: &'static str,
+        /// What the unpacking said.
+        why: String,
+    },
     /// It is a packed message that is no trace: a profile, as `systoll run --save` writes it.
     #[error("it is a profile or a recording, and no trace")]
     Profile,

@@ -3,7 +3,7 @@
 //! A call's price is the time inside it. With the call goes some of what lies right around it: the library's and the
 //! interpreter's own work to make it, registers saved, caches that the kernel emptied; of a file that is opened again,
 //! what is made of its content. How much of that would go nothing tells, so that it is in no bound; windows tell how
-//! much there is at most: the time that the thread ran between a needless call and its neighbours. docs/priced.md has
+//! much there is at most: the time that the thread ran between a needless call and its neighbours. docs/evidence/price-against-gain.md has
 //! how the bounds compare with what was won.
 
 use crate::fact::Fact;

@@ -287,7 +287,7 @@ mod tests {
     fn modules_of_a_language_s_own_library_have_their_names() {
         for (path, name) in [
             ("/usr/lib/python3.11/logging/handlers.py", Some("logging")),
-            ("/root/.pyenv/versions/3.11.7/lib/python3.11/tempfile.py", Some("tempfile")),
+            ("/home/ann/.pyenv/versions/3.11.7/lib/python3.11/tempfile.py", Some("tempfile")),
             ("<frozen posixpath>", Some("posixpath")),
             ("<frozen importlib._bootstrap>", None),
             ("/usr/lib/ruby/3.1.0/tempfile.rb", Some("tempfile")),

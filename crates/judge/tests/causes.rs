@@ -386,7 +386,7 @@ fn fields(file: &str) -> Vec<String> {
 
 #[test]
 fn the_docs_name_every_field_that_a_cause_may_have() {
-    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let docs = std::fs::read_to_string(docs.join("causes.md")).unwrap();
     let section = |from: &str, to: &str| {
         let (_, rest) = docs.split_once(from).unwrap_or_else(|| panic!("no {from:?}"));
@@ -405,14 +405,14 @@ fn the_docs_name_every_field_that_a_cause_may_have() {
         [(of_match, section("| in `[[match]]`", "| in `[[stop]]`")), (of_stop, section("| in `[[stop]]`", "## Shims"))];
     for (fields, table) in tables {
         for field in fields {
-            assert!(table.contains(&format!("| `{field}` |")), "{field}: docs/causes.md does not name it");
+            assert!(table.contains(&format!("| `{field}` |")), "{field}: docs/reference/causes.md does not name it");
         }
     }
 }
 
 #[test]
 fn the_docs_name_every_kind_and_every_fact() {
-    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/causes.md");
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/causes.md");
     let docs = std::fs::read_to_string(docs).unwrap();
     for kind in Kind::ALL {
         assert!(docs.contains(&format!("`{}`", kind.name())), "{}", kind.name());

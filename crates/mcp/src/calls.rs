@@ -1,11 +1,11 @@
-//! Calls that are being served, so that they can be taken back.
+//! Calls in progress, which the client can cancel.
 
 use crate::message::Id;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Whether a call has been taken back.
+/// A flag that is set when a call is cancelled.
 pub(crate) type Cancelled = Arc<AtomicBool>;
 
 /// The calls, by the ids of their requests.
@@ -21,7 +21,7 @@ impl Calls {
         self.all().len()
     }
 
-    /// A call begins; `None` where one with this id is being served.
+    /// Registers a call. Returns `None` if one with this id is in progress.
     pub(crate) fn begin(&self, id: &Id) -> Option<Cancelled> {
         let mut all = self.all();
         if all.contains_key(id) {
@@ -32,19 +32,19 @@ impl Calls {
         Some(cancelled)
     }
 
-    /// A call has ended.
+    /// Removes a call that has ended.
     pub(crate) fn end(&self, id: &Id) {
         self.all().remove(id);
     }
 
-    /// Takes one back, if it is still being served.
+    /// Cancels a call, if it is in progress.
     pub(crate) fn cancel(&self, id: &Id) {
         if let Some(cancelled) = self.all().get(id) {
             cancelled.store(true, Ordering::Release);
         }
     }
 
-    /// Takes all back.
+    /// Cancels all calls.
     pub(crate) fn cancel_all(&self) {
         self.all().values().for_each(|cancelled| cancelled.store(true, Ordering::Release));
     }

@@ -1,13 +1,14 @@
 //! Serves tools to agents by the Model Context Protocol (MCP), over two streams.
 //!
-//! Both ways of the protocol are spoken: the handshake of the revisions up to 2025-11-25, and that of 2026-07-28, in
-//! which each request names its revision. One line is one message (JSON-RPC 2.0).
+//! Both forms of the protocol are supported: the handshake of the revisions up to 2025-11-25, and
+//! that of 2026-07-28, in which each request names its revision. One line is one message (JSON-RPC
+//! 2.0).
 //!
-//! Invariant: whatever comes in, what goes out is one line of JSON for each request and no more, memory is bounded, and
+//! Invariant: whatever comes in, each request gets exactly one line of JSON, memory is bounded, and
 //! serving ends when the input does. Nothing here knows what the tools do.
 //!
 //! Why not a crate that exists: `rmcp` 3.9 needs 29 crates that systoll has no other use for, an asynchronous run-time
-//! among them (docs/agents.md has the figures), for five tools over one pair of streams.
+//! among them (docs/develop/decisions.md has the figures), for five tools over one pair of streams.
 //!
 //! ```
 //! use serde_json::{Map, Value, json};

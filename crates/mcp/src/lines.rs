@@ -1,18 +1,18 @@
-//! Lines of a stream, none longer than a message may be.
+//! Reads lines of bounded length.
 
 use std::io::{self, BufRead};
 
-/// Bytes of the longest message that is read. A call's arguments are a command and a few words.
+/// Bytes of a message at most. A call's arguments are a command and a few words.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// What came.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A whole line without its end; the last may lack one.
+    /// A complete line without its end; the last line may lack one.
     Whole(Vec<u8>),
-    /// One that was longer than allowed; it was passed over.
+    /// A line that was too long and was skipped.
     TooLong,
-    /// The stream has ended.
+    /// The end of the stream.
     End,
 }
 

@@ -1,37 +1,37 @@
-//! JSON-RPC 2.0: a line to a message, and answers to lines.
+//! JSON-RPC 2.0: parses lines into messages, and writes answers.
 
 use serde_json::{Map, Value, json};
 
-/// A request's number or name, as the client chose it.
+/// A request's id, as the client chose it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(String);
 
 impl Id {
-    /// A text or a whole number; nothing else names a request.
+    /// Returns an id from a text or a whole number; nothing else is an id.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         (value.is_string() || value.is_i64() || value.is_u64()).then(|| Self(value.to_string()))
     }
 
-    /// As it was written, to be sent back.
+    /// Returns the id as it was written, to send it back.
     fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or(Value::Null)
     }
 }
 
-/// What a client says.
+/// A client's message.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// It waits for an answer.
+    /// It expects an answer.
     Request { id: Id, method: String, params: Map<String, Value> },
-    /// It waits for none.
+    /// It expects no answer.
     Notification { method: String, params: Map<String, Value> },
-    /// An answer to what was never asked.
+    /// An answer, although nothing was asked.
     Answer,
-    /// No message. The answer says so, to the request it was where that can be told.
+    /// An invalid message. The answer says so, to the request if its id is known.
     Wrong(Option<Id>, Refusal),
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     code: i64,
@@ -60,7 +60,7 @@ impl Refusal {
         Self { code: -32603, text: text.into(), data: None }
     }
 
-    /// More is asked at once than is answered at once. The number is of those that servers choose themselves.
+    /// More calls are requested at once than are served. The code is from the range for servers.
     pub(crate) fn busy(text: impl Into<String>) -> Self {
         Self { code: -32000, text: text.into(), data: None }
     }
@@ -71,13 +71,13 @@ impl Refusal {
     }
 }
 
-/// What a client wrote, for a sentence of ours.
+/// Shortens a client's text for a sentence of ours.
 pub(crate) fn short(text: &str) -> String {
     const MOST: usize = 80;
     text.chars().take(MOST).collect()
 }
 
-/// Reads one line.
+/// Parses one line.
 pub(crate) fn read(line: &[u8]) -> Message {
     let mut object = match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => object,
@@ -107,7 +107,7 @@ pub(crate) fn read(line: &[u8]) -> Message {
     }
 }
 
-/// The line that answers a request, its end included.
+/// Writes the line that answers a request, with its end.
 pub(crate) fn answer(id: Option<&Id>, result: Result<Value, Refusal>) -> Vec<u8> {
     let id = id.map_or(Value::Null, Id::value);
     let message = match result {
@@ -122,7 +122,7 @@ pub(crate) fn answer(id: Option<&Id>, result: Result<Value, Refusal>) -> Vec<u8>
     line(&message)
 }
 
-/// The line that tells how a call goes.
+/// Writes the line that reports a call's progress.
 pub(crate) fn progress(token: &Value, done: f64, of: Option<f64>, text: &str) -> Vec<u8> {
     let mut params = json!({"progressToken": token, "progress": done, "message": text});
     if let (Some(of), Some(params)) = (of, params.as_object_mut()) {
@@ -131,7 +131,7 @@ pub(crate) fn progress(token: &Value, done: f64, of: Option<f64>, text: &str) ->
     line(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
 }
 
-/// JSON has no line ends but where its writer puts them: strings hold them escaped.
+/// Appends a line end. JSON has no others: strings contain them escaped.
 fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn other_json_is_refused() {
         assert_eq!(refused("{"), Some(-32700));
         assert_eq!(refused(r#"{"a": "\ud800"}"#), Some(-32700));
         assert_eq!(refused(&"[".repeat(100_000)), Some(-32700));

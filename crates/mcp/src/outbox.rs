@@ -1,34 +1,34 @@
-//! Lines on their way to the client. A thread of its own writes them, so that a client that does not
-//! read can't keep the server from ending.
+//! Lines on their way to the client. A separate thread writes them: a client that does not read
+//! can't keep the server from ending.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Lines that wait to be written before those who have more must wait too.
+/// Lines that wait to be written at most; beyond it, senders wait too.
 const WAITING: usize = 64;
-/// How often it is looked whether there is room again.
+/// Interval between checks for room.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long a client may take no line before it is taken to be gone.
+/// Time after which a client that takes no line counts as gone.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where lines go.
+/// Sends lines to the writer.
 #[derive(Clone)]
 pub(crate) struct Outbox(SyncSender<Vec<u8>>);
 
-/// The client reads no more.
+/// The client no longer reads.
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-/// The end of the writing, to be waited for.
+/// Signals that the writer has ended.
 pub(crate) struct Written(Receiver<()>);
 
 impl Outbox {
-    /// Begins to write to `to`.
+    /// Starts to write to `to`.
     ///
     /// # Errors
-    /// Where there can be no thread for it.
+    /// The thread can't be started.
     pub(crate) fn new(mut to: impl Write + Send + 'static) -> io::Result<(Self, Written)> {
         let (lines, waiting) = sync_channel::<Vec<u8>>(WAITING);
         let (end, ended) = sync_channel(1);
@@ -38,16 +38,16 @@ impl Outbox {
                     break;
                 }
             }
-            // No thread waits where the process ends at once.
+            // Fails if nobody waits because the process ends at once.
             let _ = end.send(());
         })?;
         Ok((Self(lines), Written(ended)))
     }
 
-    /// Hands a line to the writer.
+    /// Sends a line to the writer.
     ///
     /// # Errors
-    /// Where the client is gone, or reads nothing for a long time.
+    /// The client is gone, or has read nothing for a long time.
     pub(crate) fn put(&self, mut line: Vec<u8>) -> Result<(), Gone> {
         let began = Instant::now();
         loop {
@@ -62,8 +62,8 @@ impl Outbox {
 }
 
 impl Written {
-    /// Waits until all is written that was handed over, no longer than `limit`. The last [`Outbox`] has to
-    /// be dropped before.
+    /// Waits until all lines are written, at most `limit`. The last [`Outbox`] must have been
+    /// dropped.
     pub(crate) fn wait(&self, limit: Duration) {
         let _ = self.0.recv_timeout(limit);
     }

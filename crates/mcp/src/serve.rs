@@ -1,4 +1,4 @@
-//! The loop: lines in, answers out, calls beside each other in threads.
+//! The server's loop: reads lines, writes answers, runs calls in threads.
 
 use crate::calls::{Calls, Cancelled};
 use crate::lines::{Line, MAX_LINE, next_line};
@@ -17,18 +17,18 @@ use std::time::Duration;
 
 /// Calls that are served at once; more are refused.
 pub const MAX_AT_ONCE: usize = 16;
-/// Lines that are read ahead.
+/// Lines that are read ahead at most.
 const AHEAD: usize = 4;
-/// How often it is looked whether serving is to end.
+/// Interval between checks whether serving is to end.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long the last answers may take to be written.
+/// Time to write the last answers.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Serves until `from` ends, `to` is closed, or `is_over` says so. Calls that are being served then are taken
-/// back and waited for.
+/// Serves until `from` ends, `to` is closed, or `is_over` returns true. Calls in progress are then
+/// cancelled and waited for.
 ///
 /// # Errors
-/// Where there can be no thread for reading or writing, and those of `from`.
+/// The threads for reading or writing can't be started, or reading `from` fails.
 pub fn serve(
     server: &Server,
     from: impl BufRead + Send + 'static,
@@ -49,8 +49,8 @@ pub fn serve(
     served
 }
 
-/// Everything that is said to `asked`, in the order in which it is said; each call has ended when the
-/// next line is read. For tests and examples.
+/// Returns all answers to `asked`, in order; each call has ended when the next line is read. For
+/// tests and examples.
 pub fn answers(server: &Server, asked: &[u8]) -> String {
     #[derive(Clone, Default)]
     struct Heard(Arc<Mutex<Vec<u8>>>);
@@ -75,7 +75,7 @@ pub fn answers(server: &Server, asked: &[u8]) -> String {
         session = thread::scope(|scope| {
             let session = std::mem::take(&mut session);
             let mut desk = Desk { scope, server, outbox: &outbox, calls: &calls, session };
-            // Its own ear is never gone.
+            // The reader in this process is never gone.
             let _ = desk.line(line);
             desk.session
         });
@@ -86,7 +86,7 @@ pub fn answers(server: &Server, asked: &[u8]) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-/// Reads in a thread of its own, which ends with the stream or the process.
+/// Reads lines in a separate thread, which ends with the stream or the process.
 fn read_ahead(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<io::Result<Line>>> {
     let (lines, read) = sync_channel(AHEAD);
     thread::Builder::new().name("systoll-hear".into()).spawn(move || {
@@ -101,7 +101,7 @@ fn read_ahead(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<io
     Ok(read)
 }
 
-/// Where requests are dealt with.
+/// The state of the loop.
 struct Desk<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     server: &'env Server,
@@ -160,7 +160,7 @@ impl<'scope, 'env> Desk<'scope, 'env> {
         }
     }
 
-    /// Whether a call may begin.
+    /// Returns a call's cancel flag if the call may begin.
     fn admit(&self, id: &Id) -> Result<Cancelled, Refusal> {
         if self.calls.count() >= MAX_AT_ONCE {
             return Err(Refusal::busy(format!("{MAX_AT_ONCE} calls are being served: wait for one to end")));
@@ -173,13 +173,13 @@ impl<'scope, 'env> Desk<'scope, 'env> {
         let id = served.id.clone();
         let work = move || {
             let call = Call { outbox, token: served.token, cancelled: &served.cancelled };
-            // A tool's mistake is its own: the others are served on.
+            // A tool's panic affects only its own call.
             let done = catch_unwind(AssertUnwindSafe(|| tool.call(&served.arguments, &call)));
             let done = done.unwrap_or_else(|_| Answer::Failed("the tool failed: a mistake of its own".into()));
             calls.end(&served.id);
-            // What was taken back is not answered.
+            // A cancelled call is not answered.
             if !served.cancelled.load(Ordering::Acquire) {
-                // Where the client is gone the loop finds out by itself.
+                // If the client is gone, the loop notices itself.
                 let _ = outbox.put(answer(Some(&served.id), Ok(stamped(server, result_of(done), served.era))));
             }
         };
@@ -191,7 +191,7 @@ impl<'scope, 'env> Desk<'scope, 'env> {
     }
 }
 
-/// A call that begins.
+/// A call about to start.
 struct Served {
     id: Id,
     arguments: Map<String, Value>,

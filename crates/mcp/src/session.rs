@@ -1,46 +1,47 @@
-//! What each request means: which revision of the protocol it is of, and what is answered at once.
+//! Interprets requests: the revision of the protocol they use, and what is answered at once.
 
 use crate::message::{Id, Refusal, short};
 use crate::tool::{Answer, Description, Effect, Server};
 use serde_json::{Map, Value, json};
 
-/// The revision in which each request names it.
+/// The revision whose requests each name it.
 pub const REVISION: &str = "2026-07-28";
-/// Revisions that begin with a handshake, oldest first.
+/// Revisions that start with a handshake, oldest first.
 pub const HANDSHAKE_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
-/// How long a client may keep what was listed, in milliseconds: it is the same until another systoll is installed.
+/// Time that a client may cache lists, in milliseconds: they only change with another version of
+/// systoll.
 const KEEP_MS: u64 = 3_600_000;
 
-/// Which rules a request goes by.
+/// The rules that a request follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// It came after a handshake, or is one.
+    /// It follows a handshake, or is one.
     Handshake,
-    /// It named its revision.
+    /// It names its revision.
     Stateless,
 }
 
-/// What is known of the client.
+/// The state of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     greeted: bool,
 }
 
-/// What a request wants.
+/// What a request needs.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// Answered by this.
+    /// This answer.
     Result(Value),
-    /// A tool.
+    /// A call of a tool.
     Call { tool: usize, arguments: Map<String, Value>, token: Option<Value>, era: Era },
 }
 
 impl Session {
-    /// What to answer, or which tool to call.
+    /// Returns the answer, or the tool to call.
     pub(crate) fn request(
         &mut self,
         server: &Server,
@@ -101,7 +102,7 @@ fn discovered(server: &Server) -> Value {
     })
 }
 
-/// A result that is the same at each asking.
+/// Marks a result as cacheable.
 fn listing(mut result: Value) -> Value {
     if let Some(result) = result.as_object_mut() {
         result.insert("ttlMs".into(), KEEP_MS.into());
@@ -114,7 +115,7 @@ fn named(server: &Server) -> Value {
     json!({"name": server.name, "version": server.version})
 }
 
-/// A result as its era has it.
+/// Adds what a result needs in its era.
 pub(crate) fn stamped(server: &Server, mut result: Value, era: Era) -> Value {
     if let (Era::Stateless, Some(result)) = (era, result.as_object_mut()) {
         result.insert("resultType".into(), "complete".into());
@@ -156,11 +157,11 @@ fn called(server: &Server, params: &mut Map<String, Value>, era: Era) -> Result<
     Ok(Wanted::Call { tool, arguments, token, era })
 }
 
-/// A tool's answer as a result.
+/// Converts a tool's answer to a result.
 pub(crate) fn result_of(answer: Answer) -> Value {
     let text = |text: String| json!([{"type": "text", "text": text}]);
     match answer {
-        // The text as well: clients of revisions before 2025-06-18 know nothing else.
+        // Also as text: clients of revisions before 2025-06-18 know nothing else.
         Answer::Json(value) => json!({"content": text(value.to_string()), "structuredContent": value}),
         Answer::Text(said) => json!({"content": text(said)}),
         Answer::Failed(why) => json!({"content": text(why), "isError": true}),

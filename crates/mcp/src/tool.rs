@@ -1,67 +1,67 @@
-//! What a server offers, and what a tool sees of the call it serves.
+//! The tools of a server, and a tool's view of a call.
 
 use crate::message::progress;
 use crate::outbox::Outbox;
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is served.
+/// A server.
 pub struct Server {
     /// Its name, as clients show it.
     pub name: &'static str,
     /// Its version.
     pub version: &'static str,
-    /// What a model is told about all tools together.
+    /// Text for a model about all tools together.
     pub instructions: &'static str,
-    /// The tools, in the order in which they are listed.
+    /// The tools, in the order they are listed.
     pub tools: Vec<Box<dyn Tool>>,
 }
 
-/// Something that can be asked for.
+/// A tool.
 pub trait Tool: Send + Sync {
-    /// What it is.
+    /// Describes the tool.
     fn describe(&self) -> Description;
 
-    /// Does it, in a thread of its own. It comes back soon after [`Call::is_cancelled`] says so.
+    /// Runs a call, in a thread of its own. Returns soon after [`Call::is_cancelled`] becomes true.
     fn call(&self, arguments: &Map<String, Value>, call: &Call<'_>) -> Answer;
 }
 
-/// A tool as it is listed.
+/// The description of a tool.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// What it is called by.
+    /// The name that calls use.
     pub name: &'static str,
     /// Its name for people.
     pub title: &'static str,
-    /// When to use it, and what comes back: for a model.
+    /// Text for a model: when to use it, and what it returns.
     pub text: &'static str,
-    /// The JSON schema of its arguments: an object's.
+    /// The JSON schema of its arguments, an object.
     pub input: Value,
-    /// What it may do.
+    /// Its effect on the world.
     pub effect: Effect,
 }
 
-/// What a tool may do to the world; clients ask their user by it.
+/// A tool's effect on the world. Clients ask their user about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It reads what is named and changes nothing.
+    /// It only reads what is named.
     Reads,
-    /// It runs commands that the client names: they may do anything that the user may.
+    /// It runs commands that the client names, with all rights of the user.
     RunsCommands,
 }
 
-/// What comes of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// An object.
     Json(Value),
     /// Text.
     Text(String),
-    /// It could not be done: why, for the model to do better.
+    /// A failure, with a reason that helps the model.
     Failed(String),
 }
 
-/// A call while it is served.
+/// A call in progress.
 pub struct Call<'a> {
     pub(crate) outbox: &'a Outbox,
     pub(crate) token: Option<Value>,
@@ -69,16 +69,16 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Whether the answer is no longer wanted: the client has taken the request back or is gone.
+    /// Returns true if the answer is no longer wanted: the client cancelled the request or is gone.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Tells a client that asked for it how far the call is. `done` grows from one telling to the next; `of` is
-    /// what it will be at the end, where that is known.
+    /// Reports progress to a client that asked for it. `done` must grow; `of` is its final value,
+    /// if that is known.
     pub fn progress(&self, done: f64, of: Option<f64>, text: &str) {
         if let Some(token) = &self.token {
-            // Where it can't be said the client is gone, and the answer will not be heard either.
+            // If this fails, the client is gone, and will not get the answer either.
             let _ = self.outbox.put(progress(token, done, of, text));
         }
     }

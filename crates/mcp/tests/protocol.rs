@@ -1,4 +1,5 @@
-//! What a client meets: both ways of the protocol, calls taken back, and what no client should send.
+//! The protocol as a client sees it: both forms, cancelled calls, and messages that no client
+//! should send.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -9,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use systoll_mcp::{Answer, Call, Description, Effect, MAX_AT_ONCE, MAX_LINE, Server, Tool, answers, serve};
 
-/// Gives its arguments back; waits where it is told to; fails where it is told to.
+/// Returns its arguments; waits or fails if they say so.
 struct Echo;
 
 impl Tool for Echo {
@@ -118,7 +119,7 @@ fn each_request_may_name_its_revision() {
 }
 
 #[test]
-fn a_tool_that_fails_harms_no_other() {
+fn a_failing_tool_leaves_the_others_working() {
     let call = |id, what: &str| request(id, "tools/call", json!({"name": "echo", "arguments": {"do": what}}));
     let all = said(&[greeting(), call(1, "panic"), call(2, "say")]);
     assert_eq!(
@@ -127,7 +128,7 @@ fn a_tool_that_fails_harms_no_other() {
     );
 }
 
-/// A client at the other end of a socket, and the server's thread.
+/// A client on a socket, and the server's thread.
 struct Client {
     to: UnixStream,
     from: BufReader<UnixStream>,
@@ -182,7 +183,7 @@ fn a_call_that_is_taken_back_is_not_answered() {
         assert_eq!(heard["id"], 2, "{heard}");
         break;
     }
-    // What was on its way may still come; then there is silence, and the id is free again.
+    // Earlier messages may still arrive; then there is silence, and the id is free again.
     client.say(&request(3, "tools/call", json!({"name": "echo", "arguments": {}})));
     while client.hear()["id"] != 3 {
         progress += 1;
@@ -237,7 +238,7 @@ fn a_client_that_reads_nothing_does_not_keep_the_server() {
     drop(ours);
 }
 
-/// A value such as no client sends.
+/// A value that no client sends.
 fn any_value() -> impl Strategy<Value = Value> {
     let words = prop_oneof![
         Just("initialize".to_owned()),
@@ -291,11 +292,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_is_said_each_request_has_one_answer(messages in prop::collection::vec(any_request(), 1..8)) {
+    fn every_request_has_one_answer(messages in prop::collection::vec(any_request(), 1..8)) {
         let is_request = |m: &&Value| m.get("id").is_some();
         let asked = messages.iter().filter(is_request).count();
         let heard = said(&messages);
-        // A message without an id is answered only where it is none.
+        // A message without an id is answered only if it is invalid.
         prop_assert!(heard.len() >= asked && heard.len() <= messages.len());
         for answer in heard {
             prop_assert!(answer["jsonrpc"] == "2.0" && answer.get("result").is_some() != answer.get("error").is_some());

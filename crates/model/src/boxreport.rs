@@ -1,12 +1,13 @@
-//! What `systoll box` measures: the price of a crossing, of common calls and of what follows them.
+//! The figures that `systoll box` measures: the price of a crossing, of common calls and of
+//! membarriers and filters.
 
 use crate::prices::Spread;
 use crate::recording::Host;
 
-/// What a figure is of.
+/// One thing that `systoll box` measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Probe {
-    /// A call of an empty function: what a crossing is to be compared with.
+    /// A call of an empty function, to compare a crossing with.
     FunctionCall,
     /// clock_gettime(CLOCK_MONOTONIC) as a program calls it, through the vDSO if that serves.
     ClockVdso,
@@ -14,9 +15,9 @@ pub enum Probe {
     TimeVdso,
     /// The crossing: getppid, called through a function as programs call it.
     Crossing,
-    /// The same without the function: the `syscall` instruction alone. What is missing to
-    /// [`Probe::Crossing`] is the first return after it, which the kernel's mitigations may have
-    /// made unpredictable.
+    /// The `syscall` instruction alone, without a function around it. [`Probe::Crossing`] costs
+    /// more by the first return after the call, which the kernel's mitigations may have made
+    /// unpredictable.
     CrossingAlone,
     /// clock_gettime(CLOCK_MONOTONIC) through the kernel.
     ClockKernel,
@@ -28,29 +29,30 @@ pub enum Probe {
     StatPlain,
     /// read of one byte of a file in memory.
     ReadByte,
-    /// read of 64 KiB of it.
+    /// read of 64 KiB of a file in memory.
     ReadBulk,
     /// write of one byte to a file in memory.
     WriteByte,
-    /// write of 64 KiB to it.
+    /// write of 64 KiB to a file in memory.
     WriteBulk,
     /// futex(FUTEX_WAKE) without a waiter.
     FutexWake,
-    /// membarrier(MEMBARRIER_CMD_GLOBAL): mostly waiting.
+    /// membarrier(MEMBARRIER_CMD_GLOBAL). Most of its time is waiting.
     MembarrierGlobal,
     /// membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) while the process's other thread sleeps.
     MembarrierPrivate,
-    /// The same while the process's other thread runs on another processor.
+    /// membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) while the process's other thread runs on
+    /// another processor.
     MembarrierPrivateRunning,
-    /// What a seccomp filter that allows everything adds to a call.
+    /// The time that a seccomp filter which allows everything adds to a call.
     SeccompAdds,
-    /// What a seccomp filter that looks at an argument adds to a call: the kernel can't decide
-    /// such a call once for all.
+    /// The time that a seccomp filter which looks at an argument adds to a call. The kernel can't
+    /// cache its verdict.
     SeccompArgumentAdds,
 }
 
 impl Probe {
-    /// All of them, in the order of the screen.
+    /// All probes, in the order of the screen.
     pub const ALL: [Self; 19] = [
         Self::FunctionCall,
         Self::ClockVdso,
@@ -98,13 +100,13 @@ impl Probe {
         }
     }
 
-    /// Whether the median is to be quoted and not the fastest batch: of calls whose cost is
-    /// another processor's doing, the fastest met none.
+    /// Returns true if the median is quoted in place of the fastest batch: these calls interrupt
+    /// other processors, and the fastest batch may have found none to interrupt.
     pub fn quotes_median(self) -> bool {
         matches!(self, Self::MembarrierGlobal | Self::MembarrierPrivateRunning)
     }
 
-    /// Bytes it moves, where it moves any.
+    /// Returns the bytes that the call moves, or `None` if it moves none.
     pub fn bytes(self) -> Option<u64> {
         match self {
             Self::ReadByte | Self::WriteByte => Some(1),
@@ -114,47 +116,47 @@ impl Probe {
     }
 }
 
-/// A figure, or why there is none.
+/// A measured figure, or the reason for its absence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
-    /// In ns.
+    /// The figure, in ns.
     Measured(Spread),
-    /// Why not, in one line.
+    /// The reason, in one line.
     NotMeasured(String),
 }
 
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoxFigure {
-    /// What of.
+    /// The probe that the figure belongs to.
     pub probe: Probe,
-    /// What it was made on, e.g. a path, or what is peculiar about that (`a symbolic link`).
+    /// The object measured, e.g. a path, or what is peculiar about it (`a symbolic link`).
     pub on: Option<String>,
-    /// How dear.
+    /// The figure.
     pub figure: Figure,
 }
 
-/// A defence of the kernel that bears on the crossing.
+/// A defence of the kernel that changes the price of the crossing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mitigation {
     /// Short name, e.g. `PTI`.
     pub name: String,
     /// Short state, e.g. `off`.
     pub state: String,
-    /// What the kernel says, whole.
+    /// The kernel's whole text about it.
     pub told: String,
 }
 
-/// Whether the calls of this process already go through a seccomp filter.
+/// The seccomp filters that calls of this process already pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seccomp {
-    /// They don't.
+    /// No filter.
     None,
     /// Strict mode.
     Strict,
-    /// So many filters, 0 where the kernel doesn't tell the number (before 5.9).
+    /// The number of filters; 0 if the kernel doesn't tell it (before 5.9).
     Filters(u32),
-    /// The kernel doesn't say.
+    /// The kernel doesn't tell.
     Unknown,
 }
 
@@ -163,22 +165,23 @@ pub enum Seccomp {
 pub struct BoxReport {
     /// The box.
     pub host: Host,
-    /// Defences that bear on the crossing; `None` where the kernel doesn't tell.
+    /// Defences that change the price of the crossing; `None` if the kernel doesn't tell.
     pub mitigations: Option<Vec<Mitigation>>,
-    /// Filters every figure below already includes.
+    /// The filters that every figure below includes.
     pub seccomp: Seccomp,
-    /// The crossing at the start of the survey.
+    /// Price of the crossing at the start of the survey.
     pub crossing_before: Spread,
-    /// The crossing at its end.
+    /// Price of the crossing at the end of the survey.
     pub crossing_after: Spread,
     /// One entry for each of [`Probe::ALL`], in that order.
     pub figures: Vec<BoxFigure>,
-    /// What being watched adds to a call, by backend, in ns; filled by who can watch.
+    /// Time that watching adds to a call, by backend, in ns. The caller fills it, since this crate
+    /// cannot watch.
     pub watch_ns: Vec<(String, Spread)>,
 }
 
 impl BoxFigure {
-    /// The figure to quote, in ns.
+    /// Returns the figure to quote, in ns.
     pub fn quoted(&self) -> Option<f64> {
         match self.figure {
             Figure::Measured(spread) if self.probe.quotes_median() => Some(spread.median),
@@ -189,7 +192,7 @@ impl BoxFigure {
 }
 
 impl BoxReport {
-    /// The figure of `probe`, where it was measured.
+    /// Returns the batches of `probe`, or `None` if it was not measured.
     pub fn spread(&self, probe: Probe) -> Option<Spread> {
         self.figures.iter().find(|f| f.probe == probe).and_then(|f| match f.figure {
             Figure::Measured(spread) => Some(spread),
@@ -197,8 +200,8 @@ impl BoxReport {
         })
     }
 
-    /// Whether the box did something else at the same time: the crossing's batches differ much,
-    /// or start and end of the survey disagree by more than a tenth.
+    /// Returns true if the box was busy with something else: the crossing's batches differ much, or
+    /// the start and the end of the survey disagree by more than a tenth.
     pub fn noisy(&self) -> bool {
         let (before, after) = (self.crossing_before, self.crossing_after);
         let wide = |s: Spread| s.median > 1.1 * s.min || s.high > 1.5 * s.min;

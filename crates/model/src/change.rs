@@ -1,4 +1,4 @@
-//! What may be changed about a run.
+//! Changes to a run that an experiment can make.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ pub enum EnvChange {
     Remove(OsString),
 }
 
-/// A call answered without entering the kernel, to see what its absence wins.
+/// A call that the hooks answer without entering the kernel, to see what its absence wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Elision {
     /// getpid.
@@ -22,15 +22,15 @@ pub enum Elision {
     Getuid,
     /// geteuid.
     Geteuid,
-    /// rt_sigprocmask, where it changes nothing.
+    /// rt_sigprocmask, if it changes nothing.
     RtSigprocmask,
 }
 
 impl Elision {
-    /// All there are.
+    /// All of them.
     pub const ALL: [Self; 5] = [Self::Getpid, Self::Gettid, Self::Getuid, Self::Geteuid, Self::RtSigprocmask];
 
-    /// The system call's name.
+    /// Returns the system call's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Getpid => "getpid",
@@ -41,7 +41,7 @@ impl Elision {
         }
     }
 
-    /// The one for calls of this name; `None` where they can't be answered in place.
+    /// Returns the elision for calls of this name, or `None` if the hooks can't answer them.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|e| e.name() == name)
     }

@@ -1,9 +1,9 @@
-//! Text of strangers for a terminal.
+//! Makes strangers' text safe to print on a terminal.
 
 use std::fmt::Write as _;
 
-/// `text` with everything a terminal would act on, or that would hide or reorder what a reader
-/// sees, written as an escape: `\n`, `\t`, `\x1b`, `\u{202e}`. For eyes, not to be read back.
+/// Returns `text` with every character escaped that a terminal would act on, or that would hide or
+/// reorder what a reader sees: `\n`, `\t`, `\x1b`, `\u{202e}`. For eyes, not to be read back.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -20,8 +20,9 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Control characters, and the invisible ones of Unicode that reorder, join or separate:
-/// general category Cc, Zl, Zp and the format characters of <https://www.unicode.org/reports/tr36/>.
+/// Returns true for control characters and for the invisible ones of Unicode that reorder, join or
+/// separate: general category Cc, Zl, Zp and the format characters of
+/// <https://www.unicode.org/reports/tr36/>.
 pub fn acts_on_terminals(c: char) -> bool {
     c.is_control()
         || matches!(u32::from(c),

@@ -1,4 +1,4 @@
-//! What is counted of every call of a row.
+//! The figures of a row: calls, errors, bytes and times.
 
 use crate::errno::Errno;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ impl Histogram {
     /// The largest number of buckets a histogram can have.
     pub const MAX_BUCKETS: usize = 64;
 
-    /// Rebuilds a histogram from its buckets, as [`Histogram::buckets`] gave them.
-    /// Buckets beyond [`Histogram::MAX_BUCKETS`] are dropped.
+    /// Rebuilds a histogram from what [`Histogram::buckets`] returned. Drops buckets beyond
+    /// [`Histogram::MAX_BUCKETS`].
     pub fn from_buckets(mut buckets: Vec<u64>) -> Self {
         buckets.truncate(Self::MAX_BUCKETS);
         Self { buckets }
@@ -36,7 +36,7 @@ impl Histogram {
         self.buckets[bucket] = self.buckets[bucket].saturating_add(calls);
     }
 
-    /// Adds all of `other`.
+    /// Adds all calls of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         if self.buckets.len() < other.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);
@@ -46,27 +46,27 @@ impl Histogram {
         }
     }
 
-    /// The buckets up to the last one used.
+    /// Returns the buckets up to the last one used.
     pub fn buckets(&self) -> &[u64] {
         &self.buckets
     }
 
-    /// Number of calls in all buckets.
+    /// Returns the number of calls in all buckets.
     pub fn calls(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 
-/// Standard errors on either side of a normal variable's mean that hold 99 of 100.
+/// A normal variable lies within this many standard errors of its mean in 99 of 100 cases.
 const NINETY_NINE: f64 = 2.576;
 
 /// The figures of a row, or of several rows added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls, counted as `strace -c` counts them: when the call returns.
+    /// Calls that returned, as `strace -c` counts them.
     pub calls: u64,
-    /// Calls answered in place of the kernel on demand ([`crate::Elision`]): never made, and in no
-    /// other figure.
+    /// Calls that were answered in place of the kernel ([`crate::Elision`]). They were never made
+    /// and are in no other figure.
     pub elided: u64,
     /// Calls entered that never returned (`exit`, `exit_group`, a thread killed inside a call).
     pub unreturned: u64,
@@ -74,52 +74,53 @@ pub struct Counts {
     pub errors: BTreeMap<Errno, u64>,
     /// Bytes moved by successful transfer calls (read and write families), from their results.
     pub bytes: u64,
-    /// What the calling thread paid, in ns, waiting excluded and the observer's share taken off.
-    /// `None` where it is not known; see [`crate::Header::toll_estimated`].
+    /// Processor time that the calling thread paid, in ns: waiting and the observer's share are
+    /// left out. `None` if it is not known; see [`crate::Header::toll_estimated`].
     pub toll_ns: Option<u64>,
-    /// Time the thread was scheduled out inside the calls, in ns; `None` where it can't be told.
+    /// Time the thread was scheduled out inside the calls, in ns; `None` if it can't be told.
     pub waited_ns: Option<u64>,
-    /// Elapsed time inside the calls as the backend saw it, in ns, its own share included.
+    /// Elapsed time inside the calls as the backend saw it, in ns, with the observer's share.
     pub elapsed_ns: u64,
-    /// The slowest single call, elapsed ns.
+    /// Elapsed time of the slowest call, in ns.
     pub max_ns: u64,
-    /// The fastest single call, elapsed ns, of those that were timed; `None` where none was, and in
-    /// recordings made before it was kept.
+    /// Elapsed time of the fastest call that was timed, in ns; `None` if none was timed, and in
+    /// recordings of versions that did not keep it.
     pub min_ns: Option<u64>,
-    /// Elapsed time of each call.
+    /// Elapsed time of each call, by power of two.
     pub histogram: Histogram,
-    /// How many of the calls in `histogram` were not timed themselves: others, drawn by chance, stand for
-    /// them in all that is told of time.
+    /// Calls in `histogram` that were not timed: other calls, drawn by chance, stand for them in
+    /// all figures of time.
     pub untimed: u64,
-    /// Standard error of `elapsed_ns` that comes of this, in ns; scaled up where few calls were drawn, so that
-    /// [`Counts::elapsed_between`] holds.
+    /// Standard error of `elapsed_ns` from that sampling, in ns. It is scaled up if few calls were
+    /// drawn, to keep the promise of [`Counts::elapsed_between`].
     pub elapsed_error_ns: u64,
-    /// How many of `calls` were made before the program's `main` (see [`crate::Phase`]).
+    /// Calls that were made before the program's `main` (see [`crate::Phase`]).
     pub startup_calls: u64,
-    /// How much of `waited_ns` fell before `main`.
+    /// The part of `waited_ns` before `main`, in ns.
     pub startup_waited_ns: u64,
 }
 
 impl Counts {
-    /// Number of calls that failed.
+    /// Returns the number of calls that failed.
     pub fn failed(&self) -> u64 {
         self.errors.values().fold(0, |sum, n| sum.saturating_add(*n))
     }
 
-    /// Calls that were timed themselves.
+    /// Returns the number of calls that were timed.
     pub fn timed(&self) -> u64 {
         self.histogram.calls().saturating_sub(self.untimed)
     }
 
-    /// Where `elapsed_ns` lies by 99 of 100 draws: all of it where all calls were timed.
+    /// Returns the interval that holds the true `elapsed_ns` in 99 of 100 draws; a single point if
+    /// all calls were timed.
     pub fn elapsed_between(&self) -> RangeInclusive<u64> {
         let most = (self.elapsed_error_ns as f64 * NINETY_NINE) as u64;
-        // The slowest call alone took as long.
+        // The slowest call alone took this long.
         let least = self.elapsed_ns.saturating_sub(most).max(self.max_ns.min(self.elapsed_ns));
         least..=self.elapsed_ns.saturating_add(most)
     }
 
-    /// Takes in the elapsed time of one call.
+    /// Adds the elapsed time of one call.
     pub fn time(&mut self, ns: u64) {
         self.elapsed_ns = self.elapsed_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -127,7 +128,7 @@ impl Counts {
         self.histogram.add(ns);
     }
 
-    /// Adds all of `other`. An unknown toll or wait stays unknown only if both are.
+    /// Adds all figures of `other`. An unknown toll or wait stays unknown only if both are.
     pub fn merge(&mut self, other: &Counts) {
         self.calls = self.calls.saturating_add(other.calls);
         self.elided = self.elided.saturating_add(other.elided);
@@ -144,7 +145,7 @@ impl Counts {
         self.min_ns = least_known(self.min_ns, other.min_ns);
         self.histogram.merge(&other.histogram);
         self.untimed = self.untimed.saturating_add(other.untimed);
-        // Each is drawn by itself: variances add up.
+        // Each sample is drawn independently: variances add up.
         self.elapsed_error_ns = (self.elapsed_error_ns as f64).hypot(other.elapsed_error_ns as f64).ceil() as u64;
         self.startup_calls = self.startup_calls.saturating_add(other.startup_calls);
         self.startup_waited_ns = self.startup_waited_ns.saturating_add(other.startup_waited_ns);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_shortest_calls_the_shortest_is_kept() {
+    fn the_shortest_call_is_kept() {
         let (mut a, mut b) = (Counts::default(), Counts::default());
         [700, 300, 900].into_iter().for_each(|ns| a.time(ns));
         assert_eq!((a.min_ns, a.max_ns, a.elapsed_ns, a.histogram.calls()), (Some(300), 900, 1900, 3));

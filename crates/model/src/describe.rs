@@ -1,4 +1,4 @@
-//! Describes what a call asks for beside its descriptor or path, in strace's words.
+//! Describes in strace's words what a call asks for beside its descriptor or path.
 //!
 //! A number without a name stays a number; nothing is guessed.
 
@@ -8,18 +8,18 @@ use crate::sysno::Sysno;
 use crate::window::WindowCall;
 use std::fmt::Write as _;
 
-/// How an argument is put into words.
+/// The way to put an argument into words.
 #[derive(Clone, Copy)]
 enum Word {
-    /// One of these.
+    /// One of these names.
     One(&'static Names),
-    /// Several of these, `0` as the text.
+    /// Flags of these names; the text if none is set.
     Bits(&'static Names, &'static str),
-    /// Several of these; nothing is said of none.
+    /// Flags of these names; no text if none is set.
     SomeBits(&'static Names),
     /// A signal's number.
     Signal,
-    /// A signal set read before the call.
+    /// A signal set that the argument points to, read before the call.
     Signals,
     /// A socket's type with its flags.
     SocketType,
@@ -29,11 +29,11 @@ enum Word {
     Futex,
     /// An ioctl's request.
     Request,
-    /// A socket option of the level in the argument before.
+    /// A socket option, of the level in the argument before it.
     Option,
 }
 
-/// Which arguments of which calls are put into words.
+/// The arguments to put into words, by call.
 #[rustfmt::skip]
 static WORDS: &[(&str, &[(u8, Word)])] = &[
     ("accept4", &[(3, Word::SomeBits(SOCKET_FLAGS))]),
@@ -105,9 +105,9 @@ static WORDS: &[(&str, &[(u8, Word)])] = &[
 ];
 
 impl WindowCall {
-    /// What the call, one of `syscall`, asks for beside its descriptor or path, as strace writes
-    /// it: `SOL_TCP, TCP_NODELAY`, `F_GETFL`, `TIOCGWINSZ`, `SIG_BLOCK, [INT TERM]`. `None` where
-    /// there is nothing of the kind.
+    /// Describes what the call, one of `syscall`, asks for beside its descriptor or path, as strace
+    /// writes it: `SOL_TCP, TCP_NODELAY`, `F_GETFL`, `TIOCGWINSZ`, `SIG_BLOCK, [INT TERM]`. Returns
+    /// `None` if it asks for nothing of the kind.
     pub fn option(&self, syscall: Sysno) -> Option<String> {
         let name = syscall.name()?;
         let at = WORDS.binary_search_by_key(&name, |(call, _)| call).ok()?;
@@ -141,8 +141,8 @@ impl WindowCall {
     }
 }
 
-/// The name of signal `number` on x86-64 (signal(7)) as strace writes it; `RT_N` counts from
-/// SIGRTMIN, the kernel's 32. A number that is no signal stays one.
+/// Returns the name of signal `number` on x86-64 (signal(7)) as strace writes it; `RT_N` counts
+/// from SIGRTMIN, the kernel's 32. A number that is no signal stays a number.
 pub fn signal_name(number: i32) -> String {
     let name = usize::try_from(number).ok().and_then(|n| SIGNALS.get(n.checked_sub(1)?));
     match (name, number) {
@@ -153,7 +153,8 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
-/// The number of the signal that [`signal_name`] calls `name`, `SIG` in front or not.
+/// Returns the number of the signal that [`signal_name`] calls `name`, with or without `SIG` in
+/// front.
 pub fn signal_number(name: &str) -> Option<i32> {
     let bare = name.strip_prefix("SIG").unwrap_or(name);
     let usual = || SIGNALS.iter().position(|known| *known == bare).and_then(|at| i32::try_from(at + 1).ok());
@@ -174,10 +175,10 @@ const SIGNALS: [&str; 31] = [
     "PWR", "SYS",
 ];
 
-/// A signal set, bit 0 for signal 1: `[INT TERM]`; where most are in it, those that are not:
-/// `~[KILL]`.
+/// Writes a signal set whose bit 0 is signal 1: `[INT TERM]`. If most signals are in it, writes
+/// those that are not: `~[KILL]`.
 fn signals(set: u64) -> String {
-    // strace turns to the complement from two thirds on.
+    // strace writes the complement from two thirds on.
     let most = set.count_ones() >= 64 * 2 / 3;
     let (sign, shown) = if most { ("~", !set) } else { ("", set) };
     let names = (1..=64).filter(|n| shown >> (n - 1) & 1 == 1).map(|n| signal_name(n).split_off(3));
@@ -192,7 +193,7 @@ fn one(names: &Names, value: u32) -> String {
     find(names, value).map_or_else(|| number(value), str::to_owned)
 }
 
-/// Small numbers and negative ones as they are, others in hexadecimal.
+/// Writes small and negative numbers in decimal, others in hexadecimal.
 fn number(value: u32) -> String {
     match value as i32 {
         small @ -4096..=255 => small.to_string(),
@@ -200,7 +201,7 @@ fn number(value: u32) -> String {
     }
 }
 
-/// The flags in `value`, what has no name in hexadecimal at the end.
+/// Joins the names of the flags in `value` with `|`, then the bits without a name in hexadecimal.
 fn bits(names: &Names, value: u32) -> String {
     let mut out = String::new();
     let mut left = value;
@@ -254,8 +255,8 @@ fn futex(value: u32) -> String {
     out
 }
 
-/// A request without a name is told by its parts, as the kernel's _IOC puts them together:
-/// direction in two bits, size in fourteen, the driver's letter and number in eight each.
+/// Names an ioctl request. One without a name is shown by the parts that the kernel's _IOC puts
+/// together: direction in two bits, size in fourteen, the driver's letter and number in eight each.
 fn request(value: u32) -> String {
     if let Some(name) = find(IOCTLS, value) {
         return name.to_owned();
@@ -268,7 +269,8 @@ fn request(value: u32) -> String {
     out
 }
 
-/// The options of a level, its number being a protocol's or above 255 one of the kernel's own.
+/// Returns the names of a level's options. A level is a protocol's number, or one of the kernel's
+/// own above 255.
 fn options(level: u32) -> &'static Names {
     match level {
         SOL_IP => IP,
@@ -282,7 +284,8 @@ fn options(level: u32) -> &'static Names {
     }
 }
 
-/// Calls with every number there is a name for, for a test that holds them against strace.
+/// Returns calls that use every number with a name, for a test that compares their words with
+/// strace's.
 #[doc(hidden)]
 pub fn described_calls() -> Vec<(&'static str, [u64; 6])> {
     let mut calls = Vec::new();

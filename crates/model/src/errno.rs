@@ -9,20 +9,20 @@ use std::sync::OnceLock;
 pub struct Errno(pub u16);
 
 impl Errno {
-    /// Stands for errors whose number is not known, as in a file that another tool rewrote.
+    /// An error whose number is not known, e.g. in a file that another tool rewrote.
     pub const UNKNOWN: Self = Self(0);
 
-    /// The errno in a raw result: `-4095..=-1` are errors.
+    /// Returns the errno in a raw result: `-4095..=-1` are errors.
     pub fn from_result(result: i64) -> Option<Self> {
         (-4095..=-1).contains(&result).then(|| Self(result.unsigned_abs() as u16))
     }
 
-    /// Its symbol, e.g. `ENOENT`; the kernel-internal restart codes have theirs.
+    /// Returns its symbol, e.g. `ENOENT`. The kernel-internal restart codes have symbols too.
     pub fn name(self) -> Option<&'static str> {
         NAMES.binary_search_by_key(&self.0, |(n, _)| *n).ok().map(|i| NAMES[i].1)
     }
 
-    /// The errno with this symbol.
+    /// Returns the errno with this symbol.
     pub fn from_name(name: &str) -> Option<Self> {
         static BY_NAME: OnceLock<HashMap<&str, u16>> = OnceLock::new();
         let by_name = BY_NAME.get_or_init(|| NAMES.iter().map(|(number, name)| (*name, *number)).collect());
@@ -40,7 +40,7 @@ impl fmt::Display for Errno {
     }
 }
 
-/// Declares an error's number by its name, and the table that turns numbers back into names.
+/// Declares each error's number as a constant, and the table that turns numbers back into names.
 macro_rules! errors {
     ($($name:ident = $number:literal),* $(,)?) => {
         impl Errno {

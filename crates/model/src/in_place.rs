@@ -1,28 +1,30 @@
-//! What became of calls that were to be answered in place of the kernel.
+//! Counts of the calls that an experiment asked to answer in place of the kernel.
 
 use crate::sysno::Sysno;
 
-/// Why a call was made that could have been answered.
+/// The reason why a call was made although it could have been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Missed {
-    /// It seemed to change something.
+    /// The call seemed to change something.
     Changes,
-    /// A signal had come, or another thread had had the processor, since the answer was learnt; or it
-    /// was the thread's first such call.
+    /// The answer may have been out of date: since it was learnt, a signal came or another thread
+    /// ran on the processor; or the thread had no answer yet.
     Unknown,
-    /// What it points to lies in memory that the kernel has not touched since some was taken away.
+    /// Its argument points into memory that the kernel has not touched since a mapping was removed.
     Elsewhere,
-    /// Nothing was answered at that time: code had come that the launcher had not looked at yet.
+    /// No calls were answered at that time: the target had mapped code that the launcher had not
+    /// looked at yet.
     Down,
-    /// It was made where nothing is answered: by number, or in a process that is not seen whole.
+    /// No calls are answered at this place: the system call is chosen by number at run time, or the
+    /// process is not watched completely.
     Unseen,
 }
 
 impl Missed {
-    /// All there are.
+    /// All reasons.
     pub const ALL: [Self; 5] = [Self::Changes, Self::Unknown, Self::Elsewhere, Self::Down, Self::Unseen];
 
-    /// As JSON says it.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Changes => "changes",
@@ -34,31 +36,32 @@ impl Missed {
     }
 }
 
-/// Calls of one kind that were to be answered in place.
+/// Calls of one system call that were to be answered in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InPlace {
     /// The system call.
     pub syscall: Sysno,
-    /// Calls answered, which the kernel never saw.
+    /// Calls that were answered; the kernel never saw them.
     pub answered: u64,
-    /// Calls made that had to be: they changed something, failed, or asked for the first time in their thread.
+    /// Calls that had to be made: they changed something, failed, or were the first to ask in their
+    /// thread.
     pub needed: u64,
-    /// Calls made that did not have to be, by why they were.
+    /// Calls that were made and could have been answered, by reason.
     pub missed: Vec<(Missed, u64)>,
 }
 
 impl InPlace {
-    /// Calls made that did not have to be.
+    /// Returns the number of calls that were made and could have been answered.
     pub fn missed(&self) -> u64 {
         self.missed.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
-    /// Calls that did not have to be made: answered, and not.
+    /// Returns the number of calls that could be answered, whether they were or not.
     pub fn eligible(&self) -> u64 {
         self.answered.saturating_add(self.missed())
     }
 
-    /// Adds what became of others of the kind.
+    /// Adds the figures of other calls of the same system call.
     pub fn add(&mut self, more: &Self) {
         self.answered = self.answered.saturating_add(more.answered);
         self.needed = self.needed.saturating_add(more.needed);
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_eligible_is_answered_or_missed() {
+    fn eligible_calls_are_answered_or_missed() {
         let of = |answered, missed| InPlace { syscall: Sysno(14), answered, needed: 5, missed };
         let mut sum = of(90, vec![(Missed::Unknown, 4)]);
         sum.add(&of(0, vec![(Missed::Unknown, 1), (Missed::Unseen, 5)]));

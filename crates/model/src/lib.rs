@@ -1,4 +1,5 @@
-//! What was observed, by any backend: rows, windows, mappings, prices, problems.
+//! Plain data that every backend fills and every reader uses: rows, windows, mappings, prices,
+//! problems.
 //!
 //! Plain data. Invariant: nothing here does I/O beyond the readers and writers it is given,
 //! nothing here knows which backend filled a [`Recording`], and no unsafe code.
@@ -37,10 +38,10 @@ mod process;
 mod random;
 mod recording;
 mod row;
+mod shown_frames;
 mod syscalls;
 mod sysno;
 mod thread;
-mod told;
 mod window;
 
 pub use boxreport::{BoxFigure, BoxReport, Figure, Mitigation, Probe, Seccomp};
@@ -63,9 +64,9 @@ pub use recording::{
     BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
 };
 pub use row::{Row, RowId, RowLine, RowTrunk};
+pub use shown_frames::{ShownStack, before_thread, shares};
 pub use syscalls::constants;
 pub use syscalls::{Arg, ArgKind, Audit, Class, Classes, Counted, Moment, Signature, Size, signatures};
 pub use sysno::Sysno;
 pub use thread::{Thread, ThreadCalls};
-pub use told::{ToldStack, before_thread, shares};
 pub use window::{ArgData, Window, WindowCall};

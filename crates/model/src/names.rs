@@ -1,4 +1,4 @@
-//! Modules, frames and stacks: what addresses turned out to be called.
+//! Modules, frames and stacks: the names of addresses.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// The last component of the path.
+    /// Returns the last component of the path.
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
@@ -33,7 +33,7 @@ impl Module {
 /// Whose code a frame runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameClass {
-    /// The program, or a library it was linked with by choice: what findings are about.
+    /// The program, or a library it was linked with by choice. Findings are about these.
     #[default]
     User,
     /// The C library, wherever it is linked.
@@ -74,7 +74,7 @@ impl Language {
     pub const ALL: [Self; 8] =
         [Self::Python, Self::Ruby, Self::JavaScript, Self::Java, Self::Bash, Self::Shell, Self::Perl, Self::Php];
 
-    /// Its name.
+    /// Returns the language's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Python => "Python",
@@ -89,10 +89,10 @@ impl Language {
     }
 }
 
-/// One function at one place of the source.
+/// A function and a line of its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// Demangled function name, or `file+0xSTART` (the function's start) where it has none.
+    /// Demangled function name, or `file+0xSTART` (the function's start) if it has none.
     pub function: Arc<str>,
     /// Source file as DWARF names it.
     pub file: Option<Arc<str>>,
@@ -105,24 +105,24 @@ pub struct Location {
 pub struct Frame {
     /// The module the address lies in.
     pub module: Option<ModuleId>,
-    /// Address of the instruction that makes the call, as an ELF virtual address of `module`;
-    /// absolute where there is none.
+    /// Address of the call instruction, as an ELF virtual address of `module`; absolute if there is
+    /// no module.
     pub address: u64,
     /// Whose code it is.
     pub class: FrameClass,
-    /// Inlined functions first, innermost first; last the function whose code it is.
-    /// Never empty.
+    /// The functions at this address: inlined ones first, innermost first, then the function that
+    /// contains them. Never empty.
     pub locations: Vec<Location>,
-    /// Public name of the function that this frame calls here, from decoding the call
-    /// instruction and following relocations; `None` where the call is indirect.
+    /// Public name of the function that this frame calls here, decoded from the call instruction
+    /// and its relocations; `None` if the call is indirect.
     pub callee: Option<Arc<str>>,
-    /// For a line of a script, as its interpreter keeps it: in which language. Such a frame has no
-    /// module, and its address is but a number.
+    /// The language of the script, if the frame is a script's line that its interpreter knows. Such
+    /// a frame has no module, and its address is no address.
     pub language: Option<Language>,
 }
 
 impl Frame {
-    /// The function whose code it is, inlined ones set aside.
+    /// Returns the function that the code belongs to, without the functions inlined into it.
     pub fn function(&self) -> &str {
         self.locations.last().map_or("?", |l| &l.function)
     }
@@ -137,9 +137,9 @@ impl Frame {
 /// Frames from the system call outwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stack {
-    /// Leaf first.
+    /// The frames, leaf first.
     pub frames: Vec<FrameId>,
-    /// Whether unwinding reached the program's or thread's first frame. A row's context ends
-    /// at the user's frame by design and is not complete.
+    /// True if unwinding reached the first frame of the program or thread. A row's context ends at
+    /// the user's frame by design and is not complete.
     pub complete: bool,
 }

@@ -1,8 +1,8 @@
-//! What a recording can't vouch for.
+//! Problems: the statements that a recording can't vouch for.
 
 use std::fmt;
 
-/// What kind of thing went wrong or unseen.
+/// The kind of thing that went wrong or was not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemKind {
     /// A program was let go unwatched (set-id, file capabilities, another architecture).
@@ -21,19 +21,19 @@ pub enum ProblemKind {
     Stripped,
     /// Watching ended before the program did.
     CutShort,
-    /// What was looked at was not whole, or not timed: what rests on it is less sure.
+    /// Calls were sampled only in part or not timed: what rests on them is less sure.
     Partial,
     /// Anything else worth knowing.
     Note,
 }
 
 impl ProblemKind {
-    /// Whether a recording with such a problem can't be called exact.
+    /// Returns true if a recording with such a problem can't be called exact.
     pub fn spoils_exactness(self) -> bool {
         matches!(self, Self::Unwatched | Self::Lost | Self::Audit | Self::CutShort | Self::Stripped)
     }
 
-    /// Whether what rests on a recording with such a problem is less sure than it looks.
+    /// Returns true if findings from a recording with such a problem are less sure than they look.
     pub fn weakens_findings(self) -> bool {
         self == Self::Partial
     }
@@ -49,7 +49,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of `kind` described by `text`.
+    /// Makes a problem of `kind` with the text `text`.
     pub fn new(kind: ProblemKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
     }

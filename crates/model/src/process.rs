@@ -26,21 +26,22 @@ impl fmt::Display for Exit {
     }
 }
 
-/// One image: a process from its `execve` (or fork) to its end or next `execve`. Images beyond a
-/// bound are folded into one entry per program; `instances` tells how many an entry stands for.
+/// One process image: a process from its `execve` (or fork) to its end or its next `execve`. Beyond
+/// a bound, images are folded into one entry per program; `instances` is the number of images in an
+/// entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Process id, of the first one where several are folded.
+    /// Process id; the first image's if several are folded.
     pub pid: u32,
-    /// The image that forked it, or that it was before `execve`.
+    /// The image that forked this one, or that this process ran before its `execve`.
     pub parent: Option<ProcessId>,
     /// Path of the program, as /proc/PID/exe gave it.
     pub exe: Arc<str>,
     /// Command line, cut to the first 16 words and 1,024 bytes.
     pub argv: Vec<Arc<str>>,
-    /// Images this entry stands for, at least 1.
+    /// Images that this entry stands for, at least 1.
     pub instances: u64,
-    /// Threads it had, itself included, all in all.
+    /// Threads that it ever had, the first one included.
     pub threads: u64,
     /// Start, ns since the run's start.
     pub start_ns: u64,
@@ -48,23 +49,24 @@ pub struct Process {
     pub end_ns: u64,
     /// Life times of all instances added up, in ns.
     pub life_ns: u64,
-    /// Processor time of its threads, the observer's share taken off, in ns; `None` where it is not known.
+    /// Processor time of its threads without the observer's share, in ns; `None` if it is not
+    /// known.
     pub cpu_ns: Option<u64>,
-    /// When `main` was first seen on a stack, ns since the run's start.
+    /// Time at which `main` was first seen on a stack, ns since the run's start.
     pub main_at_ns: Option<u64>,
-    /// Of `cpu_ns`, what was spent before `main`.
+    /// The part of `cpu_ns` spent before `main`.
     pub startup_cpu_ns: u64,
-    /// How it ended, where seen.
+    /// How it ended, if that was seen.
     pub exit: Option<Exit>,
 }
 
 impl Process {
-    /// Whether it stands for several processes, which are told of together.
+    /// Returns true if the entry stands for several processes.
     pub fn is_many(&self) -> bool {
         self.instances > 1
     }
 
-    /// The last component of the program's path.
+    /// Returns the last component of the program's path.
     pub fn name(&self) -> &str {
         self.exe.rsplit('/').next().unwrap_or(&self.exe)
     }

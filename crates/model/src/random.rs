@@ -1,7 +1,7 @@
-//! Numbers that look random and can be drawn again: a recording keeps the seed of its windows' places.
+//! Pseudo-random numbers that a seed repeats: a recording keeps the seed of its windows' places.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seedable, good enough to toss coins and to be out of step
-/// with loops. The same seed draws the same numbers.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seedable, and random enough to toss coins and to
+/// stay out of step with loops. The same seed draws the same numbers.
 ///
 /// ```
 /// use systoll_model::Random;
@@ -13,12 +13,12 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers of this seed.
+    /// Makes the generator of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Draws the next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,7 +26,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// The next number below `bound`, which is at least 1.
+    /// Draws the next number below `bound`, which is at least 1.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! The recording: rows, windows and everything needed to read them elsewhere.
+//! The recording: rows, windows and everything that readers need elsewhere.
 
 use crate::counts::Counts;
 use crate::in_place::InPlace;
@@ -15,19 +15,19 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// How the calls were observed.
+/// The way calls were observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BackendKind {
     /// Trampolines in the target.
     Inproc,
     /// PTRACE_SYSCALL stops.
     Ptrace,
-    /// By another tool, whose trace was read.
+    /// Another tool observed them, and its trace was read.
     Import,
 }
 
 impl BackendKind {
-    /// Its name on the command line and in JSON.
+    /// Returns its name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Inproc => "inproc",
@@ -36,7 +36,7 @@ impl BackendKind {
         }
     }
 
-    /// The backend with this name.
+    /// Returns the backend with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Inproc, Self::Ptrace, Self::Import].into_iter().find(|b| b.name() == name)
     }
@@ -68,30 +68,30 @@ pub struct Host {
     pub virtualization: Option<String>,
 }
 
-/// What the `TZ` of a program says. The C library reads it; most programs never set it.
+/// The `TZ` variable of a program. The C library reads it; most programs never set it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TimeZone {
-    /// The recording does not say: an older one, or another tool's trace.
+    /// The recording does not say: an older version or another tool made it.
     #[default]
     Unknown,
-    /// There was none: glibc then asks `/etc/localtime`.
+    /// The variable was not set: glibc then reads `/etc/localtime`.
     Unset,
-    /// This.
+    /// The variable's value.
     Set(String),
 }
 
-/// What is known of the run as a whole.
+/// Facts about the run as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Version of systoll that recorded.
     pub version: String,
     /// The command as typed.
     pub command: Vec<String>,
-    /// How it was observed.
+    /// The backend that observed it.
     pub backend: BackendKind,
     /// The box.
     pub host: Host,
-    /// The box's own name (`uname -n`); empty where it is not known.
+    /// The box's own name (`uname -n`); empty if it is not known.
     pub node: String,
     /// The command's `TZ`.
     pub time_zone: TimeZone,
@@ -99,52 +99,54 @@ pub struct Header {
     pub started_unix: u64,
     /// How the command's own process ended; `None` if it was still running.
     pub exit: Option<Exit>,
-    /// From start to the end of the last watched process, in ns, as watched.
+    /// Time from the start to the end of the last watched process, in ns, as watched.
     pub wall_ns: u64,
     /// User time of the whole tree, as watched.
     pub user_ns: u64,
     /// System time of the whole tree, as watched.
     pub sys_ns: u64,
-    /// Estimate of the tree's processor time had it run unwatched: what shares are shares of. `None` where it
-    /// is not known to within a half, as a problem says: then there are no shares.
+    /// Estimate of the tree's processor time in an unwatched run, in ns: the whole that shares of
+    /// CPU refer to. `None` if it is not known to within a half; then there are no shares, and a
+    /// problem says so.
     pub own_cpu_ns: Option<u64>,
-    /// What that was at least; `None` where it is not known.
+    /// Lower bound of `own_cpu_ns`; `None` if it is not known.
     pub own_cpu_least_ns: Option<u64>,
-    /// What that was at most, as far as it is known.
+    /// Upper bound of `own_cpu_ns`; `None` if it is not known.
     pub own_cpu_most_ns: Option<u64>,
-    /// The observer's share in the processor time of the target, ns a call.
+    /// Processor time that watching adds to the target, ns a call.
     pub observer_ns_per_call: f64,
-    /// What a call takes longer in wall time while watched, ns.
+    /// Wall time that watching adds, ns a call.
     pub observer_wall_ns_per_call: f64,
-    /// Whether tolls are calls × price rather than measured around each call.
+    /// True if tolls are calls × price, false if each call was measured.
     pub toll_estimated: bool,
-    /// Calls known to have been missed.
+    /// Calls that are known to have been missed.
     pub lost: u64,
-    /// Calls into the vDSO; `None` where the backend can't see them.
+    /// Calls into the vDSO; `None` if the backend can't see them.
     pub vdso_calls: Option<u64>,
-    /// Threads of the tree, all that it ever had; 0 where it is not known.
+    /// All threads that the tree ever had; 0 if that is not known.
     pub threads: u64,
     /// Seed of the windows' random places.
     pub seed: u64,
     /// Windows opened.
     pub windows_opened: u64,
-    /// Windows refused for want of budget.
+    /// Windows that were not opened because the budget was spent.
     pub windows_refused: u64,
-    /// How places that make calls were hooked; `None` where the backend hooks none.
+    /// How system call sites were hooked; `None` if the backend hooks none.
     pub sites: Option<Sites>,
 }
 
-/// Places of code that make system calls (a `syscall` instruction each), by how they were hooked: of
-/// all files of a run, each file once.
+/// `syscall` instructions by the way they were hooked, over all files of a run, each file once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sites {
-    /// Counted, and seen to return: with errors, and with time where the clock allows.
+    /// Sites whose calls are counted and seen to return: with errors, and with time if the clock
+    /// allows.
     pub timed: u64,
-    /// Counted only.
+    /// Sites whose calls are only counted.
     pub counted: u64,
-    /// Of both, hooked when their file was mapped by a program that was running already.
+    /// The part of `timed` and `counted` that was hooked while the program ran, when it mapped the
+    /// file.
     pub on_arrival: u64,
-    /// Not covered: what they call is not counted.
+    /// Sites that are not hooked: their calls are not counted.
     pub not_covered: u64,
 }
 
@@ -179,17 +181,18 @@ impl Default for Header {
     }
 }
 
-/// Calls of one function of the vDSO, by one process image from one calling context. They are no
-/// system calls: where the vDSO has to make one, that is in a [`Row`] as well.
+/// Calls of one vDSO function by one process image from one calling context. They are no system
+/// calls. If the vDSO has to make one, that is in a [`Row`] as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VdsoRow {
     /// The process image.
     pub process: ProcessId,
-    /// The system call it stands in for: `clock_gettime`, `gettimeofday`, `time` or `getcpu`.
+    /// The system call that the function replaces: `clock_gettime`, `gettimeofday`, `time` or
+    /// `getcpu`.
     pub function: Arc<str>,
     /// Calling context: from the function's entry up to the user's frame.
     pub context: StackId,
-    /// Public API the user's frame called.
+    /// Public API that the user's frame called.
     pub api: Option<Arc<str>>,
     /// The user's own frame.
     pub user: Option<FrameId>,
@@ -202,22 +205,22 @@ pub struct VdsoRow {
 pub struct LongCall {
     /// Its row.
     pub row: RowId,
-    /// Elapsed ns.
+    /// Elapsed time, ns.
     pub ns: u64,
-    /// Entry, ns since the run's start.
+    /// Time of its entry, ns since the run's start.
     pub at_ns: u64,
     /// The thread's name and id.
     pub thread: Arc<str>,
-    /// Whether it fell before `main`.
+    /// True if it was made before `main`.
     pub startup: bool,
 }
 
-/// A package that a script's sources are of, in the version that is installed.
+/// An installed package that some of a script's sources belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Where its sources lie: a folder, or the one file it is.
+    /// The path of its sources: a folder, or its only file.
     pub home: Arc<str>,
-    /// Numbers between dots.
+    /// Its version: numbers between dots.
     pub version: Arc<str>,
 }
 
@@ -236,25 +239,25 @@ pub struct Recording {
     pub stacks: Vec<Stack>,
     /// The exact table.
     pub rows: Vec<Row>,
-    /// Calls into the vDSO; with [`Header::vdso_calls`] `None`, the backend could not see them.
+    /// Calls into the vDSO. If [`Header::vdso_calls`] is `None`, the backend could not see them.
     pub vdso: Vec<VdsoRow>,
-    /// What each thread called; empty where the backend does not tell threads apart.
+    /// The calls of each thread; empty if the backend does not tell threads apart.
     pub threads: Vec<Thread>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
-    /// What rows' calls were about over the whole run, most calls first; not of every row.
+    /// The objects of rows' calls over the whole run, most calls first. Not every row has a ledger.
     pub ledgers: Vec<Ledger>,
-    /// Whole stacks of rows of which several were seen, by rising row.
+    /// Whole stacks of the rows that were seen with several, by rising row.
     pub trunks: Vec<RowTrunk>,
     /// The slowest single calls, slowest first.
     pub longest: Vec<LongCall>,
-    /// Packages of scripts' sources, where their version is known.
+    /// Packages of scripts' sources whose version is known.
     pub packages: Vec<Package>,
-    /// Prices around the run.
+    /// Prices measured around the run.
     pub prices: Prices,
-    /// What can't be vouched for.
+    /// The statements that the recording can't vouch for.
     pub problems: Vec<Problem>,
-    /// What became of calls that were to be answered in place, one entry for each that was.
+    /// Counts of the calls that were to be answered in place, one entry for each system call.
     pub in_place: Vec<InPlace>,
 }
 
@@ -263,22 +266,22 @@ pub struct Recording {
 pub struct SyscallTotal {
     /// The system call.
     pub syscall: Sysno,
-    /// The figures.
+    /// The sum of its rows' figures.
     pub counts: Counts,
 }
 
 impl Recording {
-    /// Whether every call is counted and the audit agreed.
+    /// Returns true if every call is counted and the audit agreed.
     pub fn exact(&self) -> bool {
         self.header.lost == 0 && !self.problems.iter().any(|p| p.kind.spoils_exactness())
     }
 
-    /// Calls of all rows.
+    /// Returns the number of calls in all rows.
     pub fn calls(&self) -> u64 {
         self.rows.iter().fold(0, |sum, r| sum.saturating_add(r.counts.calls))
     }
 
-    /// Everything added up.
+    /// Returns the sum of all rows.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         for row in &self.rows {
@@ -287,9 +290,9 @@ impl Recording {
         total
     }
 
-    /// The program's own processor time, where it is known: what shares of CPU are shares of. Its calls are a part
-    /// of it. Where it is less than the calls' toll by more than a tenth (both are estimates), it is not
-    /// known.
+    /// Returns the program's processor time in an unwatched run, in ns: the whole that shares of
+    /// CPU refer to. It includes the calls' toll. Returns `None` if it is not known, or if the toll
+    /// exceeds it by more than a tenth (both are estimates).
     pub fn own_cpu_ns(&self) -> Option<u64> {
         let own = self.header.own_cpu_ns?;
         let toll = self.rows.iter().filter_map(|row| row.counts.toll_ns).fold(0u64, u64::saturating_add);
@@ -297,8 +300,8 @@ impl Recording {
         known.then_some(own.max(toll))
     }
 
-    /// From what to what the program's own processor time was, where it is known and its interval too. No less than
-    /// its calls' toll.
+    /// Returns the interval of [`Recording::own_cpu_ns`], or `None` if it is not known. Its lower
+    /// bound is no less than the calls' toll.
     pub fn own_cpu_span_ns(&self) -> Option<RangeInclusive<u64>> {
         let (own, header) = (self.own_cpu_ns()?, &self.header);
         let (least, most) = (header.own_cpu_least_ns?, header.own_cpu_most_ns?);
@@ -306,7 +309,7 @@ impl Recording {
         Some(least.clamp(toll.min(own), own)..=most.max(own))
     }
 
-    /// One entry per system call, most calls first.
+    /// Returns one entry per system call, most calls first.
     pub fn by_syscall(&self) -> Vec<SyscallTotal> {
         let mut totals: BTreeMap<Sysno, Counts> = BTreeMap::new();
         for row in &self.rows {
@@ -317,34 +320,34 @@ impl Recording {
         totals
     }
 
-    /// The row `id`. Panics if it isn't this recording's: [`Recording::check`] holds for every
-    /// recording read from a file.
+    /// Returns the row `id`. Panics if the recording has no such row: [`Recording::check`] holds
+    /// for every recording read from a file.
     pub fn row(&self, id: RowId) -> &Row {
         &self.rows[id.0 as usize]
     }
 
-    /// The frame `id`; see [`Recording::row`] on panics.
+    /// Returns the frame `id`; panics as [`Recording::row`] does.
     pub fn frame(&self, id: FrameId) -> &Frame {
         &self.frames[id.0 as usize]
     }
 
-    /// The stack `id`; see [`Recording::row`] on panics.
+    /// Returns the stack `id`; panics as [`Recording::row`] does.
     pub fn stack(&self, id: StackId) -> &Stack {
         &self.stacks[id.0 as usize]
     }
 
-    /// The module `id`; see [`Recording::row`] on panics.
+    /// Returns the module `id`; panics as [`Recording::row`] does.
     pub fn module(&self, id: ModuleId) -> &Module {
         &self.modules[id.0 as usize]
     }
 
-    /// The process image `id`; see [`Recording::row`] on panics.
+    /// Returns the process image `id`; panics as [`Recording::row`] does.
     pub fn process(&self, id: ProcessId) -> &Process {
         &self.processes[id.0 as usize]
     }
 
-    /// Frames of a row from the system call outwards: its exact context, then what all whole
-    /// stacks seen of it share.
+    /// Returns the frames of a row from the system call outwards: its exact context, then the
+    /// frames that all its sampled stacks have in common.
     pub fn row_frames(&self, row: &Row) -> impl Iterator<Item = &Frame> {
         let context = &self.stack(row.context).frames;
         let outer = &self.stack(row.outer).frames;

@@ -1,4 +1,4 @@
-//! Rows: what each calling context called, exactly.
+//! Rows: the exact counts of each calling context.
 
 use crate::counts::Counts;
 use crate::names::{FrameId, ModuleId, StackId};
@@ -19,18 +19,18 @@ pub struct Row {
     pub syscall: Sysno,
     /// Exact calling context: from the `syscall` instruction up to the user's frame.
     pub context: StackId,
-    /// Frames above the context that all whole stacks seen of this row have in common, innermost
-    /// first; sampled, not exact. Where scripts' lines were seen: all those of the first line.
+    /// The frames above the context that all sampled stacks of this row have in common, innermost
+    /// first; sampled, not exact. If scripts' lines were seen: all frames above the first line.
     pub outer: StackId,
-    /// Public API the user's frame called, exact.
+    /// Public API that the user's frame called; exact.
     pub api: Option<Arc<str>>,
-    /// The module that API lives in.
+    /// The module that contains the API.
     pub api_module: Option<ModuleId>,
-    /// The user's own frame: the first outside libc, loader and language runtimes. Where that is a
-    /// script's line, it is the first of `lines`.
+    /// The user's own frame: the first outside libc, the loader and language runtimes. In a script
+    /// it is the first of `lines`.
     pub user: Option<FrameId>,
-    /// Where one native context serves a script: its lines that were seen making these calls, most
-    /// calls first. Sampled, not exact.
+    /// The script's lines that were seen making these calls, most calls first, if one native
+    /// context serves a script. Sampled, not exact.
     pub lines: Vec<RowLine>,
     /// The figures.
     pub counts: Counts,
@@ -41,26 +41,28 @@ pub struct Row {
 pub struct RowLine {
     /// The line.
     pub frame: FrameId,
-    /// How often it was seen.
+    /// Number of samples that saw it.
     pub looks: u64,
-    /// Calls these looks stand for: each for an octave of the row's count, and for half of up to two beside it that have none.
+    /// Calls that these samples stand for. A sample stands for the calls of an octave of the row's
+    /// count, and for half of up to two neighbouring octaves without a sample.
     pub weight: u64,
 }
 
-/// One of several whole stacks by which calls of a row came. Sampled, not exact.
+/// One of several whole stacks that a row's calls came from. Sampled, not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowTrunk {
     /// The row.
     pub row: RowId,
-    /// The frames above the row's context, innermost first. Where they end is not known of the stacks that were seen to be
-    /// none of the others, and not kept.
+    /// The frames above the row's context, innermost first. It ends early where the samples saw
+    /// that the stack is none of the others but not which: such frames are not kept.
     pub stack: StackId,
-    /// Calls for which the looks stand that saw it: each for an octave of the row's count.
+    /// Calls that the samples of this stack stand for. A sample stands for the calls of an octave
+    /// of the row's count.
     pub weight: u64,
 }
 
 impl Row {
-    /// The share of the row's calls that a line seen of it stands for, 0 to 1: an estimate.
+    /// Estimates the share of the row's calls that `line` makes, from 0 to 1.
     pub fn share(&self, line: &RowLine) -> f64 {
         let all = self.lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.weight));
         if all == 0 { 0.0 } else { line.weight as f64 / all as f64 }

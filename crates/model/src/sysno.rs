@@ -10,14 +10,16 @@ impl Sysno {
     pub const I386: u32 = 0x8000_0000;
     /// Set in the number of a call of the x32 ABI, which few kernels have: elsewhere it fails with ENOSYS.
     pub const X32: u32 = 0x4000_0000;
-    /// Any number made by `syscall` that is none of the kernel's, now or soon: they are not told apart.
+    /// Stands for every number made by `syscall` that the kernel does not have, now or soon.
     pub const UNKNOWN: Self = Self(0x7fff_ffff);
-    /// How many numbers of the 64-bit ABI are told apart.
+    /// Numbers of the 64-bit ABI that are told apart: those below this one.
     pub const NATIVE: u32 = 511;
-    /// How many of the x32 ABI (it ends with 547 in the kernel's syscall_64.tbl).
+    /// Numbers of the x32 ABI that are told apart: those below this one (the kernel's
+    /// syscall_64.tbl ends with 547).
     pub const X32_NUMBERS: u32 = 552;
 
-    /// The call made by `syscall` with `eax` in that register; the kernel looks at no more of it.
+    /// Returns the call that `syscall` makes with `eax` in that register. The kernel looks at no
+    /// other bits of rax.
     pub fn made(eax: u32) -> Self {
         match eax & !Self::X32 {
             number if number < Self::NATIVE || Self(eax).is_x32() && number < Self::X32_NUMBERS => Self(eax),
@@ -25,7 +27,7 @@ impl Sysno {
         }
     }
 
-    /// Whether it is one of the x32 ABI.
+    /// Returns true if the call is of the x32 ABI.
     pub fn is_x32(self) -> bool {
         self != Self::UNKNOWN && self.0 & (Self::I386 | Self::X32) == Self::X32
     }

@@ -1,4 +1,4 @@
-//! What each thread called.
+//! The calls of each thread.
 
 use crate::counts::Counts;
 use crate::process::ProcessId;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 pub struct Thread {
     /// The process image.
     pub process: ProcessId,
-    /// Thread id; 0 for all threads of the image that are not told apart.
+    /// Thread id; 0 for the threads of an image that are not told apart.
     pub tid: u32,
-    /// Its name as last seen; empty where it was not read.
+    /// Its name as last seen; empty if it was not read.
     pub name: Arc<str>,
-    /// What it called, by system call.
+    /// Its calls, by system call.
     pub calls: Vec<ThreadCalls>,
 }
 
@@ -26,11 +26,11 @@ pub struct ThreadCalls {
     pub syscall: Sysno,
     /// Calls, as [`Counts::calls`] counts them.
     pub calls: u64,
-    /// Of these, failed.
+    /// Calls that failed.
     pub failed: u64,
-    /// What the thread paid, ns; `None` where it is not known.
+    /// Processor time that the thread paid for them, ns; `None` if it is not known.
     pub toll_ns: Option<u64>,
-    /// Time it was scheduled out inside them, ns; `None` where it can't be told.
+    /// Time it was scheduled out inside them, ns; `None` if it can't be told.
     pub waited_ns: Option<u64>,
 }
 

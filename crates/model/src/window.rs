@@ -11,14 +11,13 @@ use std::sync::Arc;
 /// Memory that an argument points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgData {
-    /// Which argument, from 0.
+    /// The argument's index, from 0.
     pub arg: u8,
     /// When it was read.
     pub at: Moment,
-    /// What was there: a string without its NUL, or the bytes of a struct or buffer,
-    /// cut to a bound.
+    /// The bytes: a string without its NUL, or a struct or buffer, cut to a bound.
     pub bytes: Vec<u8>,
-    /// Whether `bytes` is shorter than what was there.
+    /// True if `bytes` is shorter than the memory was.
     pub cut: bool,
 }
 
@@ -29,41 +28,42 @@ pub struct WindowCall {
     pub row: RowId,
     /// Which call of its row it was, from 1.
     pub nth: u64,
-    /// The six argument registers.
+    /// The six argument registers at its entry.
     pub args: [u64; 6],
-    /// What the arguments pointed to.
+    /// Memory that the arguments pointed to.
     pub data: Vec<ArgData>,
-    /// What the descriptor that [`crate::Signature::fd_arg`] tells of was behind: a path,
-    /// `pipe:[…]`, `anon_inode:…`, or a socket as strace has it: `TCP:[127.0.0.1:80->127.0.0.1:4711]`,
-    /// `UNIX:[…->…]`, `socket:[…]` where nothing more could be told.
+    /// The file behind the descriptor that [`crate::Signature::fd_arg`] names: a path, `pipe:[…]`,
+    /// `anon_inode:…`, or a socket as strace writes it: `TCP:[127.0.0.1:80->127.0.0.1:4711]`,
+    /// `UNIX:[…->…]`, `socket:[…]` if nothing more could be told.
     pub fd: Option<Arc<str>>,
-    /// What the call returned, as in rax: `-4095..=-1` is an errno. `None` if it never returned.
+    /// The call's result, as in rax: `-4095..=-1` is an errno. `None` if it never returned.
     pub result: Option<i64>,
-    /// Entry, ns since the run's start.
+    /// Time of its entry, ns since the run's start.
     pub entry_ns: u64,
-    /// Elapsed ns, the observer's share included.
+    /// Elapsed time, ns, with the observer's share.
     pub elapsed_ns: u64,
-    /// Of these, scheduled out; `None` where it can't be told.
+    /// The part of `elapsed_ns` that the thread was scheduled out; `None` if it can't be told.
     pub waited_ns: Option<u64>,
     /// Signals delivered to the thread between the window's previous call and this one.
     pub signals_before: u32,
-    /// Minor page faults its thread had taken before it; known only for calls that map memory
-    /// or give it back.
+    /// Minor page faults of its thread before the call; known only for calls that map memory or
+    /// give it back.
     pub faults: Option<u64>,
-    /// The whole stack, where it was taken.
+    /// The whole stack, if it was taken.
     pub stack: Option<StackId>,
-    /// How the ledger of the run knows its question from before.
+    /// The ledger's answer whether this question was asked before.
     pub before: Before,
 }
 
 impl WindowCall {
-    /// The errno, where the call failed.
+    /// Returns the errno, if the call failed.
     pub fn errno(&self) -> Option<crate::errno::Errno> {
         crate::errno::Errno::from_result(self.result?)
     }
 
-    /// The file the call, one of `syscall`, is about: the path it names, after the directory it
-    /// starts from where that is a descriptor, else what its descriptor is behind.
+    /// Returns the file that the call, one of `syscall`, is about: the path it names, after the
+    /// directory that the path starts from if that is a descriptor; else the file behind its
+    /// descriptor.
     pub fn object(&self, syscall: Sysno) -> Option<String> {
         let named = syscall.signature()?.memory(Moment::Entry, &self.args).find(|(_, kind)| *kind == ArgKind::Path);
         let path =
@@ -78,13 +78,13 @@ impl WindowCall {
         }
     }
 
-    /// What was read of argument `arg` at `at`.
+    /// Returns the memory that argument `arg` pointed to at `at`, if it was read.
     pub fn arg_data(&self, arg: u8, at: Moment) -> Option<&ArgData> {
         self.data.iter().find(|d| d.arg == arg && d.at == at)
     }
 }
 
-/// Up to some 32 consecutive calls of one thread.
+/// Some 32 consecutive calls of one thread at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The process image.

@@ -1,4 +1,4 @@
-//! What options are called, against strace itself.
+//! Compares names of options with those of strace.
 
 mod common;
 
@@ -50,13 +50,13 @@ fn words_are_straces() {
     let (mut alike, mut other) = (BTreeSet::new(), Vec::new());
     for ((syscall, args), line) in calls.iter().zip(lines) {
         let ours = call(*args).option(*syscall).unwrap_or_default();
-        // Of a level whose options we have no names for.
+        // A level whose options have no names in the table.
         let ours = ours.strip_suffix(", 0").filter(|o| o.starts_with("SOL_")).unwrap_or(&ours).to_owned();
         let end = |at: usize| line[at + ours.len()..].starts_with([',', ')', ' ']);
         if line.match_indices(&ours).any(|(at, _)| end(at)) {
             alike.insert(ours);
-        // A number its version has no name for, or that several drivers use; and the one option that
-        // is called otherwise when it is asked for.
+        // A number that this version of strace can't name, or that several drivers use; and the one
+        // option that strace names differently when it is read.
         } else if !["/* ", " or ", "SO_GET_FILTER"].iter().any(|known| line.contains(known)) {
             other.push(format!("{ours}: {line}"));
         }

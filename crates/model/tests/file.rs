@@ -1,4 +1,5 @@
-//! The recording's file: what is written is read again, and nothing else is taken for one.
+//! The recording's file: a written recording is read back unchanged, and no other bytes are
+//! accepted.
 
 mod common;
 #[path = "common/program.rs"]
@@ -40,7 +41,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read(rec in recordings::recording()) {
+    fn written_recordings_are_read_back(rec in recordings::recording()) {
         rec.check().expect("generated recordings are whole");
         let file = written(&rec);
         prop_assert_eq!(Recording::read(file.as_slice()).expect("read"), rec);
@@ -49,11 +50,11 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_no_recording(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         prop_assert!(Recording::read(bytes.as_slice()).is_err());
-        // Behind a good gzip, where a profile is expected.
+        // The same behind a good gzip, where a profile is expected.
         prop_assert!(Recording::read(gzip(&bytes).as_slice()).is_err());
     }
 
-    /// Whatever comes out, it is whole or an error.
+    /// The result is a whole recording or an error.
     #[test]
     fn changed_bytes_never_panic(
         rec in recordings::recording(),
@@ -76,7 +77,7 @@ proptest! {
 }
 
 #[test]
-fn every_cut_is_told() {
+fn every_truncation_is_an_error() {
     let file = written(&program::recording(3, 2));
     for end in 0..file.len() {
         match (end, error(&file[..end])) {
@@ -107,7 +108,7 @@ fn errors_name_their_cause() {
     assert!(error(b"plain text").to_string().contains("not gzip"));
     assert!(matches!(error(&gzip(b"")), FileError::Foreign(_)));
     assert!(matches!(error(&gzip(b"no protobuf at all")), FileError::Damaged(_)));
-    // A profile of Go's: string table "", "cpu", "nanoseconds"; one sample type of them.
+    // A profile of Go's: string table "", "cpu", "nanoseconds"; one sample type made of these.
     let go = [&b"\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x03cpu\x32\x0b"[..], b"nanoseconds"].concat();
     let text = error(&gzip(&go)).to_string();
     assert!(text.contains("cpu/nanoseconds"), "{text}");
@@ -127,7 +128,7 @@ impl Read for Broken {
 }
 
 #[test]
-fn what_fails_outside_the_file_is_not_the_files_fault() {
+fn io_errors_do_not_blame_the_file() {
     let file = written(&program::recording(2, 1));
     let half = &file[..file.len() / 2];
     assert!(matches!(Recording::read(half.chain(Broken)), Err(FileError::Io(_))));
@@ -149,8 +150,8 @@ impl Write for Full {
 }
 
 #[test]
-fn bombs_are_turned_down() {
-    // 100 MiB of nothing in 100 KiB.
+fn decompression_bombs_are_refused() {
+    // 100 MiB of zeros in 100 KiB.
     assert!(matches!(error(&gzip(&vec![0; 100 << 20])), FileError::TooLarge(_)));
     // A million empty samples; a million empty windows in field 7001.
     assert!(matches!(error(&gzip(&b"\x12\x00".repeat(1 << 20))), FileError::TooLarge(_)));
@@ -160,7 +161,7 @@ fn bombs_are_turned_down() {
 }
 
 #[test]
-fn arguments_that_unfold_without_end_are_turned_down() {
+fn endless_arguments_are_refused() {
     let mut rec = program::recording(1, 1);
     let big = vec![7; 512 << 10];
     let call = rec.windows[0].calls[0].clone();
@@ -187,7 +188,7 @@ fn a_large_recording_keeps_the_first_and_the_latest_windows() {
     assert!(read.rows == rec.rows);
     let told: Vec<_> = read.problems.iter().filter(|p| p.kind == ProblemKind::Bounded).collect();
     assert!(matches!(told[..], [Problem { text, .. }] if text.contains("of 4000 windows")), "{told:?}");
-    // Written again it fits: nothing more is lost, nothing said twice.
+    // Written again it fits: nothing more is lost, and nothing is reported twice.
     assert!(Recording::read(written(&read).as_slice()).expect("read") == read);
 }
 
@@ -213,7 +214,8 @@ fn a_real_size_is_small_and_quick() {
     }
     println!("{} bytes, {} before gzip; written and read in {best:?}", file.len(), gunzip(&file).len());
     assert!(file.len() < 300_000, "{} bytes", file.len());
-    // Some 20 ms on an idle box; what it must not be is out of proportion, on whatever box.
+    // Some 20 ms on an idle box; the bound holds on any box, and fails only if the time is out of
+    // proportion.
     let limit = Duration::from_secs(5);
     assert!(best < limit, "{best:?}");
     assert!(Recording::read(file.as_slice()).expect("read") == rec, "500 windows need no thinning");

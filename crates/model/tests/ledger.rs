@@ -1,4 +1,4 @@
-//! The ledger: what it says of calls that were looked at, against what they were.
+//! Compares the ledger's figures with the calls that were looked at.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ fn text(arg: u8, bytes: &[u8]) -> ArgData {
     ArgData { arg, at: Moment::Entry, bytes: bytes.to_vec(), cut: false }
 }
 
-/// What a call asks: `status` is what is where the answer goes.
+/// Returns the question of a call; `status` is the content of the answer's buffer.
 fn asked(name: &str, args: [u64; 6], path: &str, status: &[u8], result: i64) -> Option<Question<'static>> {
     let signature = Sysno::from_name(name)?.signature()?;
     let (at, out) = match name {
@@ -63,7 +63,7 @@ fn one_question_by_two_ways_is_known_where_the_answer_is_alike() {
 }
 
 #[test]
-fn what_makes_or_is_not_answered_asks_nothing() {
+fn creating_and_unanswered_calls_ask_nothing() {
     let open = |flags: u64, result| {
         let signature = Sysno::from_name("open").unwrap().signature().unwrap();
         Question::of(signature, &[1, flags, 0, 0, 0, 0], &[text(0, b"/a")], None, Some(result)).is_some()
@@ -87,7 +87,7 @@ fn a_poller_that_sees_changes_repeats_nothing() {
 }
 
 #[test]
-fn memory_is_bounded_and_the_share_survives_it() {
+fn bounded_memory_keeps_the_share() {
     let mut notes = Notes::default();
     let (objects, rounds) = (200_000u64, 3);
     for n in 0..objects * rounds {
@@ -102,7 +102,7 @@ fn memory_is_bounded_and_the_share_survives_it() {
 }
 
 #[test]
-fn each_looked_at_once_is_all_there_is() {
+fn objects_looked_at_once_are_all_objects() {
     let mut notes = Notes::default();
     for n in 0..50_000u64 {
         if n % 16 == n / 16 % 16 {
@@ -130,8 +130,8 @@ fn calls_that_no_look_stands_for_may_have_been_anything() {
 }
 
 proptest! {
-    /// All looked at: the figures are those of the calls. Some of them: never more repeats than there are, but for
-    /// chance, and no fewer objects.
+    /// If every call is looked at, the figures are those of the calls. If some are, there are never
+    /// more repeats than in truth, except by chance, and no fewer objects.
     #[test]
     fn figures_are_those_of_the_calls(seed in any::<u64>(), objects in 1u64..400, calls in 64u64..6_000, shift in 0u32..5) {
         let mut random = Random::new(seed);
@@ -167,7 +167,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands in a file, figures are figures.
+    /// Arbitrary fields of a file give finite figures.
     #[test]
     fn nonsense_has_shares_too(looks in any::<u64>(), calls in any::<u64>(), squares in any::<u64>(), repeats in any::<u64>(),
         objects in any::<u64>(), once in any::<u64>(), twice in any::<u64>(), level in any::<u8>(), all in any::<u64>()) {
@@ -180,7 +180,7 @@ proptest! {
 }
 
 #[test]
-fn the_most_frequent_are_named_with_what_else_was_asked_of_them() {
+fn the_most_frequent_objects_are_named_with_their_other_calls() {
     let mut notes = Notes::default();
     let names: BTreeSet<String> = (0..40).map(|n| format!("/{n}")).collect();
     for (n, name) in names.iter().cycle().take(200).enumerate() {
@@ -196,7 +196,7 @@ fn the_most_frequent_are_named_with_what_else_was_asked_of_them() {
 }
 
 #[test]
-fn that_an_older_answer_will_do_is_no_other_question_and_asking_the_server_is() {
+fn accepting_cached_answers_is_the_same_question_and_forcing_new_ones_is_not() {
     let (older_will_do, ask_the_server) = (0x4000, 0x2000);
     let of = |flags: u64| asked("statx", [-100i64 as u64, 1, flags, 2, 3, 0], "/a", &[7; 256], 0).unwrap();
     let mut notes = Notes::default();

@@ -1,4 +1,4 @@
-//! The file as the real `go tool pprof` sees it, and what comes back from there.
+//! Reads the file with the real `go tool pprof`, and reads back the files that pprof writes.
 
 mod common;
 #[path = "common/program.rs"]
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use systoll_model::{Errno, ProblemKind, Recording, RowId, RowTrunk, Stack, StackId, Sysno};
 
-/// A folder of this test's, with a recording in it, removed at the end.
+/// A folder of this test with a recording in it. It is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -23,7 +23,7 @@ impl Folder {
         Self(dir)
     }
 
-    /// Output of `go tool pprof` with `args`; `None`, said, where there is no Go.
+    /// Returns the output of `go tool pprof` with `args`; without Go says so and returns `None`.
     fn pprof(&self, args: &[&str]) -> Option<String> {
         let installed = Path::new("/usr/local/go/bin/go");
         let go = if installed.exists() { installed } else { Path::new("go") };
@@ -46,8 +46,8 @@ impl Folder {
     }
 }
 
-/// Go builds pprof when it is first asked for, into the user's cache. A user without a home gets
-/// one that stays: building takes half a minute.
+/// Returns a cache folder for a user without a home; it stays, because building pprof takes half a
+/// minute. Go builds pprof at its first use, into the user's cache.
 fn own_cache() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     if home.is_some_and(|cache| std::fs::create_dir_all(&cache).is_ok()) {
@@ -59,12 +59,12 @@ fn own_cache() -> Option<PathBuf> {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What can't be removed stays in the system's temporary folder.
+        // A folder that can't be removed stays in the system's temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// A run of three system calls, one with an unknown number, under different APIs.
+/// Returns a run of three system calls, one with an unknown number, under different APIs.
 fn recording() -> Recording {
     let mut rec = program::recording(5, 3);
     rec.rows[3].syscall = Sysno(14);
@@ -76,7 +76,7 @@ fn recording() -> Recording {
     rec
 }
 
-/// Flat figures of `-top` by function, in whole units.
+/// Returns flat figures of `-top` by function, in whole units.
 fn flat(top: &str) -> BTreeMap<String, u64> {
     let lines = top.lines().skip_while(|l| !l.trim_start().starts_with("flat")).skip(1);
     lines
@@ -118,7 +118,7 @@ fn top_shows_system_calls_as_leaves_with_the_same_totals() {
 fn rows_of_several_whole_stacks_are_shared_out_and_add_up() {
     let mut rec = recording();
     let trunk = |stack, weight| RowTrunk { row: RowId(0), stack: StackId(stack), weight };
-    // Of the third it is known only that it is another.
+    // All that is known of the third is that it differs.
     rec.stacks.push(Stack::default());
     rec.trunks = vec![trunk(1, 1), trunk(3, 2), trunk(rec.stacks.len() as u32 - 1, 4)];
     let folder = Folder::new("shared", &rec);
@@ -147,7 +147,7 @@ fn raw_shows_chains_labels_and_mappings() {
     ] {
         assert!(raw.contains(wanted), "no {wanted}\n{raw}");
     }
-    // newfstatat, localtime, the user's frame, main: nothing of libc's inside between.
+    // newfstatat, localtime, the user's frame, main: none of libc's inner frames between.
     let traces = folder.pprof(&["-traces", "-sample_index=calls"]).expect("go ran a moment ago");
     let names: Vec<_> = traces.split_whitespace().filter(|w| !w.contains(':')).collect();
     let chain = ["newfstatat", "localtime", "log_line_0", "main"];
@@ -184,7 +184,7 @@ fn a_file_that_pprof_rewrote_opens_as_counts_and_prices() {
     assert_eq!(read.rows[0].counts.errors.keys().collect::<Vec<_>>(), [&Errno::UNKNOWN]);
     assert_eq!(read.process(read.rows[0].process).name(), "app");
     assert_eq!(read.module(read.rows[0].api_module.expect("an API's module")).file_name(), "libc.so.6");
-    // And once written by us it is whole, and still says what it lost.
+    // Written again by systoll it is whole, and still says what was lost.
     let mut again = Vec::new();
     read.write(&mut again).expect("write");
     assert!(Recording::read(again.as_slice()).expect("read") == read);

@@ -1,4 +1,4 @@
-//! The system call table against the kernel's header and against what strace knows.
+//! Compares the system call table with the kernel's header and with strace's.
 
 mod common;
 
@@ -64,7 +64,7 @@ fn numbers_are_the_headers() {
         let Some(rest) = line.strip_prefix("#define __NR_") else { continue };
         let mut words = rest.split_whitespace();
         let (Some(name), Some(Ok(number))) = (words.next(), words.next().map(str::parse)) else { continue };
-        // Later kernels may number calls this table does not know yet.
+        // Later kernels may number calls that this table lacks.
         if number <= 471 {
             assert_eq!(Sysno(number).name(), Some(name));
             seen += 1;
@@ -73,7 +73,7 @@ fn numbers_are_the_headers() {
     assert!(seen > 300, "only {seen} calls in the header");
 }
 
-/// Makes every call, with nonsense for arguments.
+/// A C program that makes every call with arbitrary arguments.
 const EVERY_CALL: &str = r#"
   /* rt_sigreturn, uretprobe and uprobe do not return here, whatever the filter says. */
   for (long n = 0; n < 450; n++)
@@ -92,7 +92,8 @@ fn classes_are_straces() {
         return skip("needs cc and strace");
     }
     let version = run("strace", &["-V"]).expect("strace ran a moment ago");
-    // Another version may sort calls otherwise; the table says which one it follows.
+    // Another version of strace may class calls differently; the table names the version it
+    // follows.
     if !version.starts_with("strace -- version 6.1\n") {
         return skip("the table follows strace 6.1");
     }

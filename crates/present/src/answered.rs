@@ -1,4 +1,5 @@
-//! How many of the calls that were to be answered in place were, and why not the rest.
+//! Describes an experiment that answers calls in place of the kernel: how many were answered, and
+//! why the others were not.
 
 use crate::style::{Line, Role};
 use crate::text::clean;
@@ -8,10 +9,10 @@ use std::collections::BTreeMap;
 use systoll_model::Missed;
 use systoll_prove::Answered;
 
-/// Where the text behind a label begins.
+/// Indent of the text behind a label.
 const INDENT: &str = "             ";
 
-/// `12 of 600,000 rt_sigprocmask calls that need not be made`, of a run in the middle.
+/// Writes the counts of an average run: `12 of 600,000 rt_sigprocmask calls`.
 fn counted(a: &Answered) -> String {
     let a_run = |n: u64| grouped(n / u64::from(a.runs.max(1)));
     let of =
@@ -19,25 +20,25 @@ fn counted(a: &Answered) -> String {
     a.calls.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// `33.1 %`: rounded down, so that what is not all never reads as all.
+/// Writes a share rounded down, `33.1 %`: a part never reads as all.
 fn percent(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0).floor() / 10.0)
 }
 
-/// In one line: what was answered, of what need not have been made.
+/// Writes in one line how many calls were answered of those that could be.
 fn summary(a: &Answered) -> String {
     let share = a.share().map_or_else(String::new, |share| format!(" ({})", percent(share)));
     format!("{} that change nothing, in a run{share}", counted(a))
 }
 
-/// Why nothing is predicted, in one line.
+/// Writes in one line why nothing is predicted.
 pub(crate) fn too_few(a: &Answered) -> String {
     format!("{TOO_FEW}: {}", summary(a))
 }
 
 const TOO_FEW: &str = "too few calls were answered in place to tell what all of them would win";
 
-/// The lines that say so on the screen.
+/// Returns the screen's lines about the answered calls.
 pub(crate) fn lines(a: &Answered) -> Vec<Line> {
     let strong = |label: &str, text: String| Line::of(Role::Strong, label.to_owned()).with(Role::Plain, text);
     if a.is_enough() {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_said_with_its_reasons() {
+    fn a_part_comes_with_its_reasons() {
         assert_eq!(
             written(&answered(1_000, vec![(Missed::Elsewhere, 2_990), (Missed::Unknown, 10)])),
             "  not predicted   too few calls were answered in place to tell what all of them would win
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_all_never_reads_as_all() {
+    fn a_part_never_reads_as_all() {
         let text = written(&answered(1_999_999, vec![(Missed::Unknown, 1)]));
         assert!(text.starts_with("  answered   999,999 of 1,000,000 rt_sigprocmask calls"), "{text}");
         assert!(text.ends_with("(99.9 %)\n"), "{text}");

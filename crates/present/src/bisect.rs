@@ -1,4 +1,5 @@
-//! The `bisect` screen: the commit, the row that grew, and what the commit changes there.
+//! The `bisect` screen: the first bad commit, the row that grew, and the lines that the commit
+//! changes there.
 
 use crate::json::SCHEMA_VERSION;
 use crate::style::{Line, Role, Style};
@@ -8,64 +9,64 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use systoll_compare::Place;
 
-/// A commit's id is cut to this where people read it.
+/// Characters of a commit's id that people see.
 const SHORT: usize = 10;
 
-/// What a bisection came to.
+/// The result of a bisection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BisectReport {
-    /// The good end.
-    pub good: Tried,
-    /// The bad end.
-    pub bad: Tried,
-    /// The calls that were followed; `None` where nothing differs.
+    /// The commit at the good end.
+    pub good: TriedCommit,
+    /// The commit at the bad end.
+    pub bad: TriedCommit,
+    /// The row that was followed; `None` if nothing differs.
     pub row: Option<String>,
-    /// The first bad commit, where it was found.
-    pub first: Option<Tried>,
-    /// Calls before it.
+    /// The first bad commit, if it was found.
+    pub first: Option<TriedCommit>,
+    /// Calls of the row before the first bad commit.
     pub calls_before: Option<u64>,
-    /// Where they are made.
+    /// The place that makes the calls.
     pub place: Option<Place>,
-    /// What the commit changes there.
+    /// The lines that the first bad commit changes there.
     pub hunks: Vec<Hunk>,
-    /// Commits tried between the ends.
+    /// Number of commits tried between the ends.
     pub steps: usize,
-    /// Runs, those of the ends among them.
+    /// Number of runs, with those of the ends.
     pub runs: usize,
-    /// Commits that could not be built or run.
+    /// The commits that could not be built or run.
     pub skipped: Vec<String>,
 }
 
-/// A commit that was looked at.
+/// A commit that was tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tried {
+pub struct TriedCommit {
     /// Its id.
     pub id: String,
     /// The first line of its message.
     pub subject: String,
-    /// Who wrote it.
+    /// Its author.
     pub author: String,
-    /// When, as YYYY-MM-DD.
+    /// Its date, as YYYY-MM-DD.
     pub date: String,
-    /// Calls counted of it.
+    /// Calls counted when it ran.
     pub calls: Option<u64>,
 }
 
-/// Some lines that a commit changes.
+/// Consecutive lines that a commit changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// The file, as from the repository's root.
+    /// The file's path from the repository's root.
     pub file: String,
-    /// Its first line afterwards, from 1.
+    /// The first line's number after the change, from 1.
     pub line: u32,
     /// The lines with their `-` or `+`.
     pub lines: Vec<String>,
 }
 
-/// Writes what a bisection came to.
+/// Writes the result of a bisection.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_bisect(w: &mut dyn Write, report: &BisectReport, style: &Style) -> io::Result<()> {
     for line in lines(report, style) {
         writeln!(w, "{}", line.render(style))?;
@@ -75,7 +76,7 @@ pub fn write_bisect(w: &mut dyn Write, report: &BisectReport, style: &Style) -> 
 
 fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
     let width = style.columns();
-    let short = |tried: &Tried| tried.id.chars().take(SHORT).collect::<String>();
+    let short = |tried: &TriedCommit| tried.id.chars().take(SHORT).collect::<String>();
     let counts = match (report.good.calls, report.bad.calls) {
         (Some(good), Some(bad)) => format!("{} → {} calls", grouped(good), grouped(bad)),
         _ => String::new(),
@@ -120,7 +121,7 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
         );
         for line in &hunk.lines {
             let role = if line.starts_with('+') { Role::Good } else { Role::Bad };
-            // Whole, however long: what is left out may be all in which two of them differ.
+            // Not shortened: a line's middle may be the only difference.
             lines.extend(
                 in_pieces(&clean(line), width.saturating_sub(6))
                     .into_iter()
@@ -132,10 +133,10 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
     lines
 }
 
-/// Columns of a piece of a line, at least.
+/// Width of a piece of a line at least, in columns.
 const SHORTEST_PIECE: usize = 16;
 
-/// A line of code in pieces of at most `max` columns, its spaces as they are.
+/// Splits a line of code into pieces of at most `max` columns; its spaces stay.
 fn in_pieces(line: &str, max: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for c in line.chars() {
@@ -150,10 +151,9 @@ fn in_pieces(line: &str, max: usize) -> Vec<String> {
     pieces
 }
 
-/// The same as one JSON object (docs/bisect.schema.json); `version` is that of systoll.
+/// Converts the result to one JSON object (docs/reference/bisect.schema.json). `version` is that of systoll.
 pub fn bisect_json(report: &BisectReport, version: &str) -> Value {
-    let tried =
-        |t: &Tried| json!({"id": t.id, "subject": t.subject, "author": t.author, "date": t.date, "calls": t.calls});
+    let tried = |t: &TriedCommit| json!({"id": t.id, "subject": t.subject, "author": t.author, "date": t.date, "calls": t.calls});
     let place = report.place.as_ref();
     json!({
         "systoll": {"version": version, "schema": SCHEMA_VERSION},

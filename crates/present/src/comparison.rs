@@ -1,4 +1,4 @@
-//! The `prove` screen: two forms of a program side by side.
+//! The `prove` screen: two commands side by side.
 
 use crate::answered;
 use crate::style::{Line, Role, Style};
@@ -12,20 +12,21 @@ use systoll_prove::{
     Undecided, Verdict,
 };
 
-/// Where the columns end: label, `a`, `b`, change.
+/// Columns at which the table's columns end: label, `a`, `b`, change.
 const ENDS: [usize; 4] = [18, 34, 52, 66];
 
-/// The same where there is less room.
+/// The same ends on a narrow terminal.
 const NARROW_ENDS: [usize; 4] = [16, 28, 42, 54];
 
-/// System calls listed one by one, at most: those whose number changed most.
+/// System calls listed one by one at most: those whose number changed most.
 const CALLS_SHOWN: usize = 3;
 
-/// Writes the comparison, side by side. `counts` are the calls of watched runs of either side;
-/// `expected` is what findings told beforehand; `heads` are the names of the columns, e.g. `as it is` and `cured: TZ=:/etc/localtime`.
+/// Writes the comparison, side by side. `counts` are the calls of watched runs of either side,
+/// `expected` is the gain that findings predicted, `heads` are the names of the columns, e.g. `as
+/// it is` and `cured: TZ=:/etc/localtime`.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_comparison(
     w: &mut dyn Write,
     comparison: &Comparison,
@@ -88,7 +89,7 @@ pub fn write_comparison(
     Ok(())
 }
 
-/// Writes `text` beside its label, over as many lines as it takes.
+/// Writes `text` beside its label, on as many lines as it needs.
 fn write_text(w: &mut dyn Write, label: Line, role: Role, text: &str, style: &Style) -> io::Result<()> {
     let indent = label.width();
     let mut label = Some(label);
@@ -99,18 +100,18 @@ fn write_text(w: &mut dyn Write, label: Line, role: Role, text: &str, style: &St
     Ok(())
 }
 
-/// Where the table's columns end.
+/// Returns the columns at which the table's columns end.
 fn ends(style: &Style) -> [usize; 4] {
     if style.columns() > ENDS[3] { ENDS } else { NARROW_ENDS }
 }
 
-/// Of calls that were to be answered in place, how many were; nothing where the two do not do the same.
+/// Writes how many calls were answered in place; nothing if the two commands don't do the same.
 fn write_answered(w: &mut dyn Write, comparison: &Comparison, style: &Style) -> io::Result<()> {
     let Some(answered) = comparison.answered_of_same() else { return Ok(()) };
     answered::lines(answered).iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
 }
 
-/// The first line that differs, of both.
+/// Returns the first line that differs, of both outputs.
 fn differing_lines(at: &DiffersAt, style: &Style) -> [Line; 2] {
     let label = format!("    line {}   ", grouped(at.line));
     let indent = " ".repeat(columns(&label));
@@ -125,11 +126,12 @@ fn differing_lines(at: &DiffersAt, style: &Style) -> [Line; 2] {
     [side(label, "-", &at.a), side(indent, "+", &at.b)]
 }
 
-/// What calls answered in place stand for.
+/// The remark below an experiment that answered calls in place.
 const EXPERIMENT: &str = "the calls are answered without the kernel by code that watching put there: about what \
     a program that does not make them would win; no cure, nothing to keep";
 
-/// `18 ms to 88 ms of CPU by the calls that are gone, won 60 ms`; what is not shown to be won is not told.
+/// Writes the predicted and the measured gain: `18 ms to 88 ms of CPU by the calls that are gone,
+/// won 60 ms`. A gain that the runs don't show is not written.
 fn expected_text(beside: &ExpectedBeside, shown: Verdict) -> String {
     let ns = |ns: f64| ns.max(0.0).round() as u64;
     let told = time_span(ns(beside.told.low_ns), ns(beside.told.high_ns));
@@ -151,10 +153,10 @@ fn gain_text(source: &GainSource) -> String {
     }
 }
 
-/// Writes what several ways to the same end win, one line each.
+/// Writes the gains of several variants of a command, one line each.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_ways(w: &mut dyn Write, ways: &[(&str, &Comparison)], style: Style) -> io::Result<()> {
     writeln!(w)?;
     for (i, (name, comparison)) in ways.iter().enumerate() {
@@ -179,13 +181,13 @@ pub fn write_ways(w: &mut dyn Write, ways: &[(&str, &Comparison)], style: Style)
     if in_place { write_text(w, Line::of(Role::Plain, " ".repeat(11)), Role::Faint, note, &style) } else { Ok(()) }
 }
 
-/// Where the columns of [`write_ways`] begin: wall, CPU, and where they end.
+/// Columns of [`write_ways`]: start of the wall time, start of the CPU time, end.
 const WAYS: [usize; 3] = [46, 78, 78];
 
-/// Writes that a cure has nothing to do: `command` makes none of the calls that `causes` are known by.
+/// Writes that a cure has nothing to do because `command` makes none of the calls of `causes`.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_idle(w: &mut dyn Write, command: &[String], causes: &[&str], style: &Style) -> io::Result<()> {
     let program = command.first().map_or_else(String::new, |program| clean(program));
     let text = format!("{program} makes none of the calls of {}", clean(&causes.join(", ")));
@@ -195,7 +197,7 @@ pub fn write_idle(w: &mut dyn Write, command: &[String], causes: &[&str], style:
 /// Writes how to keep a cure that won, and what it gives up.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_keep(w: &mut dyn Write, lines: &[String], gives_up: &str, style: &Style) -> io::Result<()> {
     for (i, text) in lines.iter().enumerate() {
         let label = if i == 0 { "  keep it  " } else { "           " };
@@ -232,7 +234,7 @@ fn outcome_text(comparison: &Comparison, counts: Option<(&CallCounts, &CallCount
     }
 }
 
-/// Why nothing was measured.
+/// Writes the reason why nothing was measured.
 fn unmeasured_text(comparison: &Comparison) -> String {
     match comparison.answered_of_same() {
         Some(answered) => answered::too_few(answered),
@@ -250,7 +252,7 @@ fn pairs_text(m: &Measured) -> String {
     }
 }
 
-/// What was compared and is the same, and what was not looked at.
+/// Writes what was compared and is the same, and what was not compared.
 fn same_text(same: Agreement) -> String {
     let what = match (same.stdout, same.stderr) {
         (Some(_), None) => "standard output",
@@ -305,7 +307,7 @@ fn head((a, b): (&str, &str), style: &Style) -> Line {
     line
 }
 
-/// All calls, then the system calls whose number changed most.
+/// Returns the lines of all calls and of the system calls whose number changed most.
 fn count_lines(a: &CallCounts, b: &CallCounts, style: &Style) -> Vec<Line> {
     let ends = &ends(style);
     let total = count_line("  system calls", a.total, b.total, Role::Plain, ends);
@@ -322,7 +324,7 @@ fn count_lines(a: &CallCounts, b: &CallCounts, style: &Style) -> Vec<Line> {
     lines
 }
 
-/// A row with what is to be said of it: behind it, or under it where there is no room.
+/// Adds a remark to a row: behind it, or on lines below if it does not fit.
 fn with_remark(mut row: Line, remark: &str, ends: &[usize; 4], style: &Style) -> Vec<Line> {
     if row.width() + 3 + columns(remark) <= style.columns() {
         let remark = if remark.is_empty() { String::new() } else { format!("   {remark}") };
@@ -349,7 +351,7 @@ fn count_line(label: &str, a: Range, b: Range, role: Role, ends: &[usize; 4]) ->
     line
 }
 
-/// A count, or where it varied the middle one and by how much it did.
+/// Writes a count, or its lowest and highest value if it varied.
 fn range(r: Range) -> String {
     if r.is_same() { grouped(r.median) } else { format!("{}..{}", grouped(r.low), grouped(r.high)) }
 }
@@ -390,7 +392,7 @@ fn none_shown(change: &Change) -> String {
     ": no difference shown".into()
 }
 
-/// What to do where a difference of a percent would take more pairs than are run.
+/// Returns advice if a difference of one percent would take more pairs than are run.
 fn advice(m: &Measured) -> Option<&'static str> {
     let is_noisy = |change: &Change| {
         change.verdict == Verdict::NoDifference
@@ -402,7 +404,7 @@ fn advice(m: &Measured) -> Option<&'static str> {
     )
 }
 
-/// A percentage with its sign and one digit; never `-0.0`.
+/// Writes a percentage with its sign and one digit; never `-0.0`.
 fn signed(percent: f64) -> String {
     match format!("{percent:+.1}") {
         zero if zero == "-0.0" || zero == "+0.0" => "0.0".into(),
@@ -410,7 +412,7 @@ fn signed(percent: f64) -> String {
     }
 }
 
-/// The verdict: its label, its colour, and what is said.
+/// Returns the verdict's label, colour and text.
 fn verdict(
     m: &Measured,
     counts: Option<(&CallCounts, &CallCounts)>,
@@ -421,7 +423,7 @@ fn verdict(
         [phrase(&m.wall, "faster", "slower"), phrase(&m.cpu, "less CPU", "more CPU")].into_iter().flatten().collect();
     let conclusion = m.conclusion();
     if conclusion == Conclusion::NothingShown {
-        // What was told to be won is ruled out, or nobody told.
+        // Either the predicted gain is ruled out, or none was predicted.
         let most = (0.0 - m.cpu.low / 100.0 * m.a.cpu_ns.median).max(0.0);
         let text = match (fewer(counts), told_ns) {
             (Some(fewer), Some(_)) => format!("{fewer}; at most {} of CPU is won", time(most as u64)),
@@ -442,23 +444,23 @@ fn verdict(
     (label, role, text)
 }
 
-/// `97 % fewer calls`.
+/// Writes `97 % fewer calls`.
 fn fewer(counts: Option<(&CallCounts, &CallCounts)>) -> Option<String> {
     let percent = counts.and_then(|(a, b)| a.percent_fewer_in(b))?;
     Some(format!("{percent:.0} % fewer calls"))
 }
 
-/// `11 % fewer calls; 4.0 ms of 87 ms CPU is below what these runs can show`.
+/// Writes `11 % fewer calls; 4.0 ms of 87 ms CPU is below what these runs can show`.
 fn undecided_text(undecided: &Undecided, counts: Option<(&CallCounts, &CallCounts)>) -> String {
     let [told, cpu] = [undecided.told_ns, undecided.cpu_ns].map(|ns| time(ns.max(0.0) as u64));
     let below = format!("{told} of {cpu} CPU is below what these runs can show");
     fewer(counts).map_or_else(|| below.clone(), |fewer| format!("{fewer}; {below}"))
 }
 
-/// Writes the command that would show a gain which these runs could not.
+/// Writes the command that would show a gain which these runs could not show.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_to_decide(w: &mut dyn Write, command: &str, enough: Enough, style: &Style) -> io::Result<()> {
     let time = time(u64::try_from(enough.time.as_nanos()).unwrap_or(u64::MAX));
     write_text(
@@ -470,14 +472,14 @@ pub fn write_to_decide(w: &mut dyn Write, command: &str, enough: Enough, style: 
     )
 }
 
-/// `38 times faster`, `12 % less CPU`; `None` where no difference was shown.
+/// Writes `38 times faster` or `12 % less CPU`. Returns `None` if no difference was shown.
 fn phrase(change: &Change, less: &str, more: &str) -> Option<String> {
     let times = change.times_less();
     match change.verdict {
         Verdict::NoDifference => None,
         Verdict::Faster if times >= 10.0 => Some(format!("{times:.0} times {less}")),
         Verdict::Faster if times >= 2.0 => Some(format!("{times:.1} times {less}")),
-        // Of a time "12 % faster" would be ambiguous: it is the time that became less.
+        // "12 % faster" would be ambiguous for a time: the time itself became less.
         Verdict::Faster => {
             Some(format!("{:.1} % {}", -change.percent, if less == "faster" { "less time" } else { less }))
         }

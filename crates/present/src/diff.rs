@@ -1,4 +1,4 @@
-//! The `diff` screen: what changed, old beside new; and the same as a table in Markdown.
+//! The `diff` screen: the changes, old beside new, on a terminal and as a table in Markdown.
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, sentence, shell_words, shorten};
@@ -6,21 +6,21 @@ use crate::units::{counted, grouped, time};
 use std::io::{self, Write};
 use systoll_compare::{By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, Summary, Verdict};
 
-/// Changes shown where not all are asked for.
+/// Changes shown without `--all`.
 const CHANGES: usize = 20;
-/// Callers shown beneath a system call.
+/// Callers shown below a system call without `--all`.
 const BENEATH: usize = 3;
-/// Columns a row's name has beside its figures at least; where there are fewer it stands above.
+/// Columns that a row's name needs beside its figures; with fewer, the name stands above them.
 const NAME: usize = 24;
-/// What varies by itself is named so often.
+/// Rows that vary by themselves and are named at most.
 const VARYING: usize = 8;
 
-/// How much of a diff is shown.
+/// The part of a diff to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// All of it.
+    /// True to show all of it.
     pub all: bool,
-    /// At most so many rows; 20 where `None`.
+    /// Rows shown at most; 20 if `None`.
     pub limit: Option<usize>,
 }
 
@@ -34,14 +34,14 @@ impl DiffOptions {
     }
 }
 
-/// Figures before a row's name: old, new, change, toll.
+/// Number of figures before a row's name: old, new, change, toll.
 const CELLS: usize = 4;
 type Cells = [String; CELLS];
 
-/// Writes what changed, largest toll first.
+/// Writes the changes, largest toll first.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_diff(w: &mut dyn Write, diff: &Diff, options: DiffOptions, style: &Style) -> io::Result<()> {
     let mut lines = head(diff, style);
     if diff.is_empty() {
@@ -146,18 +146,18 @@ fn signed(old: u64, new: u64) -> String {
     format!("{sign}{}", grouped(new.abs_diff(old)))
 }
 
-/// What the calls cost more or less, where that is known.
+/// Writes the change in cost, or nothing if it is not known.
 fn toll(old: Option<u64>, new: Option<u64>) -> String {
     let (Some(old), Some(new)) = (old.or(new.map(|_| 0)), new.or(old.map(|_| 0))) else { return String::new() };
     format!("{}{}", if new < old { '-' } else { '+' }, time(new.abs_diff(old)))
 }
 
-/// A count, or where it varied from what to what.
+/// Writes a count, or its lowest and highest value if it varied.
 fn range(range: Range) -> String {
     if range.spread() == 0 { grouped(range.low) } else { format!("{}..{}", grouped(range.low), grouped(range.high)) }
 }
 
-/// What a row is called.
+/// Returns the name of a changed row, with its place.
 fn name(change: &Change, by: By) -> Line {
     let mut line = who(&change.key, by);
     if matches!(by, By::Row | By::Caller | By::Line)
@@ -179,19 +179,19 @@ fn name(change: &Change, by: By) -> Line {
     line
 }
 
-/// A key in words.
+/// Returns the name of a key, with its file and program.
 fn key_name(key: &Key, by: By) -> Line {
     whereabouts(who(key, by), key, by)
 }
 
-/// The call and who makes it.
+/// Returns the system call and its caller.
 fn who(key: &Key, by: By) -> Line {
     let mut line = Line::default();
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
     if let Some(call) = key.syscall.filter(|_| by != By::Caller) {
         line.push(Role::Name, call.to_string());
     }
-    // A function that is called as its system call is says nothing twice.
+    // A function with the name of its system call is not named twice.
     let call = key.syscall.map(|s| s.to_string());
     let callers = [text(&key.api).filter(|api| Some(api) != call.as_ref()), text(&key.function)];
     for caller in callers.into_iter().flatten() {
@@ -203,7 +203,7 @@ fn who(key: &Key, by: By) -> Line {
     line
 }
 
-/// The file and the program a caller lies in, where that is no matter of course.
+/// Adds the caller's file and program, unless they are a matter of course.
 fn whereabouts(mut line: Line, key: &Key, by: By) -> Line {
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(clean);
     if let Some(library) = text(&key.library) {
@@ -293,7 +293,7 @@ fn varying(change: &Change, by: By) -> Line {
     line.with(Role::Faint, format!(" {} → {}{why}", range(old), range(new)))
 }
 
-/// A note in words.
+/// Writes a note as text.
 pub(crate) fn note_text(note: &Note) -> String {
     match note {
         Note::OneRun => "one recording a side: only what depends on scheduling or memory is known to vary by itself; \
@@ -305,10 +305,10 @@ pub(crate) fn note_text(note: &Note) -> String {
     }
 }
 
-/// Writes what changed as a table in Markdown, for a pull request.
+/// Writes the changes as a table in Markdown, for a pull request.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions) -> io::Result<()> {
     writeln!(w, "### System calls: {} → {}\n", range(diff.old.calls), range(diff.new.calls))?;
     if diff.is_empty() {
@@ -346,7 +346,7 @@ pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions)
     diff.notes.iter().try_for_each(|note| writeln!(w, "\n<sub>{}</sub>", markdown(&note_text(note))))
 }
 
-/// Text of strangers in Markdown: nothing of it is markup, a cell's border or HTML.
+/// Escapes strangers' text for Markdown: none of it becomes markup, a cell's border or HTML.
 fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {

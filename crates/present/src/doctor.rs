@@ -1,4 +1,4 @@
-//! The `doctor` screen: what can be watched here, and what would help.
+//! The `doctor` screen: what can be watched on this box, and which commands would help.
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, wrap};
@@ -6,34 +6,35 @@ use serde_json::{Value, json};
 use std::io;
 use systoll_model::Host;
 
-/// Columns a detail takes beside what was tried, at least, and where it begins below that.
+/// Columns that a detail needs beside the check's name, and the indent of a detail below it.
 const BESIDE: usize = 28;
 const BELOW: usize = 7;
 
-/// One thing that was tried.
+/// The result of one check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// What was tried.
+pub struct DoctorCheck {
+    /// The thing checked.
     pub what: String,
-    /// Whether it works.
+    /// True if it works.
     pub works: bool,
-    /// What came of it.
+    /// The result in words.
     pub detail: String,
-    /// The one command that would help where it does not work.
+    /// The one command that would help if it does not work.
     pub help: Option<String>,
 }
 
-/// Writes what was tried, one thing a line.
+/// Writes the results, one check a line.
 ///
 /// # Errors
 /// Those of `w`.
-pub fn write_doctor(w: &mut dyn io::Write, host: &Host, checked: &[Checked], style: &Style) -> io::Result<()> {
+pub fn write_doctor(w: &mut dyn io::Write, host: &Host, checked: &[DoctorCheck], style: &Style) -> io::Result<()> {
     for line in flow(Line::of(Role::Plain, "  "), place(host), 4, 2, style.columns()) {
         writeln!(w, "{}", line.render(style))?;
     }
     writeln!(w)?;
     let widest = checked.iter().map(|c| columns(&clean(&c.what))).max().unwrap_or(0);
-    // Mark and gaps; the help is indented like the detail, which stands below where there is no room.
+    // Width of mark and gaps. The help is indented like the detail, which stands below if there is
+    // no room.
     let beside = widest + 9;
     let is_narrow = beside + BESIDE > style.columns();
     let indent = if is_narrow { BELOW } else { beside };
@@ -59,7 +60,7 @@ pub fn write_doctor(w: &mut dyn io::Write, host: &Host, checked: &[Checked], sty
     Ok(())
 }
 
-/// The box, in the words of `systoll box`.
+/// Describes the box in the words of `systoll box`.
 fn place(host: &Host) -> Vec<Line> {
     let vm = host.virtualization.as_deref().map_or_else(String::new, |v| format!(", in a VM ({v})"));
     let cpus = if host.cpus == 1 { "CPU" } else { "CPUs" };
@@ -69,8 +70,8 @@ fn place(host: &Host) -> Vec<Line> {
         .to_vec()
 }
 
-/// The same for scripts.
-pub fn doctor_json(host: &Host, checked: &[Checked]) -> Value {
+/// Converts the results to JSON.
+pub fn doctor_json(host: &Host, checked: &[DoctorCheck]) -> Value {
     json!({
         "systoll": {"version": env!("CARGO_PKG_VERSION"), "schema": crate::json::SCHEMA_VERSION},
         "host": {
@@ -88,10 +89,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_comes_with_what_helps() {
+    fn failures_come_with_remedies() {
         let checked = [
-            Checked { what: "watch with ptrace".into(), works: true, detail: "works".into(), help: Some("no".into()) },
-            Checked { what: "set-id".into(), works: false, detail: "\x1b[31mno".into(), help: Some("sudo x".into()) },
+            DoctorCheck {
+                what: "watch with ptrace".into(),
+                works: true,
+                detail: "works".into(),
+                help: Some("no".into()),
+            },
+            DoctorCheck {
+                what: "set-id".into(),
+                works: false,
+                detail: "\x1b[31mno".into(),
+                help: Some("sudo x".into()),
+            },
         ];
         let screen = |width| {
             let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! `systoll explain CAUSE` and `systoll causes`: what is known of a disease.
+//! The screens of `systoll explain CAUSE` and `systoll causes`.
 
 use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, sentence, shell_words, wrap};
@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::io;
 use systoll_judge::{Catalogue, Cause, CodeLanguage, Cure, Pattern};
 
-/// Column at which the text beside a label begins.
+/// Column at which the text beside a label starts.
 const TEXT: usize = 13;
 
-/// Writes all that is known of `cause`: the mechanism, how to recognise it, every cure by language with what it
-/// gives up and an example, the public reports it comes from. Where a `language` is given, its cures alone.
+/// Writes everything about `cause`: its mechanism, how to recognise it, its cures by language with
+/// what they give up and an example, and the public reports it comes from. With a `language`, only
+/// the cures for it.
 ///
 /// # Errors
 /// Those of `w`.
@@ -49,7 +50,7 @@ pub fn write_explain(
     lines.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
 }
 
-/// What is said where a cause has no cure of its own for a language.
+/// Returns a remark if a cause has no cure made for `language`.
 fn no_cure_of_its_own(cause: &Cause, language: CodeLanguage) -> Option<String> {
     let its_own = cause.stop.iter().any(|cure| cure.is_for_language(language));
     let setting = cause.stop.iter().find(|cure| cure.languages.is_empty() && !cure.env.is_empty());
@@ -63,12 +64,12 @@ fn no_cure_of_its_own(cause: &Cause, language: CodeLanguage) -> Option<String> {
     (!its_own).then(|| format!("there is no cure of its own for {}; {same}", language.shown()))
 }
 
-/// The cures with their labels and numbers: first those for every language, then each language's; of either the ones for
-/// some file or function last.
+/// Returns the cures with their labels and numbers: first those for every language, then each
+/// language's. Within a language, cures for a certain file or function come last.
 fn by_language(cause: &Cause, language: Option<CodeLanguage>) -> Vec<(String, usize, &Cure)> {
     let wanted = |cure: &Cure| language.is_none_or(|l| cure.languages.is_empty() || cure.is_for_language(l));
     let mut cures: Vec<(usize, &Cure)> = (1..).zip(&cause.stop).filter(|(_, cure)| wanted(cure)).collect();
-    // Of several languages it is told with the first.
+    // A cure for several languages is listed with the first.
     let is_for_some = |cure: &Cure| {
         [&cure.modules, &cure.sources, &cure.functions, &cure.about].into_iter().any(|patterns| !patterns.is_empty())
     };
@@ -90,7 +91,7 @@ fn by_language(cause: &Cause, language: Option<CodeLanguage>) -> Vec<(String, us
     labels.into_iter().zip(cures).map(|((label, number), (_, cure))| (label, number, cure)).collect()
 }
 
-/// `owner/name#12` as an address that can be opened; anything else as it is.
+/// Converts `owner/name#12` to the URL of the issue; returns anything else as it is.
 fn address(report: &str) -> String {
     let parts = report.split_once('#').and_then(|(repository, n)| Some((repository.split_once('/')?, n)));
     match parts {
@@ -101,7 +102,7 @@ fn address(report: &str) -> String {
     }
 }
 
-/// Writes one line a cause: its id, and what happens.
+/// Writes one line for each cause: its id and its title.
 ///
 /// # Errors
 /// Those of `w`.
@@ -127,7 +128,8 @@ struct Page {
 }
 
 impl Page {
-    /// A part of the page, after an empty line: a label, then paragraphs; nothing where all are empty.
+    /// Returns a part of the page: an empty line, then a label with paragraphs. Returns nothing if
+    /// all are empty.
     fn part(&self, label: &str, paragraphs: &[String]) -> Vec<Line> {
         let full: Vec<_> = paragraphs.iter().map(|p| sentence(p)).filter(|p| !p.is_empty()).collect();
         if full.is_empty() {
@@ -153,7 +155,7 @@ impl Page {
 
     fn cure(&self, label: &str, cause: &Cause, number: usize, cure: &Cure) -> Vec<Line> {
         let mut lines = vec![Line::default()];
-        // Several languages are a line of their own.
+        // Several languages get a line of their own.
         let beside = if columns(label) + 3 > TEXT { "" } else { label };
         if beside.is_empty() {
             lines.push(Line::of(Role::Plain, "  ").with(Role::Faint, label));
@@ -187,7 +189,7 @@ impl Page {
         lines
     }
 
-    /// What to type to see what a cure wins; nothing where systoll can't apply it.
+    /// Returns the command that shows the cure's gain, or nothing if systoll can't apply the cure.
     fn command(&self, cause: &Cause, number: usize, cure: &Cure) -> String {
         let is_first = cause.stop.iter().find(|c| c.is_applied()).is_some_and(|first| std::ptr::eq(first, cure));
         match (cure.is_applied(), is_first) {
@@ -197,7 +199,7 @@ impl Page {
         }
     }
 
-    /// Lines of code as they are: a line that is too long stays one, to be pasted.
+    /// Returns lines of code. A line that is too long is not broken: people paste it.
     fn code(&self, what: &str, code: &str) -> Vec<Line> {
         let mut lines = self.paragraph("", Role::Faint, what);
         let text = |line: &str| Line::of(Role::Plain, " ".repeat(TEXT + 2)).with(Role::Name, code_line(line));
@@ -206,7 +208,8 @@ impl Page {
     }
 }
 
-/// What must be so for a report to show the cure, as far as its other details do not say it.
+/// Describes the conditions under which a report shows the cure, as far as its other details do
+/// not.
 fn only_where(cure: &Cure) -> String {
     let on = cure.when.iter().flat_map(|when| when.on.iter()).map(|target| target.name()).collect::<Vec<_>>();
     let on = if on.is_empty() { None } else { Some(format!("what the descriptor leads to is: {}", on.join(", "))) };
@@ -224,13 +227,13 @@ fn only_where(cure: &Cure) -> String {
     all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// A line of code, its tabs four columns wide, escaped.
+/// Escapes a line of code and expands tabs to four columns.
 fn code_line(line: &str) -> String {
     clean(&line.replace('\t', "    "))
 }
 
-/// A cause's mechanisms where there is no finding to fill their braces from: the examples are
-/// those of the pattern, the evidence is left out.
+/// Returns a cause's mechanisms without a finding to fill their braces. Examples come from the
+/// pattern; evidence is left out.
 fn mechanisms(cause: &Cause) -> Vec<String> {
     let own = |p: &Pattern| p.why.is_none();
     let usual = cause.matches.iter().find(|p| own(p)).or(cause.matches.first());
@@ -243,7 +246,7 @@ fn mechanisms(cause: &Cause) -> Vec<String> {
 }
 
 fn general(why: &str, pattern: Option<&Pattern>) -> String {
-    // The clause about windows tells of one run.
+    // The clause about windows is about one run.
     let end = why.find("{agree}").and_then(|at| why.get(..at)?.rfind(';')).unwrap_or(why.len());
     let named = |names: &[Cow<'static, str>]| names.first().filter(|name| **name != "*").map(|name| name.to_string());
     let first = |names: Option<&[Cow<'static, str>]>, or: &str| names.and_then(named).unwrap_or(or.to_owned());

@@ -1,4 +1,4 @@
-//! A comparison in the forms that hyperfine's users feed to other tools.
+//! A comparison in hyperfine's file formats, which other tools read.
 //!
 //! The fields are those that hyperfine's manual gives for `--export-json` and `--export-markdown`.
 
@@ -14,7 +14,7 @@ struct Exported {
     results: Vec<Results>,
 }
 
-/// Times in seconds, memory in bytes.
+/// A command's results: times in seconds, memory in bytes.
 #[derive(Serialize)]
 struct Results {
     command: String,
@@ -30,13 +30,13 @@ struct Results {
     exit_codes: Vec<i32>,
 }
 
-/// Both sides' runs as `hyperfine --export-json` writes them. `names` are the commands.
+/// Converts both sides' runs to the JSON of `hyperfine --export-json`. `names` are the commands.
 pub fn hyperfine_json(measured: &Measured, names: (&str, &str)) -> Value {
     let results = vec![results(&measured.a, names.0), results(&measured.b, names.1)];
     serde_json::to_value(Exported { results }).unwrap_or_default()
 }
 
-/// Both sides as a table in Markdown, times in the unit that fits the slower.
+/// Writes both sides as a table in Markdown, with times in the unit that fits the slower.
 pub fn hyperfine_markdown(measured: &Measured, names: (&str, &str)) -> String {
     let sides = [results(&measured.a, names.0), results(&measured.b, names.1)];
     let fastest = sides.iter().map(|s| s.mean).fold(f64::INFINITY, f64::min).max(1e-9);
@@ -46,7 +46,7 @@ pub fn hyperfine_markdown(measured: &Measured, names: (&str, &str)) -> String {
     for s in &sides {
         let command = clean(&s.command).replace('|', "\\|");
         let [mean, stddev, min, max] = [s.mean, s.stddev, s.min, s.max].map(|t| t * scale);
-        // Writing to a string can't fail.
+        // Writing to a String can't fail.
         let _ = writeln!(
             table,
             "| `{command}` | {mean:.3} ± {stddev:.3} | {min:.3} | {max:.3} | {:.2} |",

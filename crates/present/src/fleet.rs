@@ -1,6 +1,7 @@
-//! An engine's answer about many recordings: a table that fits the terminal, or JSON.
+//! The result of a query over many recordings: a table that fits the terminal, or JSON.
 //!
-//! What a column's name ends with tells its unit: `_ns` is a time, `share` a part of processor time, `money_month` money.
+//! The end of a column's name tells its unit: `_ns` is a time, `share` a part of processor time,
+//! `money_month` money.
 
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, shorten, wrapped};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::io;
 use systoll_fleet::{Answer, Cell};
 
-/// Columns that are left to a text that has to give way.
+/// Columns that a shortened text keeps at least.
 const LEAST: usize = 6;
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -44,7 +45,7 @@ pub fn write_answer(w: &mut dyn io::Write, answer: &Answer, title: &str, note: &
     Ok(())
 }
 
-/// The answer as JSON, exact figures, one object a line.
+/// Converts the result to JSON with exact figures, one object a line.
 pub fn answer_json(answer: &Answer, question: &str) -> Value {
     let value = |cell: &Cell| match cell {
         Cell::None => Value::Null,
@@ -58,7 +59,7 @@ pub fn answer_json(answer: &Answer, question: &str) -> Value {
     json!({"schema": 1, "question": question, "columns": answer.columns, "rows": rows, "more": answer.is_cut})
 }
 
-/// What is shown of an answer, in words.
+/// The part of a result that is shown, as text.
 struct Table {
     headings: Vec<Vec<String>>,
     is_text: Vec<bool>,
@@ -83,7 +84,8 @@ impl Table {
         Self { headings: headings.collect(), is_text: shown.iter().map(|at| text(*at)).collect(), rows }
     }
 
-    /// Columns for each, texts shortened where they must be; `None` where even that is too wide.
+    /// Returns the columns' widths, with texts shortened if they must be. Returns `None` if even
+    /// that is too wide.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let wide = |(at, words): (usize, &Vec<String>)| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
@@ -137,7 +139,7 @@ impl Table {
         writeln!(w, "{}", line.render(style))
     }
 
-    /// A line a field, where a table would be too wide.
+    /// Writes one field a line, for a table that would be too wide.
     fn write_long(&self, w: &mut dyn io::Write, width: usize, style: &Style) -> io::Result<()> {
         let names: Vec<String> = self.headings.iter().map(|words| words.join(" ")).collect();
         let indent = names.iter().map(|n| columns(n)).max().unwrap_or(0).min(width / 2) + GAP;
@@ -156,13 +158,13 @@ impl Table {
     }
 }
 
-/// Whether this column says of how many the one before it is a part.
+/// Returns true if column `at` is the total that the column before it is a part of (`of_NAME`).
 fn is_whole(names: &[&str], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| names.get(before));
     before.is_some_and(|before| names.get(at).and_then(|n| n.strip_prefix("of_")) == Some(before))
 }
 
-/// A note with the columns' names as the headings have them: `needless time` for `needless_ns`.
+/// Replaces the columns' names in a note by their headings: `needless time` for `needless_ns`.
 fn as_headed(note: &str, names: &[String]) -> String {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let named = |word: &str| names.iter().find(|name| *name == word).map(|name| heading(name, usize::MAX).join(" "));
@@ -173,7 +175,7 @@ fn as_headed(note: &str, names: &[String]) -> String {
     parts.collect()
 }
 
-/// A column's name in words, on as many lines as let it be no wider than what is below it.
+/// Splits a column's name into words, on as many lines as make it no wider than its cells.
 fn heading(name: &str, width: usize) -> Vec<String> {
     let words = clean(match name.strip_suffix("_ns") {
         Some(name) => return heading(&format!("{name}_time"), width),
@@ -193,7 +195,7 @@ fn heading(name: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A field in words. Text is a stranger's: what a terminal would act on is written out.
+/// Writes a field as text. A stranger's text is escaped.
 fn told(name: &str, cell: Option<&Cell>) -> String {
     let number = match cell {
         None | Some(Cell::None) => return "-".into(),
@@ -212,7 +214,7 @@ fn told(name: &str, cell: Option<&Cell>) -> String {
     whole.unwrap_or_else(|| if number.is_i64() { number.to_string() } else { decimal(float, name) })
 }
 
-/// A figure with a fraction: money to the hundredth, others to three figures.
+/// Writes a figure with a fraction: money to the hundredth, others to three figures.
 fn decimal(f: f64, name: &str) -> String {
     if !f.is_finite() {
         return "-".into();
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_for_a_table_is_told_line_by_line() {
+    fn wide_tables_become_lines() {
         let mut wide = answer(1);
         wide.columns = (0..5).map(|n| format!("{n}{}", "x".repeat(30))).collect();
         assert!(shown(&wide, 60).lines().count() > 6);

@@ -1,6 +1,6 @@
-//! `systoll box`: what system calls cost on this machine, as a screen and as JSON.
+//! `systoll box`: the price of system calls on this machine, as a screen and as JSON.
 //!
-//! Invariant: what was not measured says so, and why; no figure stands for one that is missing.
+//! Invariant: a figure that was not measured says so, and why. No figure stands for a missing one.
 
 use crate::json::SCHEMA_VERSION;
 use crate::style::{Line, Role, Style, flow};
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use std::io;
 use systoll_model::{BoxFigure, BoxReport, Figure, Host, Mitigation, Probe, Seccomp, Spread};
 
-/// Column at which figures end, and that at which what there is to say of them begins.
+/// Column at which figures end, and column at which their notes start.
 const FIGURES: usize = 35;
 const NOTES: usize = FIGURES + 4;
 
-/// Columns that notes take beside figures, at least: where there are fewer they stand below.
+/// Columns that notes need beside figures; with fewer, they stand below.
 const BESIDE: usize = 30;
 
-/// Where they begin then.
+/// Column of notes below the figures.
 const BELOW: usize = 8;
 
 /// Writes the screen.
@@ -87,7 +87,7 @@ impl Screen<'_> {
         rows.collect()
     }
 
-    /// One line: what, how dear, and what there is to say of it.
+    /// Returns a probe's lines: label, figure and note.
     fn row(&self, label: &str, probe: Probe, note: Option<String>) -> Vec<Line> {
         let mut line = Line::of(Role::Plain, label);
         let mut notes = vec![];
@@ -179,7 +179,7 @@ impl Screen<'_> {
         }
     }
 
-    /// How many times dearer the kernel's clock is than the program's own.
+    /// Returns how many times as expensive the kernel's clock is as the vDSO's.
     fn clock_times(&self) -> Option<f64> {
         let (vdso, kernel) = (self.quoted(Probe::ClockVdso)?, self.quoted(Probe::ClockKernel)?);
         (vdso > 0.0).then(|| kernel / vdso)
@@ -227,11 +227,11 @@ fn cpus(host: &Host) -> String {
 }
 
 fn mitigation(m: &Mitigation) -> String {
-    // How branches are guarded has names of its own that say so.
+    // The kernel's texts on branches name the mitigation themselves.
     if m.name == "branches" { clean(&m.state) } else { format!("{} {}", clean(&m.name), clean(&m.state)) }
 }
 
-/// The spread, where the figure alone would promise too much.
+/// Returns the spread, if the figure alone would be misleading.
 fn spread_if_wide(probe: Probe, s: Spread) -> Option<String> {
     let (low, middle, high) = (ns(s.min), ns(s.median), ns(s.high));
     let wide = s.median > 1.1 * s.min || s.high > 1.5 * s.min;
@@ -242,7 +242,7 @@ fn spread_if_wide(probe: Probe, s: Spread) -> Option<String> {
     }
 }
 
-/// ns for a column: a tenth where that is a figure.
+/// Writes ns for a column, with tenths below ten.
 fn ns(ns: f64) -> String {
     if !ns.is_finite() || ns < 0.0 {
         "?".into()
@@ -253,7 +253,7 @@ fn ns(ns: f64) -> String {
     }
 }
 
-/// A factor in words up to ten.
+/// Writes a factor; as a word up to ten.
 fn number(factor: f64) -> String {
     const WORDS: [&str; 9] = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
     let rounded = factor.round() as usize;
@@ -264,8 +264,8 @@ fn number(factor: f64) -> String {
     }
 }
 
-/// The report as one JSON object (docs/box.schema.json): times in ns, fields are added, never
-/// renamed.
+/// Converts the report to one JSON object (docs/reference/box.schema.json): times in ns; fields are added,
+/// never renamed.
 pub fn box_json(report: &BoxReport) -> Value {
     let h = &report.host;
     json!({

@@ -1,4 +1,4 @@
-//! Findings, tables and explanations, written for a terminal or as JSON: one writer each.
+//! Writes findings, tables and explanations for a terminal or as JSON: one writer each.
 //!
 //! Invariants: it decides nothing (whether calls are needless is the judge's, whether a change won anything is
 //! prove's), it reads nothing but what it is given (clippy.toml holds it), and nothing a watched program chose
@@ -31,28 +31,28 @@ mod export;
 mod fleet;
 mod host_report;
 mod json;
-mod only;
+mod narrowing;
 mod report;
+mod sentences;
 mod servers;
 mod strace_table;
 mod style;
 mod text;
-mod told;
 mod units;
 
-pub use bisect::{BisectReport, Hunk, Tried, bisect_json, write_bisect};
+pub use bisect::{BisectReport, Hunk, TriedCommit, bisect_json, write_bisect};
 pub use check::{
     BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
 };
 pub use comparison::{write_comparison, write_idle, write_keep, write_to_decide, write_ways};
 pub use diff::{DiffOptions, write_diff, write_diff_markdown};
-pub use doctor::{Checked, doctor_json, write_doctor};
+pub use doctor::{DoctorCheck, doctor_json, write_doctor};
 pub use explain::{write_causes, write_explain};
 pub use export::{hyperfine_json, hyperfine_markdown};
 pub use fleet::{answer_json, write_answer};
 pub use host_report::{box_json, write_box};
 pub use json::{SCHEMA_VERSION, SideCommand, diff_json, prove_json, report_json};
-pub use only::Only;
+pub use narrowing::Narrowing;
 pub use report::{ReportOptions, write_finding, write_grouping, write_report};
 pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};

@@ -1,4 +1,4 @@
-//! The `prove --serve` screen and its JSON (docs/json.md, docs/serve.schema.json).
+//! The `prove --serve` screen and its JSON (docs/reference/json.md, docs/reference/serve.schema.json).
 
 use crate::answered;
 use crate::json::{SCHEMA_VERSION, SideCommand};
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use systoll_prove::{Change, Estimate, ServeComparison, Served, ServerSide, Verdict};
 
-/// Where the columns end: label, `a`, `b`, change.
+/// Columns at which the table's columns end: label, `a`, `b`, change.
 const ENDS: [usize; 4] = [22, 38, 54, 68];
 
-/// Writes how two servers compare. `heads` are the names of the columns.
+/// Writes the comparison of two servers. `heads` are the names of the columns.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), style: Style) -> io::Result<()> {
     let c = match served {
         Served::Both(c) => c,
@@ -57,7 +57,7 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
     writeln!(w, "\n{}", verdict(c, unit).render(&style))
 }
 
-/// A figure that is compared, to three digits at least: of 0.2 and 0.2 nobody sees that one is a tenth more.
+/// Writes a figure with three digits at least: 0.2 and 0.2 would hide a difference of a tenth.
 fn three_digits(figure: f64) -> String {
     match figure {
         f if f >= 100.0 => grouped(f as u64),
@@ -94,7 +94,7 @@ fn row(label: &str, (a, b): (&str, &str), change: &Change, confidence: f64) -> L
     line
 }
 
-/// Calls by request, of the watched turns.
+/// Returns the line with the calls for each request, of the watched turns.
 fn calls(c: &ServeComparison, unit: &str) -> Option<Line> {
     let (a, b) = (by_work(&c.a)?, by_work(&c.b)?);
     let mut line = Line::of(Role::Plain, format!("  calls a {unit}"));
@@ -136,7 +136,7 @@ fn verdict(c: &ServeComparison, unit: &str) -> Line {
     Line::of(Role::Strong, label).with(if c.is_won() { Role::Good } else { Role::Bad }, said.join(", "))
 }
 
-/// The comparison of two servers as one JSON object. `version` is systoll's own.
+/// Converts the comparison of two servers to one JSON object. `version` is that of systoll.
 pub fn serve_json(served: &Served, sides: (SideCommand<'_>, SideCommand<'_>), load: &[String], version: &str) -> Value {
     let both = match served {
         Served::Both(c) => Some(c),

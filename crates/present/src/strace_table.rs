@@ -4,26 +4,26 @@ mod columns;
 
 pub use columns::{TableColumn, TableSort};
 
-use crate::only::Only;
+use crate::narrowing::Narrowing;
 use crate::style::{Line, Role, Style};
 use crate::text::clean;
 use crate::units::{calls, grouped, ns};
 use std::io;
 use systoll_model::{Counts, Recording, SyscallTotal};
 
-/// How the table is wanted.
+/// Options of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOptions {
     /// The order of its rows.
     pub sort: TableSort,
-    /// Its columns; the name comes last where it isn't among them.
+    /// Its columns. The name is added at the end if it isn't among them.
     pub columns: Vec<TableColumn>,
-    /// Elapsed time, waiting included, rather than time paid: `strace -w`.
+    /// True for elapsed time with waiting (`strace -w`), false for time paid.
     pub wall: bool,
-    /// What is taken off each call's elapsed time, ns: `strace -O`.
+    /// Time subtracted from each call's elapsed time, ns (`strace -O`).
     pub overhead_ns: u64,
-    /// The calls the recording was narrowed down to.
-    pub only: Option<Only>,
+    /// The calls that the recording was narrowed down to.
+    pub only: Option<Narrowing>,
 }
 
 impl Default for TableOptions {
@@ -39,10 +39,10 @@ impl Default for TableOptions {
 }
 
 /// Writes the table of `strace -c`: `% time`, `seconds`, `usecs/call`, `calls`, `errors`,
-/// `syscall`, then the total. `seconds` is the toll (what the calling threads paid, waiting
-/// excluded), `usecs/call` has three decimals because a call costs about 0.1 µs; both are `?`
-/// where it is not known. Calls that never returned (`exit_group`) aren't listed, as strace
-/// doesn't. What can't be vouched for comes before the table, so that its last line is the total.
+/// `syscall`, then the total. `seconds` is the toll: time the calling threads paid, without
+/// waiting. `usecs/call` has three decimals because a call costs about 0.1 µs. Both are `?` if they
+/// are not known. As in strace, calls that never returned (`exit_group`) are not listed. Problems
+/// come before the table: its last line is the total.
 ///
 /// # Errors
 /// Those of `w`.
@@ -82,7 +82,7 @@ struct StraceTable {
     columns: Vec<TableColumn>,
     wall: bool,
     overhead_ns: u64,
-    /// Time of all calls, ns.
+    /// Time of all calls together, ns.
     whole: u64,
 }
 
@@ -101,7 +101,7 @@ impl StraceTable {
         if self.wall { self.elapsed(counts) } else { counts.toll_ns }
     }
 
-    /// Time of those calls that were timed; `None` where none was.
+    /// Returns the elapsed time of the calls that were timed; `None` if none was.
     fn elapsed(&self, counts: &Counts) -> Option<u64> {
         let timed = timed(counts);
         (timed > 0).then(|| counts.elapsed_ns.saturating_sub(self.overhead_ns.saturating_mul(timed)))
@@ -115,7 +115,7 @@ impl StraceTable {
         (timed(counts) > 0).then(|| counts.max_ns.saturating_sub(self.overhead_ns))
     }
 
-    /// Time a call, in ns.
+    /// Returns the time a call, in ns.
     fn average(&self, counts: &Counts) -> Option<f64> {
         if self.wall { self.elapsed_average(counts) } else { per_call(counts.toll_ns, counts.calls) }
     }
@@ -126,49 +126,20 @@ impl StraceTable {
 
     fn sort(&self, totals: &mut [SyscallTotal], sort: TableSort) {
         let TableSort::By(column) = sort else { return totals.sort_by_key(|t| t.syscall) };
-        let figure = |t: &SyscallTotal| {
-            let whole = |figure: Option<u64>| figure.map_or(-1.0, |n| n as f64);
-            match column {
-                TableColumn::Share | TableColumn::Total => whole(self.time(&t.counts)),
-                TableColumn::Average => self.average(&t.counts).unwrap_or(-1.0),
-                TableColumn::Shortest | TableColumn::WallShortest => whole(self.shortest(&t.counts)),
-                TableColumn::Longest | TableColumn::WallLongest => whole(self.longest(&t.counts)),
-                TableColumn::WallTotal => whole(self.elapsed(&t.counts)),
-                TableColumn::WallAverage => self.elapsed_average(&t.counts).unwrap_or(-1.0),
-                TableColumn::Calls => whole(Some(t.counts.calls)),
-                TableColumn::Errors => whole(Some(t.counts.failed())),
-                TableColumn::Name => 0.0,
-            }
-        };
-        // Equal ones stand as by time, then by calls; by name from A to Z.
+        let figure = |t: &SyscallTotal| column.figure(self, &t.counts).key();
+        // Ties are ordered by time, then by calls; names from A to Z.
         let time = |t: &SyscallTotal| (column != TableColumn::Name).then(|| (self.time(&t.counts), t.counts.calls));
         totals.sort_by_cached_key(|t| t.syscall.to_string());
         totals.sort_by(|a, b| figure(b).total_cmp(&figure(a)).then_with(|| time(b).cmp(&time(a))));
     }
 
     fn cells(&self, counts: &Counts, name: &str) -> Vec<String> {
-        let cell = |column: &TableColumn| match column {
-            TableColumn::Share => {
-                let share = |ns: u64| if self.whole > 0 { ns as f64 * 100.0 / self.whole as f64 } else { 0.0 };
-                self.time(counts).map_or("?".into(), |ns| format!("{:.2}", share(ns)))
-            }
-            TableColumn::Total => seconds(self.time(counts)),
-            TableColumn::Average => usecs(self.average(counts)),
-            TableColumn::Shortest | TableColumn::WallShortest => one_call(self.shortest(counts)),
-            TableColumn::Longest | TableColumn::WallLongest => one_call(self.longest(counts)),
-            TableColumn::WallTotal => seconds(self.elapsed(counts)),
-            TableColumn::WallAverage => usecs(self.elapsed_average(counts)),
-            TableColumn::Calls => counts.calls.to_string(),
-            TableColumn::Errors => match counts.failed() {
-                0 => String::new(),
-                errors => errors.to_string(),
-            },
-            TableColumn::Name => name.to_owned(),
-        };
+        let cell = |column: &TableColumn| column.figure(self, counts).text(self.whole, name);
         self.columns.iter().map(cell).collect()
     }
 
-    /// A name at the end needs no more than its heading's rule, wherever else it stands all of it.
+    /// Returns a column's width. A name in the last column needs only its heading's rule, elsewhere
+    /// its full width.
     fn width<'a>(&self, at: usize, rows: impl Iterator<Item = &'a Vec<String>>) -> usize {
         let least = self.columns.get(at).map_or(0, |c| c.width());
         let last = at + 1 == self.columns.len() && self.columns.get(at) == Some(&TableColumn::Name);
@@ -182,7 +153,7 @@ impl StraceTable {
             if i > 0 {
                 line.push(Role::Plain, " ");
             }
-            // Figures stand right, names stand left.
+            // Figures are aligned right, names left.
             let text = if *column == TableColumn::Name { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
             line.push(role, text);
         }
@@ -190,24 +161,12 @@ impl StraceTable {
     }
 }
 
-fn seconds(time: Option<u64>) -> String {
-    time.map_or("?".into(), |ns| format!("{:.6}", ns as f64 / 1e9))
-}
-
-/// Seconds of a single call, to the nanosecond: one costs some 0.1 µs.
-fn one_call(time: Option<u64>) -> String {
-    time.map_or("?".into(), |ns| format!("{:.9}", ns as f64 / 1e9))
-}
-
-fn usecs(ns_per_call: Option<f64>) -> String {
-    ns_per_call.map_or("?".into(), |ns| format!("{:.3}", ns / 1e3))
-}
-
 fn per_call(ns: Option<u64>, calls: u64) -> Option<f64> {
     ns.map(|ns| if calls > 0 { ns as f64 / calls as f64 } else { 0.0 })
 }
 
-/// Calls whose elapsed time was taken. A file that has lost its histograms has kept the time of all.
+/// Returns the number of calls whose elapsed time was measured. A file that lost its histograms
+/// still has the time of all.
 fn timed(counts: &Counts) -> u64 {
     match counts.histogram.calls() {
         0 if counts.elapsed_ns > 0 => counts.calls,
@@ -221,7 +180,7 @@ fn notes(rec: &Recording, options: &TableOptions) -> Vec<String> {
         options.only.as_ref().filter(|only| !only.made_as.is_empty()).map(|only| format!("only {}", only.text())),
     );
     let none = options.only.as_ref().filter(|only| rec.calls() == 0 && only.others > 0);
-    notes.extend(none.map(Only::none_seen));
+    notes.extend(none.map(Narrowing::none_seen));
     let elapsed = options.columns.iter().any(|c| c.is_elapsed());
     if options.wall && rec.calls() > 0 {
         notes.push(format!("counts are exact, times are {}", what_elapsed_is(rec, options)));

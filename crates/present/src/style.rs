@@ -1,32 +1,33 @@
 //! Colour and width of the output, and lines made of coloured parts.
 //!
-//! Invariant: with `color` off not one escape sequence is written.
+//! Invariant: without `color`, no escape sequence is written.
 
 use crate::text::{columns, shorten, wrap};
 use anstyle::{AnsiColor, Effects};
 
-/// Columns of a name that is written whole: templates have names of some hundred, and hostile programs of millions.
+/// Width at which even a whole name is shortened, in columns: templates have names of some hundred
+/// characters, hostile programs of millions.
 pub(crate) const LONGEST_NAME: usize = 1000;
 
-/// How to write to the reader's terminal or file.
+/// The properties of the reader's terminal or file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether colours may be written. The caller decides (terminal, `NO_COLOR`, `--color`).
+    /// True if colours may be written. The caller decides (terminal, `NO_COLOR`, `--color`).
     pub color: bool,
-    /// Columns to fit into.
+    /// Width to fit into, in columns.
     pub width: usize,
-    /// Whether names are written whole though they take more columns than that: a file has no width to keep.
+    /// True if names are written whole even if they exceed the width: a file has no width to keep.
     pub whole_names: bool,
 }
 
 impl Default for Style {
-    /// No colour, 100 columns and whole names: what a file or a pipe gets.
+    /// Returns the style for a file or a pipe: no colour, 100 columns, whole names.
     fn default() -> Self {
         Self { color: false, width: 100, whole_names: true }
     }
 }
 
-/// What a piece of text is, which decides how it is coloured.
+/// The role of a piece of text, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Ordinary text.
@@ -34,11 +35,11 @@ pub enum Role {
     Plain,
     /// A heading, or the figure that matters.
     Strong,
-    /// Labels and what can be skipped.
+    /// A label, or text that can be skipped.
     Faint,
     /// A name: a system call, a function.
     Name,
-    /// What helps: a cure, a command to type.
+    /// Something that helps: a cure, a command to type.
     Good,
     /// Doubt: a problem, a figure not exact.
     Warn,
@@ -62,12 +63,12 @@ impl Role {
 }
 
 impl Style {
-    /// A name in at most `max` columns, or whole where names are.
+    /// Returns a name shortened to `max` columns, or whole if the style says so.
     pub(crate) fn name(&self, name: &str, max: usize) -> String {
         shorten(name, if self.whole_names { LONGEST_NAME } else { max })
     }
 
-    /// `text` in the colour of `role`.
+    /// Returns `text` in the colour of `role`.
     pub fn paint(&self, role: Role, text: &str) -> String {
         if self.color && role != Role::Plain && !text.is_empty() {
             let ansi = role.ansi();
@@ -77,16 +78,16 @@ impl Style {
         }
     }
 
-    /// Columns to fit into, never so few that nothing fits.
+    /// Returns the width to fit into; never too few columns for anything to fit.
     pub(crate) fn columns(&self) -> usize {
         self.width.max(40)
     }
 }
 
-/// What a part is not shortened below, in columns.
+/// Columns that a shortened part keeps at least.
 const SHORTEST: usize = 8;
 
-/// A line, or a piece of one, that knows its width.
+/// A line, or a part of one, that knows its width.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
     parts: Vec<Part>,
@@ -97,12 +98,12 @@ pub(crate) struct Line {
 struct Part {
     role: Role,
     text: String,
-    /// Whether it may lose its middle where room is short: a name may, a figure may not.
+    /// True if its middle may be left out when room is short: for a name, not for a figure.
     elastic: bool,
 }
 
 impl Line {
-    /// A line of one part.
+    /// Makes a line of one part.
     pub(crate) fn of(role: Role, text: impl Into<String>) -> Self {
         Self::default().with(role, text)
     }
@@ -112,7 +113,7 @@ impl Line {
         self.add(role, text.into(), false);
     }
 
-    /// Appends a part that may be shortened where room is short.
+    /// Appends a name, whose middle may be left out when room is short.
     pub(crate) fn push_name(&mut self, role: Role, name: impl Into<String>) {
         self.add(role, name.into(), true);
     }
@@ -124,13 +125,13 @@ impl Line {
         }
     }
 
-    /// Appends a part so that it ends at column `end`, or as soon after it as it can.
+    /// Appends a part that ends at column `end`, or as soon after it as possible.
     pub(crate) fn right(&mut self, end: usize, role: Role, text: &str) {
         self.pad_to(end.saturating_sub(columns(text)));
         self.push(role, text);
     }
 
-    /// The line with a part appended.
+    /// Returns the line with a part appended.
     pub(crate) fn with(mut self, role: Role, text: impl Into<String>) -> Self {
         self.push(role, text);
         self
@@ -145,7 +146,8 @@ impl Line {
         }
     }
 
-    /// The line in at most `max` columns, as far as shortening its names can do it.
+    /// Returns the line with its names shortened until it fits into `max` columns, as far as that
+    /// is possible.
     pub(crate) fn fit(mut self, max: usize) -> Self {
         while self.width > max {
             let names = self.parts.iter_mut().filter(|p| p.elastic);
@@ -167,14 +169,14 @@ impl Line {
         self.parts.extend(other.parts);
     }
 
-    /// The line with all of `other` appended.
+    /// Returns the line with all of `other` appended.
     pub(crate) fn joined(mut self, other: Line) -> Self {
         self.append(other);
         self
     }
 
-    /// The line as lines of at most `max` columns: names are shortened, then it breaks between its
-    /// words, of which a comma or a line's number is never one.
+    /// Splits the line into lines of at most `max` columns: shortens names first, then breaks
+    /// between words. No line starts with a comma or a source line's number.
     pub(crate) fn broken(self, max: usize) -> Vec<Self> {
         let fitted = self.fit(max);
         if fitted.width <= max {
@@ -197,8 +199,8 @@ impl Line {
         lines
     }
 
-    /// What spaces separate, and how many of them are before it; a number and its unit are one. What
-    /// would take more than `max` columns falls into its parts.
+    /// Returns the words, each with the number of spaces before it; a number and its unit are one
+    /// word. A word of more than `max` columns is split into its parts.
     fn words(self, max: usize) -> Vec<(usize, Self)> {
         let mut words: Vec<(usize, Self)> = vec![];
         let mut gap = 0;
@@ -218,17 +220,17 @@ impl Line {
         words
     }
 
-    /// Columns it takes.
+    /// Returns its width in columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Whether there is nothing in it.
+    /// Returns true if it has no text.
     pub(crate) fn is_empty(&self) -> bool {
         self.width == 0
     }
 
-    /// The line as it is written, without trailing spaces and newline.
+    /// Returns the line as text, without trailing spaces and newline.
     pub(crate) fn render(&self, style: &Style) -> String {
         let mut runs: Vec<(Role, String)> = vec![];
         for part in &self.parts {
@@ -248,9 +250,9 @@ impl Line {
     }
 }
 
-/// Lays `segments` out from left to right with `gap` columns between them, going on at `indent`
-/// on a new line where the next would not fit into `width`. The first line starts as `first`.
-/// A segment too long for a line of its own is shortened where it holds names, else broken.
+/// Lays out `segments` from left to right, `gap` columns apart, starting after `first`. A segment
+/// that does not fit into `width` goes to a new line, indented by `indent`. A segment too long for
+/// a line is shortened if it has names, else broken.
 pub(crate) fn flow(first: Line, segments: Vec<Line>, gap: usize, indent: usize, width: usize) -> Vec<Line> {
     let mut lines = vec![];
     let mut line = first;

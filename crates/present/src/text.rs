@@ -1,6 +1,6 @@
-//! Text of strangers made fit for a terminal: escaped, measured, shortened, wrapped, quoted.
+//! Prepares strangers' text for a terminal: escapes, measures, shortens, wraps, quotes.
 //!
-//! Invariant: nothing a watched program chose (paths, names, arguments) reaches a terminal
+//! Invariant: nothing that a watched program chose (paths, names, arguments) reaches a terminal
 //! without going through [`clean`] or [`shell_words`].
 
 pub use systoll_model::clean;
@@ -9,24 +9,24 @@ use std::fmt::Write as _;
 use systoll_model::acts_on_terminals;
 use unicode_width::UnicodeWidthChar;
 
-/// Columns `text` takes on a terminal. Character by character, as most terminals count: the width
-/// of a whole string (ligatures, emoji sequences) would not add up over its parts.
+/// Returns the columns that `text` takes on a terminal. It adds up characters, as most terminals
+/// do: the width of a whole string (ligatures, emoji sequences) would not be the sum of its parts.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// `text`, its middle left out where it takes more than `max` columns: between words, and within one only where words are
-/// too long for that.
+/// Returns `text` with its middle left out if it takes more than `max` columns. The cut is between
+/// words, or within one if words are too long for that.
 pub(crate) fn shorten(text: &str, max: usize) -> String {
     if columns(text) <= max {
         return text.to_owned();
     }
     let room = max.saturating_sub(1);
-    // The end tells more: of a path the file, of a name the function.
+    // The end tells more: the file of a path, the function of a name.
     let tail = words_from_end(text, room / 2);
     let head = words_from_start(text, room - columns(tail));
     let tail = words_from_end(text, room - columns(head));
-    // Where words are as long as the room, a part of one tells more than none.
+    // If words are as long as the room, a part of one tells more than none.
     if !tail.is_empty() && 2 * (columns(head) + columns(tail)) >= room {
         return format!("{head}…{tail}");
     }
@@ -35,13 +35,13 @@ pub(crate) fn shorten(text: &str, max: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// Whether a name goes on over the place between two characters.
+/// Returns true if a name continues from `before` to `after`.
 fn is_within_word(before: char, after: char) -> bool {
     let of_word = |c: char| c.is_alphanumeric() || c == '_';
     of_word(before) && of_word(after)
 }
 
-/// As many whole words of the text's end as fit into `max` columns.
+/// Returns as many whole words from the text's end as fit into `max` columns.
 fn words_from_end(text: &str, max: usize) -> &str {
     let (mut used, mut start, mut after) = (0, text.len(), None);
     for (at, c) in text.char_indices().rev() {
@@ -57,7 +57,7 @@ fn words_from_end(text: &str, max: usize) -> &str {
     text
 }
 
-/// As many whole words of the text's start as fit into `max` columns.
+/// Returns as many whole words from the text's start as fit into `max` columns.
 fn words_from_start(text: &str, max: usize) -> &str {
     let (mut used, mut end, mut before) = (0, 0, None);
     for (at, c) in text.char_indices() {
@@ -83,14 +83,14 @@ fn take_columns(chars: impl Iterator<Item = char>, max: usize) -> String {
         .collect()
 }
 
-/// `text` on one line: whatever separates its words is one space, the rest is [`clean`]ed.
+/// Returns `text` on one line: one space between words, each word [`clean`]ed.
 pub(crate) fn sentence(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().map(clean).collect();
     words.join(" ")
 }
 
-/// `text` broken at spaces into lines of at most `width` columns. A word that is longer stays
-/// whole, and so does a number with its unit.
+/// Breaks `text` at spaces into lines of at most `width` columns. A longer word stays whole, and so
+/// does a number with its unit.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut words: Vec<String> = vec![];
     for word in text.split_whitespace() {
@@ -106,8 +106,8 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_words(words.into_iter(), width, "")
 }
 
-/// `text` over several lines where it is wider than `width`, which are indented as far as it is; shorter ones stay as
-/// they are, their spaces too.
+/// Breaks `text` into lines if it is wider than `width`, all with its indent. Shorter text stays as
+/// it is, with its spaces.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     if columns(text) <= width {
         return vec![text.to_owned()];
@@ -117,14 +117,14 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
 }
 
-/// Nothing is broken into shorter lines, in columns.
+/// Width of a wrapped line at least, in columns.
 const SHORTEST_LINE: usize = 20;
 
-/// What stays with the number before it.
+/// Units that stay with the number before them.
 const UNITS: [&str; 8] = ["%", "ns", "µs", "ms", "s", "min", "h", "MiB"];
 
-/// Joins `words` by spaces into lines of at most `width` columns, `go_on` at the end of every
-/// line but the last.
+/// Joins `words` with spaces into lines of at most `width` columns. Every line but the last ends
+/// with `go_on`.
 fn wrap_words(words: impl Iterator<Item = String>, width: usize, go_on: &str) -> Vec<String> {
     let mut lines: Vec<String> = vec![];
     let mut line = String::new();
@@ -144,15 +144,15 @@ fn wrap_words(words: impl Iterator<Item = String>, width: usize, go_on: &str) ->
     lines
 }
 
-/// `argv` as one would type it into a POSIX shell; words with control characters in the
-/// `$'…'` form of bash, zsh and POSIX 2024.
+/// Quotes `argv` for a POSIX shell. Words with control characters get the `$'…'` form of bash, zsh
+/// and POSIX 2024.
 pub fn shell_words<S: AsRef<str>>(argv: &[S]) -> String {
     let words: Vec<_> = argv.iter().map(|w| shell_word(w.as_ref())).collect();
     words.join(" ")
 }
 
-/// `argv` as [`shell_words`] writes it, over several lines of at most `width` columns that can
-/// be pasted as they are.
+/// Quotes `argv` as [`shell_words`] does, on several lines of at most `width` columns that can be
+/// pasted.
 pub(crate) fn shell_lines<S: AsRef<str>>(argv: &[S], width: usize) -> Vec<String> {
     wrap_words(argv.iter().map(|w| shell_word(w.as_ref())), width, " \\")
 }
@@ -175,7 +175,8 @@ fn shell_word(word: &str) -> String {
             c if acts_on_terminals(c) => {
                 let mut utf8 = [0; 4];
                 for byte in c.encode_utf8(&mut utf8).bytes() {
-                    // Octal, of fixed length: a hex digit after `\x1b` would be read into it.
+                    // Octal has a fixed length; a hex digit after `\x1b` would be read as part of
+                    // it.
                     let _ = write!(out, "\\{byte:03o}");
                 }
             }
@@ -192,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_terminal_would_act_on_is_escaped() {
+    fn terminal_controls_are_escaped() {
         assert_eq!(clean("a\x1b[31mb\nc\u{9b}2J\u{202e}d\u{7f}"), "a\\x1b[31mb\\nc\\x9b2J\\u{202e}d\\x7f");
         assert_eq!(clean("/usr/lib/grüße/日本"), "/usr/lib/grüße/日本");
     }
@@ -247,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn a_shell_reads_back_what_was_quoted(words in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
+        fn a_shell_reads_back_the_quoted_words(words in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
             // bash, as the $'…' form is not in every sh.
             let script = format!("printf '%s\\0' {}", shell_words(&words));
             #[allow(clippy::disallowed_types, reason = "a shell is what the words are for")]

@@ -1,8 +1,8 @@
-//! Figures in human units.
+//! Writes figures in human units.
 //!
 //! Invariant: whatever the figure, no NaN, no infinity and no percentage over 100 is written.
 
-/// `n` with its digits grouped: `20,033,214`.
+/// Writes `n` with its digits grouped: `20,033,214`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,17 +15,17 @@ pub(crate) fn grouped(n: u64) -> String {
     out
 }
 
-/// `n calls`, or `1 call`.
+/// Writes `n` with the singular or the plural of a noun.
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
-/// `n calls`.
+/// Writes `n calls`.
 pub(crate) fn calls(n: u64) -> String {
     counted(n, "call", "calls")
 }
 
-/// A time given in ns, to three figures: `97 ns`, `1.23 µs`, `2.4 ms`, `0.166 s`, `6.15 s`,
+/// Writes a time given in ns with three figures: `97 ns`, `1.23 µs`, `2.4 ms`, `0.166 s`, `6.15 s`,
 /// `12 min 5 s`.
 pub(crate) fn time(ns: u64) -> String {
     let f = ns as f64;
@@ -41,7 +41,8 @@ pub(crate) fn time(ns: u64) -> String {
     }
 }
 
-/// An interval of times, its ends in one unit where both can be read in it: `0.044 s to 0.100 s`, not `43.6 ms to …`.
+/// Writes an interval of times. Both ends have one unit if they are readable in it: `0.044 s to
+/// 0.100 s`, not `43.6 ms to …`.
 pub(crate) fn time_span(low: u64, high: u64) -> String {
     const SHORTEST_IN_SECONDS: u64 = 10_000_000;
     let end = time(high);
@@ -54,7 +55,7 @@ pub(crate) fn time_span(low: u64, high: u64) -> String {
     }
 }
 
-/// `2.4`, `16.1`, `439`: no zeros at the end of a fraction.
+/// Writes three figures without trailing zeros: `2.4`, `16.1`, `439`.
 fn three_figures(f: f64) -> String {
     let text = match f {
         f if f < 9.995 => format!("{f:.2}"),
@@ -71,13 +72,13 @@ fn long_time(seconds: u64) -> String {
     }
 }
 
-/// A time in ns that may be anything: rounded, `?` where it is no number.
+/// Writes a time in ns, rounded; `?` if it is no number.
 pub(crate) fn ns(ns: f64) -> String {
     if ns.is_finite() && ns >= 0.0 { format!("{} ns", grouped(ns.round() as u64)) } else { "? ns".into() }
 }
 
-/// A share as a percentage: `32 %`, `1.4 %`, `below 0.1 %`; `None` where it is none: no number, or more
-/// than all.
+/// Writes a share as a percentage: `32 %`, `1.4 %`, `below 0.1 %`. Returns `None` if it is no
+/// number or more than all.
 pub(crate) fn percent(share: f64) -> Option<String> {
     let percent = share * 100.0;
     Some(match percent {
@@ -90,24 +91,24 @@ pub(crate) fn percent(share: f64) -> Option<String> {
     })
 }
 
-/// `part` as a percentage of `whole`; `None` where the whole is not known.
+/// Writes `part` as a percentage of `whole`. Returns `None` if the whole is not known.
 pub(crate) fn percent_of(part: u64, whole: Option<u64>) -> Option<String> {
     percent(part as f64 / whole.filter(|whole| *whole > 0)? as f64)
 }
 
-/// A share of processor time, which is an estimate: close to all of it, it says no more than that.
+/// Writes a share of processor time, which is an estimate: `nearly all` if it is close to 100 %.
 pub(crate) fn percent_of_cpu(share: f64) -> Option<String> {
     if (0.995..1.005).contains(&share) { Some("nearly all".into()) } else { percent(share) }
 }
 
-/// A share of processor time that may be as small as `low` and as large as `high`: `18 to 24 %`.
+/// Writes a share of processor time between `low` and `high`: `18 to 24 %`.
 pub(crate) fn percent_span(low: f64, high: f64) -> Option<String> {
     let (begin, end) = (percent(low)?, percent(high.min(1.0))?);
     let number = begin.trim_end_matches(" %");
     Some(if begin == end { end } else { format!("{number} to {end}") })
 }
 
-/// A rate a second: `3.3 M/s`, `14,925/s`, `0.4/s`; `None` where no time passed.
+/// Writes a rate a second: `3.3 M/s`, `14,925/s`, `0.4/s`. Returns `None` if no time passed.
 pub(crate) fn rate(n: u64, over_ns: u64) -> Option<String> {
     if over_ns == 0 {
         return None;

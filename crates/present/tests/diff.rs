@@ -83,7 +83,7 @@ fn the_screen_has_old_beside_new() {
 }
 
 #[test]
-fn a_recording_against_itself_says_so() {
+fn comparing_a_recording_with_itself_says_so() {
     let (one, judged) = ([recording(&[("read", "work", 9, 3)])], [Judgement::default()]);
     let side = Side { recordings: &one, judgements: &judged };
     assert!(screen(&diff(side, side, By::Row), 100).contains("no change: 1 row is the same"));
@@ -111,20 +111,20 @@ fn markdown_is_of_the_table_and_of_nothing_a_program_chose() {
 
 #[test]
 fn json_conforms_to_its_schema() {
-    let of_diff = schema(include_str!("../../../docs/diff.schema.json"));
+    let of_diff = schema(include_str!("../../../docs/reference/diff.schema.json"));
     for by in By::ALL {
         assert_eq!(violations(&of_diff, &diff_json(&changes(by), "0.1.0")), Vec::<String>::new());
     }
     let whole = diff_json(&changes(By::Syscall), "0.1.0");
     assert_eq!((&whole["changed"][0]["beneath"][0]["function"], &whole["hidden"]), (&json!("read_config"), &json!(2)));
-    let of_bisect = schema(include_str!("../../../docs/bisect.schema.json"));
+    let of_bisect = schema(include_str!("../../../docs/reference/bisect.schema.json"));
     let report = bisected();
     assert_eq!(violations(&of_bisect, &bisect_json(&report, "0.1.0")), Vec::<String>::new());
     assert_eq!(violations(&of_bisect, &bisect_json(&BisectReport::default(), "0.1.0")), Vec::<String>::new());
 }
 
 fn bisected() -> BisectReport {
-    let commit = |id: &str, calls| Tried {
+    let commit = |id: &str, calls| TriedCommit {
         id: id.repeat(40),
         subject: "Reload the config on each request".into(),
         author: "A. Person".into(),
@@ -189,14 +189,14 @@ fn checked_by(budget: &str, write: impl Fn(&mut Vec<u8>, &BudgetReport<'_>)) -> 
 }
 
 #[test]
-fn fewer_calls_than_a_limit_has_are_under_it() {
+fn fewer_calls_are_under_the_limit() {
     let budget = "[[limit]]\nsyscall = \"read\"\ncalls = \"5..\"\n";
     let told = checked_by(budget, |out, report| write_check(out, report, false, &Style::default()).unwrap());
     assert!(told.starts_with("under read: at least 5 → 3 calls\n"), "{told}");
 }
 
 #[test]
-fn a_broken_budget_is_told_in_each_form() {
+fn every_form_reports_a_broken_budget() {
     let all = checked(|out, report| {
         write_check(out, report, true, &Style::default()).unwrap();
         write_vim(out, report).unwrap();

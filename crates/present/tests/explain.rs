@@ -52,7 +52,7 @@ kind = "code"
 "#;
 
 #[test]
-fn a_cause_is_explained_with_every_cure_and_what_it_gives_up() {
+fn a_cause_is_explained_with_every_cure_and_its_drawback() {
     let mut cause = Catalogue::parse("test", CAUSE).expect("a cause");
     cause.stop[0].gives_up = "a changed thing \u{1b}[1mis not seen".into();
     assert_snapshot!(explain(&cause, 70), @r#"
@@ -117,14 +117,15 @@ fn every_builtin_cause_fits_a_terminal() {
     let catalogue = Catalogue::builtin();
     for cause in catalogue.iter() {
         let text = explain(cause, 80);
-        // The cures may hold braces of their languages, the sentences before them none of ours.
+        // Cures may contain braces of their languages; the sentences before them contain none of
+        // ours.
         let ours = text.split_once("  recognise").map_or("", |(ours, _)| ours);
         assert!(ours.contains(&*cause.id) && !ours.contains(['{', '}']), "{text}");
         for cure in &cause.stop {
             let words: Vec<_> = cure.how.split_whitespace().collect();
             assert!(words.iter().all(|w| text.contains(w)), "{}: {text}", cure.how);
         }
-        // An address is one word, and a line of code is pasted as it is.
+        // An address is one word, and a line of code is pasted unchanged.
         let examples = || cause.stop.iter().filter_map(|c| c.example.as_ref()).flat_map(|e| [&e.before, &e.after]);
         let is_code = |line: &str| examples().any(|code| code.lines().any(|l| l.trim() == line.trim()));
         let too_long = |l: &&str| l.chars().count() > 80 && !l.contains("://") && !is_code(l);

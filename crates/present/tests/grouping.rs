@@ -8,7 +8,7 @@ use systoll_judge::{By, Judgement, grouped};
 use systoll_model::{
     FrameClass, ProcessId, Recording, RowId, Stack, StackId, Sysno, Thread, ThreadCalls, Window, WindowCall,
 };
-use systoll_present::{Only, ReportOptions, Style, write_grouping};
+use systoll_present::{Narrowing, ReportOptions, Style, write_grouping};
 
 fn whole_screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
     let mut out = vec![];
@@ -17,19 +17,19 @@ fn whole_screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) 
     String::from_utf8(out).expect("UTF-8")
 }
 
-/// Without what ran, and without how calls were counted.
+/// Returns the screen without the command's line, and without the line on how calls were counted.
 fn screen(rec: &Recording, by: By, options: &ReportOptions, width: usize) -> String {
     let text = whole_screen(rec, by, options, width);
     let table = text.split_once("\n\n").map(|(_, rest)| rest).unwrap_or_default();
     table.rsplit_once("\n\n").map_or(table, |(table, _)| table).to_owned() + "\n"
 }
 
-fn only(asked: &str, others: u64) -> Only {
-    Only { asked: asked.into(), made_as: Vec::new(), others }
+fn only(asked: &str, others: u64) -> Narrowing {
+    Narrowing { asked: asked.into(), made_as: Vec::new(), others }
 }
 
 #[test]
-fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
+fn an_empty_selection_names_the_calls_that_were_made() {
     let options = ReportOptions { only: Some(only("open", 148)), ..ReportOptions::default() };
     let mut out = Vec::new();
     let style = Style { color: false, width: 100, whole_names: false };
@@ -41,7 +41,7 @@ fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
 }
 
 #[test]
-fn how_calls_were_counted_and_which_is_told() {
+fn the_way_of_counting_is_named() {
     let options = ReportOptions { only: Some(only("%file", 0)), ..ReportOptions::default() };
     let text = whole_screen(&server(), By::Caller, &options, 100);
     let last = text.rsplit_once("\n\n").map(|(_, last)| last).unwrap_or_default();
@@ -203,7 +203,7 @@ fn stacks_and_descriptors_beneath() {
 }
 
 #[test]
-fn few_are_shown_unless_all_are_asked_for() {
+fn few_groups_are_shown_without_all() {
     let groups = |toll: u64| {
         let mut b = Builder::new(&["./app"]).times(10.0, 5.0);
         for i in 0..30u64 {
@@ -215,7 +215,7 @@ fn few_are_shown_unless_all_are_asked_for() {
     let rec = groups(100_000_000);
     let text = screen(&rec, By::Caller, &ReportOptions::default(), 100);
     assert!(text.contains("10 groups more with 755 calls: --all shows them"), "{text}");
-    // What is small is summed sooner.
+    // Small groups are summed up sooner.
     let rec = groups(1000);
     let text = screen(&rec, By::Caller, &ReportOptions::default(), 100);
     assert!(text.contains("25 groups more with 2,075 calls: --all shows them"), "{text}");
@@ -240,7 +240,7 @@ fn a_finding_tells_its_descriptors() {
     let text = report(&rec, &judgement, &options, &Style::default());
     assert!(text.contains("     fd     3</srv>   2 of 2 calls looked at\n"), "{text}");
     let judgement = Judgement::default();
-    // Without a finding it is what takes most time that is looked into.
+    // Without a finding, the row that takes most time is examined.
     let text = report(&rec, &judgement, &options, &Style::default());
     assert!(text.contains("most time goes to") && text.contains("3</srv>"), "{text}");
     assert!(!report(&rec, &judgement, &ReportOptions::default(), &Style::default()).contains("</srv>"));

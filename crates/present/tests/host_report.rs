@@ -1,4 +1,4 @@
-//! `systoll box`: the screen line by line, and its JSON against docs/box.schema.json.
+//! `systoll box`: the screen line by line, and its JSON against docs/reference/box.schema.json.
 
 mod common;
 
@@ -104,7 +104,7 @@ fn a_quiet_box() {
 }
 
 #[test]
-fn what_was_not_measured_says_why() {
+fn missing_figures_have_reasons() {
     let mut report = report();
     set(&mut report, Probe::MembarrierGlobal, Figure::NotMeasured("membarrier: EINVAL".into()));
     set(&mut report, Probe::MembarrierPrivateRunning, Figure::NotMeasured("only one processor may be used".into()));
@@ -155,7 +155,7 @@ fn a_clock_without_a_vdso_is_named() {
 }
 
 #[test]
-fn filters_that_were_here_are_told() {
+fn present_filters_are_named() {
     let with = |seccomp| plain(&BoxReport { seccomp, ..report() });
     assert!(
         with(Seccomp::Filters(2)).ends_with("\n  every figure includes 2 seccomp filters that were here already\n")
@@ -165,7 +165,7 @@ fn filters_that_were_here_are_told() {
 }
 
 #[test]
-fn where_it_is_narrow_notes_stand_below_their_figures() {
+fn on_narrow_screens_notes_follow_their_figures() {
     let mut report = report();
     report.watch_ns = vec![("inproc".into(), steady(32.0)), ("ptrace".into(), steady(12_500.0))];
     let narrow = screen(&report, Style { color: false, width: 40, whole_names: false });
@@ -188,7 +188,7 @@ fn it_fits_and_without_colour_has_no_escapes() {
 }
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/box.schema.json")).unwrap()
+    serde_json::from_str(include_str!("../../../docs/reference/box.schema.json")).unwrap()
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn json_conforms_to_the_schema() {
 }
 
 #[test]
-fn json_says_what_the_report_says() {
+fn json_and_report_agree() {
     let json = box_json(&report());
     let ids: Vec<_> = json["figures"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap()).collect();
     assert_eq!(ids, Probe::ALL.map(|p| p.id()));

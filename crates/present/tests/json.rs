@@ -1,4 +1,5 @@
-//! The JSON contract: what is written conforms to docs/report.schema.json, and the other way round.
+//! The JSON contract: the output conforms to docs/reference/report.schema.json, and the schema
+//! describes every field.
 
 mod common;
 
@@ -15,9 +16,9 @@ fn every_story_conforms_to_the_schema() {
     }
 }
 
-/// Without this the test above would hold for a checker that sees nothing.
+/// Shows that the checker finds violations; otherwise the test above would prove nothing.
 #[test]
-fn the_checker_sees_what_breaks_the_contract() {
+fn the_checker_finds_violations() {
     let schema = schema::report_schema();
     let (rec, judgement) = stories::localtime();
     let good = report_json(&rec, &judgement, None);

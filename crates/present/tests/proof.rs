@@ -1,4 +1,4 @@
-//! `systoll prove`: its JSON against docs/prove.schema.json, and hyperfine's forms.
+//! `systoll prove`: its JSON against docs/reference/prove.schema.json, and hyperfine's forms.
 
 mod common;
 
@@ -86,11 +86,11 @@ fn written(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) 
 }
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/prove.schema.json")).unwrap()
+    serde_json::from_str(include_str!("../../../docs/reference/prove.schema.json")).unwrap()
 }
 
 #[test]
-fn what_is_written_conforms_to_the_schema() {
+fn json_conforms_to_the_schema() {
     let (a, b) = (counts(1_000), counts(1));
     let whole = written(&proved(), Some((&a, &b)));
     assert_eq!(violations(&schema(), &whole), Vec::<String>::new());
@@ -123,7 +123,7 @@ fn what_is_written_conforms_to_the_schema() {
 }
 
 #[test]
-fn of_a_part_nothing_is_predicted() {
+fn a_part_has_no_prediction() {
     let of = |answered, missed| {
         let missed = vec![(Missed::Elsewhere, missed)];
         let calls = vec![InPlace { syscall: Sysno::from_name("rt_sigprocmask").unwrap(), answered, needed: 1, missed }];
@@ -143,7 +143,7 @@ fn of_a_part_nothing_is_predicted() {
 }
 
 #[test]
-fn the_schema_refuses_what_breaks_it() {
+fn the_schema_refuses_violations() {
     let good = written(&proved(), None);
     for (at, value) in [
         ("/verdict/wall", json!("better")),

@@ -1,4 +1,4 @@
-//! What holds for every recording and judgement, however strange.
+//! Properties of every recording and judgement, however strange.
 
 mod common;
 
@@ -21,7 +21,8 @@ use systoll_present::{
 };
 use unicode_width::UnicodeWidthChar;
 
-/// Text of strangers: any characters, control characters and wide ones more often than not.
+/// Generates text of strangers: any characters, more often than not control characters and wide
+/// ones.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[a-z_/ .\u{1b}\n\u{9b}\u{202e}日]{0,60}", "[a-z_]{0,300}"]
 }
@@ -184,13 +185,13 @@ fn recording() -> impl Strategy<Value = Recording> {
     )
 }
 
-/// A finding whose handles needn't be the recording's.
+/// Generates a finding whose handles needn't be the recording's.
 fn finding() -> impl Strategy<Value = Finding> {
     use Kind::{Blocking, Failing, NoOp, Repeat};
     let kind = prop_oneof![Just(Repeat), Just(NoOp), Just(Failing), Just(Blocking)];
     let phase = prop_oneof![Just(Phase::StartUp), Just(Phase::Steady), Just(Phase::Exit)];
     let names = (option::of(text()), vec(text(), 0..3), option::of(text()), text(), vec(text(), 0..4));
-    // A word of a command to paste stays whole, quoted spaces and all.
+    // A word of a command to paste stays whole, including quoted spaces.
     let word = text().prop_map(|t| t.replace(char::is_whitespace, "_"));
     let more = (text(), vec(word, 0..4), option::of(some_u64()), option::of(0..9u32));
     let shares = (option::of(some_f64()), option::of(some_f64()), some_f64());
@@ -262,7 +263,8 @@ fn judgement() -> impl Strategy<Value = Judgement> {
     })
 }
 
-/// A line may be longer than the terminal only where one word is: a command to paste, a sentence.
+/// Returns true if a line is too long. A line may be longer than the terminal only if it has a word
+/// that long: a command to paste, a sentence.
 fn too_long(line: &str, width: usize) -> bool {
     let columns = |text: &str| text.chars().filter_map(UnicodeWidthChar::width).sum::<usize>();
     let longest_word = line.split(' ').map(columns).max().unwrap_or(0);
@@ -291,7 +293,7 @@ proptest! {
     fn json_conforms_whatever_was_recorded(rec in recording(), judgement in judgement()) {
         let json = report_json(&rec, &judgement, None);
         prop_assert_eq!(schema::violations(schema::report_schema(), &json), Vec::<String>::new());
-        // Writing and reading it again loses nothing: no number was left out as NaN.
+        // Writing and reading it again loses nothing: no number was omitted as NaN.
         let again: serde_json::Value = serde_json::from_str(&json.to_string()).map_err(|e| TestCaseError::fail(e.to_string()))?;
         prop_assert_eq!(again["calls"].as_u64(), Some(rec.calls()));
     }

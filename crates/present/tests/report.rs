@@ -6,7 +6,7 @@ use common::{report, stories};
 use insta::assert_snapshot;
 use systoll_judge::{Judgement, Unjudged, Untold};
 use systoll_model::{Problem, ProblemKind, Recording};
-use systoll_present::{Only, ReportOptions, Style};
+use systoll_present::{Narrowing, ReportOptions, Style};
 
 fn screen(story: (Recording, Judgement), width: usize) -> String {
     report(&story.0, &story.1, &ReportOptions::default(), &Style { color: false, width, whole_names: false })
@@ -140,7 +140,7 @@ fn a_healthy_program_gets_two_lines() {
 }
 
 #[test]
-fn what_strangers_wrote_is_escaped_and_problems_are_told() {
+fn strangers_text_is_escaped_and_problems_are_listed() {
     assert_snapshot!(screen(stories::troubled(), 100), @r#"
     systoll  $'./x\033[31m' $'a\nb'    killed by SIGSEGV    0.500 s    CPU time unknown
              1 finding: needless system calls; what they cost is not known
@@ -169,12 +169,12 @@ fn an_empty_recording() {
 }
 
 #[test]
-fn where_none_of_what_was_asked_for_was_made_it_says_what_was() {
-    let only = Only { asked: "open".into(), made_as: Vec::new(), others: 148 };
+fn an_empty_selection_names_the_calls_that_were_made() {
+    let only = Narrowing { asked: "open".into(), made_as: Vec::new(), others: 148 };
     let text = screen_with(stories::empty(), ReportOptions { only: Some(only), ..ReportOptions::default() });
     assert!(text.contains("\n         none of open; 148 other system calls\n"), "{text}");
     let made_as = vec![systoll_model::Sysno::from_name("openat").unwrap()];
-    let only = Only { asked: "open".into(), made_as, others: 3 };
+    let only = Narrowing { asked: "open".into(), made_as, others: 3 };
     let text = screen_with(stories::localtime(), ReportOptions { only: Some(only), ..ReportOptions::default() });
     assert!(text.contains("only open, made as openat"), "{text}");
 }
@@ -238,7 +238,7 @@ fn five_findings_are_shown_and_the_others_counted() {
 }
 
 #[test]
-fn long_calls_are_listed_from_the_length_asked_for() {
+fn long_calls_are_listed_from_the_given_length() {
     let longer = |ns| ReportOptions { longer_ns: Some(ns), ..ReportOptions::default() };
     let text = screen_with(stories::lttng(), longer(10_000_000));
     assert_eq!(text.lines().filter(|l| l.contains("   at +")).count(), 2, "{text}");
@@ -247,17 +247,18 @@ fn long_calls_are_listed_from_the_length_asked_for() {
     let text = screen_with(stories::lttng(), longer(1_000_000_000));
     assert!(text.contains("longest     no call took 1.00 s or longer"), "{text}");
 
-    // Recordings keep the slowest calls only; the histogram knows that there were more.
+    // Recordings keep only the slowest calls; the histogram counts the others.
     let (mut rec, judgement) = stories::lttng();
     rec.rows[0].counts.histogram.add_many(16_000_000, 100);
     let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
     assert!(text.contains("at least 98 more of 4 ms or longer, not kept one by one"), "{text}");
-    // A tracer has kept what was long by its own time, and what was queued is in the histogram alone.
+    // A tracer keeps calls that were long by its own clock; only the histogram has the calls that
+    // were queued.
     rec.header.backend = systoll_model::BackendKind::Ptrace;
     let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
     assert!(text.contains("at least 98 more of 4 ms or longer, the wait for a processor included"), "{text}");
 
-    // Where none was kept, those who made them are told, and the longest of each.
+    // If none was kept, the report names the callers and the longest call of each.
     rec.longest.clear();
     rec.rows[0].counts.max_ns = 17_000_000;
     let text = report(&rec, &judgement, &longer(4_000_000), &Style::default());
@@ -267,14 +268,14 @@ fn long_calls_are_listed_from_the_length_asked_for() {
 }
 
 #[test]
-fn a_report_so_far_says_so() {
+fn an_interim_report_says_so() {
     let options = ReportOptions { so_far: true, ..ReportOptions::default() };
     let first = screen_with(stories::ruby(), options).lines().next().unwrap_or_default().to_owned();
     assert_eq!(first, "systoll  ruby test.rb    so far    6.15 s    6.12 s CPU");
 }
 
 #[test]
-fn a_server_is_told_in_rates_and_cores() {
+fn a_server_is_reported_in_rates_and_cores() {
     let (mut rec, judgement) = stories::ruby();
     let h = &mut rec.header;
     (h.wall_ns, h.own_cpu_ns, h.threads) = (61_500_000_000, Some(196_800_000_000), 8);
@@ -289,7 +290,7 @@ fn a_server_is_told_in_rates_and_cores() {
 }
 
 #[test]
-fn figures_that_cannot_be_are_said_to_be() {
+fn an_impossible_processor_time_is_unknown() {
     let (mut rec, mut judgement) = stories::ruby();
     rec.header.own_cpu_ns = Some(1_000_000_000);
     judgement.findings[0].share_of_cpu = Some(1.95);
@@ -308,14 +309,14 @@ fn figures_that_cannot_be_are_said_to_be() {
 }
 
 #[test]
-fn a_processor_time_in_doubt_is_an_interval_and_so_are_shares_of_it() {
+fn uncertain_processor_time_and_its_shares_are_intervals() {
     let (mut rec, judgement) = stories::ruby();
     let told = |rec: &Recording| {
         report(rec, &judgement, &ReportOptions::default(), &Style { color: false, width: 120, whole_names: false })
     };
     let h = &mut rec.header;
     (h.user_ns, h.sys_ns, h.own_cpu_ns) = (5_000_000_000, 4_000_000_000, Some(6_120_000_000));
-    // Runs of one program differ as much: a figure says it.
+    // Separate runs of one program differ by as much: the report shows one figure.
     (h.own_cpu_least_ns, h.own_cpu_most_ns) = (Some(6_000_000_000), Some(6_300_000_000));
     assert!(told(&rec).contains("about 6.12 s CPU\n") && told(&rec).contains("32 % of CPU"), "{}", told(&rec));
     let h = &mut rec.header;
@@ -340,7 +341,7 @@ fn starts_that_are_needless_are_no_calls() {
 }
 
 #[test]
-fn a_part_that_is_needless_is_told_with_its_bounds() {
+fn a_needless_part_has_bounds() {
     let (rec, mut judgement) = stories::ruby();
     judgement.findings[0].needless = systoll_judge::Estimate { estimate: 9_000_000, low: 8_000_000, high: 9_500_000 };
     let text =
@@ -386,7 +387,7 @@ fn problems_that_spoil_the_counts_come_first_and_many_are_counted() {
 }
 
 #[test]
-fn calls_that_only_watching_made_long_are_not_told() {
+fn calls_that_only_watching_made_long_are_omitted() {
     let (mut rec, judgement) = stories::lttng();
     rec.header.backend = systoll_model::BackendKind::Ptrace;
     rec.header.observer_wall_ns_per_call = 130_000.0;
@@ -409,7 +410,7 @@ fn a_trace_of_counts_alone_is_not_called_healthy() {
     assert!(!text.contains("nothing found"), "{text}");
 }
 
-/// Windows are gone from such a file: to call the program healthy would be made up.
+/// Such a file lacks windows: calling the program healthy would be an invention.
 #[test]
 fn a_copy_by_another_tool_is_not_called_healthy() {
     let (mut rec, judgement) = stories::healthy();
@@ -430,7 +431,7 @@ fn no_line_of_a_narrow_screen_begins_with_a_comma() {
 }
 
 #[test]
-fn how_calls_were_hooked_is_told_where_all_is_wanted() {
+fn the_full_report_names_the_hooks() {
     let (mut rec, judgement) = stories::healthy();
     rec.header.sites = Some(systoll_model::Sites { timed: 1_002, counted: 3, on_arrival: 526, not_covered: 1 });
     let all = ReportOptions { all: true, ..ReportOptions::default() };
@@ -442,7 +443,7 @@ fn how_calls_were_hooked_is_told_where_all_is_wanted() {
 }
 
 #[test]
-fn what_processes_have_in_common_is_told_once() {
+fn common_facts_of_processes_appear_once() {
     let (mut rec, judgement) = stories::ruby();
     for text in ["go: calls waited (2)", "go: calls waited (1500)", "cc: calls waited (1)", "same", "same", "odd (x)"] {
         rec.problems.push(Problem::new(ProblemKind::Price, text));
@@ -454,7 +455,7 @@ fn what_processes_have_in_common_is_told_once() {
 }
 
 #[test]
-fn a_healthy_program_is_told_what_was_seen_and_what_could_not_be_judged() {
+fn a_healthy_report_names_what_was_judged_and_what_was_not() {
     let (rec, mut judgement) = stories::healthy();
     judgement.untold = Untold { calls: 12, toll_ns: 9_000, unsure_calls: 1, unsure_toll_ns: 700 };
     judgement.unjudged = Unjudged { calls: 20, toll_ns: 40_000 };

@@ -1,5 +1,5 @@
-//! Each sentence that reports, the page and JSON can make of a run or a finding, beside the fact it needs: told where
-//! that holds, and not told where it doesn't.
+//! Checks each sentence that reports, the page and JSON can contain about a run or a finding
+//! against the fact it needs: it appears if the fact holds, and not otherwise.
 
 mod common;
 
@@ -14,26 +14,26 @@ type Story = (Recording, Judgement);
 struct Sentence {
     says: &'static str,
     needs: &'static str,
-    /// Stories in which the fact holds, and in which it doesn't.
+    /// Stories in which the fact holds, and stories in which it doesn't.
     holds: fn() -> Story,
     fails: fn() -> Story,
 }
 
-/// A story without findings, changed.
+/// Returns a story without findings, changed.
 fn healthy(change: fn(&mut Recording, &mut Judgement)) -> Story {
     let (mut rec, mut judgement) = stories::healthy();
     change(&mut rec, &mut judgement);
     (rec, judgement)
 }
 
-/// A story of one finding, changed.
+/// Returns a story of one finding, changed.
 fn found(change: fn(&mut Finding)) -> Story {
     let (rec, mut judgement) = stories::ruby();
     change(&mut judgement.findings[0]);
     (rec, judgement)
 }
 
-/// The same as a remark.
+/// Returns a story of one remark, changed.
 fn remark(change: fn(&mut Finding)) -> Story {
     let (rec, mut judgement) = found(change);
     let mut also = std::mem::take(&mut judgement.findings);
@@ -55,14 +55,14 @@ fn per(f: &mut Finding, per: WorkUnit, calls: u64) {
     f.per_unit = Some(PerUnit { per, rounds: 8_000, calls, needless: 1, looked_at: 40, agree: 40 });
 }
 
-/// Waits of a run whose phase may be changed.
+/// Returns a story of waits whose phase may be changed.
 fn waits(change: fn(&mut Finding)) -> Story {
     let (rec, mut judgement) = stories::lttng();
     judgement.findings.iter_mut().for_each(change);
     (rec, judgement)
 }
 
-/// Waits of which some come after `main` has begun.
+/// Returns a story of waits, some of which come after `main` has begun.
 fn late() -> Story {
     let (mut rec, judgement) = stories::lttng();
     rec.rows.iter_mut().for_each(|row| row.counts.startup_calls = row.counts.calls * 3 / 4);
@@ -336,7 +336,7 @@ const SENTENCES: &[Sentence] = &[
     },
 ];
 
-/// All that is said of a story, on one line: the report, and the sentences that JSON and the page have.
+/// Returns all text about a story, on one line: the report, and the sentences of JSON and the page.
 fn said((rec, judgement): &Story) -> String {
     let style = Style { color: false, width: 160, whole_names: true };
     let mut text = report(rec, judgement, &ReportOptions::default(), &style);
@@ -353,7 +353,7 @@ fn said((rec, judgement): &Story) -> String {
 }
 
 #[test]
-fn each_is_told_where_its_fact_holds_and_only_there() {
+fn each_sentence_appears_only_with_its_fact() {
     for Sentence { says, needs, holds, fails } in SENTENCES {
         let (told, silent) = (said(&holds()), said(&fails()));
         assert!(told.contains(says), "where there is {needs}, it is told: {says}\n{told}");
@@ -361,7 +361,7 @@ fn each_is_told_where_its_fact_holds_and_only_there() {
     }
 }
 
-/// What the terminal says of a figure, JSON and page say too: they have the same sentence.
+/// The terminal, JSON and the page have the same sentence about a figure.
 #[test]
 fn a_figure_is_worked_out_once() {
     for story in [stories::ruby(), stories::lttng(), stories::localtime(), found(started)] {

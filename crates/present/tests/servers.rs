@@ -1,4 +1,4 @@
-//! `prove --serve`: the screen, and that its JSON keeps the contract.
+//! `prove --serve`: the screen, and its JSON against the schema.
 
 mod common;
 
@@ -55,7 +55,7 @@ fn written(served: &Served) -> Value {
 
 #[test]
 fn json_conforms_to_its_schema() {
-    let schema: Value = serde_json::from_str(include_str!("../../../docs/serve.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/reference/serve.schema.json")).unwrap();
     let whole = written(&both());
     assert_eq!(violations(&schema, &whole), Vec::<String>::new());
     assert_eq!((&whole["a"]["calls"], &whole["verdict"]["per_second"]), (&json!(5.0), &json!("faster")));

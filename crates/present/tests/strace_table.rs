@@ -110,7 +110,7 @@ fn no_call_at_all() {
 }
 
 #[test]
-fn columns_and_order_are_as_asked_for() {
+fn requested_columns_keep_their_order() {
     let table = |columns: &[&str], sort: &str, wall| {
         let columns = columns.iter().filter_map(|c| TableColumn::from_name(c)).collect();
         let options = TableOptions {

@@ -1,4 +1,4 @@
-//! Prints every price systoll can find here, cheapest first: for a look beside docs/prices.md.
+//! Prints every price systoll can find here, cheapest first: for a look beside docs/reference/prices.md.
 
 use std::io::{self, Write};
 use systoll_model::Sysno;

@@ -1,4 +1,4 @@
-//! What page faults and context switches cost, measured by a child while the caller goes on.
+//! Measures page faults and context switches in a child while the caller continues.
 
 use crate::child::{Refused, Running};
 use crate::fault::fault;
@@ -7,34 +7,36 @@ use crate::sys;
 use std::time::Duration;
 use systoll_model::Spread;
 
-/// A child that has not answered by then answers nothing.
+/// Time limit of the child.
 const DEADLINE: Duration = Duration::from_secs(4);
 const FAULT: usize = 0;
 const SWITCH: usize = 1;
 
-/// What is to be measured beside calls.
+/// The prices to measure besides those of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// A page fault.
+    /// True to measure a page fault.
     pub faults: bool,
-    /// A context switch.
+    /// True to measure a context switch.
     pub switches: bool,
 }
 
-/// What was asked for, ns; `None` where it was not, or can't be measured.
+/// The measured prices, in ns; `None` if one was not requested or can't be measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BesideCalls {
-    /// A minor fault on a page of anonymous memory, small pages: the trap, finding a page, clearing it and mapping it.
+    /// A minor fault on a page of anonymous memory, small pages: the trap, finding a page, clearing
+    /// and mapping it.
     pub fault: Option<Spread>,
-    /// A switch from one thread of a process to another on one processor, and the call that gives way.
+    /// A switch from one thread of a process to another on one processor, with the call that
+    /// yields.
     pub switch: Option<Spread>,
 }
 
-/// A measurement under way, which takes 1 to 2 ms. Dropped, it is ended.
+/// A measurement in progress, which takes 1 to 2 ms. Dropping it ends it.
 pub struct Measuring(Option<Running>);
 
 impl Beside {
-    /// Begins to measure, if anything is asked for.
+    /// Starts to measure, if anything is requested.
     pub fn begin(self) -> Measuring {
         let child = (self != Self::default()).then(|| {
             Running::begin(2, DEADLINE, |figures| {
@@ -53,7 +55,7 @@ impl Beside {
 }
 
 impl Measuring {
-    /// Waits for what was asked for.
+    /// Waits for the prices.
     pub fn wait(self) -> BesideCalls {
         let outcomes = self.0.map(Running::outcomes).unwrap_or_default();
         let figure = |index: usize| outcomes.get(index).copied()?.ok().filter(|s| s.min > 0.0);
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_is_not_measured() {
+    fn only_requested_prices_are_measured() {
         assert_eq!(measured(false, false), BesideCalls::default());
         assert_eq!(measured(true, false).switch, None);
         assert_eq!(measured(false, true).fault, None);

@@ -1,7 +1,8 @@
-//! Runs measurements in a child, so that what they do to their process harms no other.
+//! Runs measurements in a child process: their side effects harm no other process.
 //!
-//! Invariant: between clone and exit the child neither allocates nor takes a lock: other threads
-//! of the caller do not exist in it. It raises no SIGCHLD, dies with the caller and within a bound.
+//! Invariant: between clone and exit the child neither allocates nor takes a lock, since the
+//! caller's other threads do not exist in it. It raises no SIGCHLD, dies with the caller, and ends
+//! within a time limit.
 
 use crate::sys;
 use std::mem::MaybeUninit;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use systoll_model::{Errno, Spread};
 
-/// Why a figure could not be taken.
+/// The reason why a figure could not be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("{0}: {1}")]
@@ -20,27 +21,27 @@ pub(crate) enum Refused {
 
 pub(crate) type Outcome = Result<Spread, Refused>;
 
-/// At most this many figures a child.
+/// Figures of a child at most.
 pub(crate) const MAX_FIGURES: usize = 256;
 
-/// What child and caller share.
+/// Memory that child and caller share.
 struct Shared {
     finished: AtomicU32,
     done: [AtomicU32; MAX_FIGURES],
     outcomes: [MaybeUninit<Outcome>; MAX_FIGURES],
 }
 
-/// Where the child puts its figures.
+/// The place for the child's figures.
 pub(crate) struct Figures(*mut Shared);
 
 impl Figures {
-    /// Gives the figure at `index`; one beyond [`MAX_FIGURES`] is dropped.
+    /// Sets the figure at `index`; ignores an index beyond [`MAX_FIGURES`].
     pub(crate) fn set(&mut self, index: usize, outcome: Outcome) {
         if index >= MAX_FIGURES {
             return;
         }
-        // SAFETY: the mapping is live, the index within it, and the caller reads an outcome
-        // only where `done` says that it is whole.
+        // SAFETY: the mapping is live, the index is within it, and the caller reads an outcome only
+        // after `done` says that it is complete.
         unsafe {
             (&raw mut (*self.0).outcomes[index]).write(MaybeUninit::new(outcome));
             (*self.0).done[index].store(1, Ordering::Release);
@@ -48,17 +49,18 @@ impl Figures {
     }
 }
 
-/// Runs `work` in a child and gives the first `count` figures it set; `Err` in all of them where
-/// no child could be had. What the child had not set when it ended is `Err` too.
+/// Runs `work` in a child and returns the first `count` figures it set. If no child could be
+/// started, all are `Err`; so is a figure that the child had not set when it ended.
 pub(crate) fn measure(count: usize, deadline: Duration, work: impl FnOnce(&mut Figures)) -> Vec<Outcome> {
     Running::begin(count, deadline, work).outcomes()
 }
 
-/// A child that measures while the caller goes on. Dropped before its outcomes are asked for, it is ended.
+/// A child that measures while the caller continues. If it is dropped before its outcomes are
+/// requested, it is killed.
 pub(crate) struct Running {
-    /// `None` where there was no memory to share.
+    /// The shared memory; `None` if there was none.
     shared: Option<*mut Shared>,
-    /// The child, until it has been reaped.
+    /// The child, until it is reaped.
     child: Result<Child, Errno>,
     count: usize,
 }
@@ -72,7 +74,7 @@ struct Child {
 }
 
 impl Running {
-    /// As [`measure`], whose outcomes [`Running::outcomes`] waits for.
+    /// Starts to work like [`measure`]; [`Running::outcomes`] waits for the outcomes.
     pub(crate) fn begin(count: usize, deadline: Duration, work: impl FnOnce(&mut Figures)) -> Self {
         let shared = map_shared();
         let pid = shared.map_or(Ok(0), |shared| spawn(shared, work));
@@ -80,7 +82,7 @@ impl Running {
         Self { shared, child, count: count.min(MAX_FIGURES) }
     }
 
-    /// Waits for the child and gives what it has set.
+    /// Waits for the child and returns the figures it set.
     pub(crate) fn outcomes(mut self) -> Vec<Outcome> {
         let Some(shared) = self.shared else {
             return vec![Err(Refused::Because("no memory to share with a child")); self.count];
@@ -92,7 +94,8 @@ impl Running {
         };
         let outcomes = (0..self.count)
             .map(|i| {
-                // SAFETY: `done` is set after the outcome has been written whole; zero pages are valid atomics.
+                // SAFETY: `done` is set after the outcome is complete; zero pages are valid
+                // atomics.
                 unsafe {
                     if (*shared).done[i].load(Ordering::Acquire) == 1 {
                         (*shared).outcomes[i].assume_init()
@@ -106,11 +109,11 @@ impl Running {
         outcomes
     }
 
-    /// Gives the shared memory back, once nobody waits for the child any more.
+    /// Unmaps the shared memory, when nobody waits for the child any more.
     fn give_back(&mut self) {
         if let Some(shared) = self.shared.take() {
-            // SAFETY: mapped with this size, and taken so that nothing uses it any more. A child that could not be
-            // ended has its own reference to the pages.
+            // SAFETY: mapped with this size, and taken: nothing uses it any more. A child that
+            // could not be killed has its own reference to the pages.
             unsafe { sys::call(libc::SYS_munmap, [shared as usize, size_of::<Shared>(), 0, 0, 0, 0]) };
         }
     }
@@ -133,7 +136,7 @@ fn map_shared() -> Option<*mut Shared> {
     sys::errno(at).is_none().then_some(at as *mut Shared)
 }
 
-/// Ends the child should its code panic: unwinding would run the caller's frames a second time.
+/// Ends the child if its code panics: unwinding would run the caller's frames a second time.
 struct ExitOnUnwind;
 
 impl Drop for ExitOnUnwind {
@@ -152,7 +155,7 @@ fn spawn(shared: *mut Shared, work: impl FnOnce(&mut Figures)) -> Result<usize, 
         // SAFETY: takes no pointers.
         unsafe { sys::call(libc::SYS_prctl, die) };
         work(&mut Figures(shared));
-        // SAFETY: the mapping is live; FUTEX_WAKE only looks the address up.
+        // SAFETY: the mapping is live; FUTEX_WAKE only uses the address as a key.
         unsafe {
             (*shared).finished.store(1, Ordering::Release);
             let word = (&raw const (*shared).finished) as usize;
@@ -164,25 +167,25 @@ fn spawn(shared: *mut Shared, work: impl FnOnce(&mut Figures)) -> Result<usize, 
     sys::errno(pid).map_or(Ok(pid as usize), |e| Err(Errno(e)))
 }
 
-/// Waits for the child's end and reaps it; false if it had to be killed.
+/// Waits for the child's end and reaps it. Returns false if it had to be killed.
 fn await_child(Child { pid, started, deadline }: Child, shared: *mut Shared) -> bool {
     let reap = |options: i32| {
         let options = (libc::__WALL | options) as usize;
-        // SAFETY: no status and no usage are asked for.
+        // SAFETY: neither status nor usage is requested.
         unsafe { sys::call(libc::SYS_wait4, [pid, 0, options, 0, 0, 0]) }
     };
     loop {
         // SAFETY: the mapping is live.
         let finished = unsafe { (*shared).finished.load(Ordering::Acquire) } == 1;
         let got = reap(if finished { 0 } else { libc::WNOHANG });
-        // ECHILD: another thread's wait for any child has reaped it, so it has ended.
+        // ECHILD: another thread that waits for any child has reaped it.
         if got == pid as isize || sys::errno(got) == Some(libc::ECHILD as u16) {
             return true;
         }
         if started.elapsed() >= deadline {
-            // SAFETY: takes no pointers; the child has not been reaped, so the id is still its.
+            // SAFETY: takes no pointers; the child has not been reaped, so its id is not reused.
             unsafe { sys::call(libc::SYS_kill, [pid, libc::SIGKILL as usize, 0, 0, 0, 0]) };
-            // One that sleeps in the kernel, on a dead network file system say, ends when it can.
+            // A child that sleeps in the kernel, e.g. on a dead network file system, ends later.
             std::thread::sleep(Duration::from_millis(5));
             reap(libc::WNOHANG);
             return false;

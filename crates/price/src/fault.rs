@@ -1,4 +1,5 @@
-//! What a minor page fault costs: the first touch of a page that the kernel has to find and clear.
+//! The price of a minor page fault: the first touch of a page that the kernel has to find and
+//! clear.
 
 use crate::child::{Outcome, Refused};
 use crate::sys;
@@ -6,13 +7,16 @@ use std::time::Instant;
 use systoll_model::Spread;
 
 const PAGE: usize = 4096;
-/// Pages touched in a batch: less than half of a huge page, so that it fits one. Of fewer each costs a tenth more.
+/// Pages touched in a batch: less than half of a huge page, which makes them fit into one. With
+/// fewer, each costs a tenth more.
 const PAGES: usize = 64;
-/// As many as tell the least and the usual: whoever has watched a program of a few milliseconds waits for them.
+/// Number of batches: enough for the minimum and the median. A user who watched a program for a few
+/// milliseconds waits for them.
 const BATCHES: usize = 12;
 
-/// A minor fault on a page of anonymous memory, small pages, ns: the trap, finding a page, clearing
-/// it and mapping it. What the program pays beside that (a cold cache) is not in it. For a child that is pinned.
+/// Measures a minor fault on a page of anonymous memory, small pages, in ns: the trap, finding a
+/// page, clearing and mapping it. Its later costs to the program (a cold cache) are not included.
+/// Only for a pinned child.
 pub(crate) fn fault() -> Outcome {
     batches().ok_or(Refused::Because("no memory to touch"))
 }
@@ -25,7 +29,7 @@ fn batches() -> Option<Spread> {
     if sys::errno(at).is_some() {
         return None;
     }
-    // SAFETY: the mapping is ours; these change nothing but how its pages come and go.
+    // SAFETY: the mapping is ours; the advice only changes how its pages come and go.
     let advise = |advice: i32| unsafe { sys::call(libc::SYS_madvise, [at as usize, size, advice as usize, 0, 0, 0]) };
     advise(libc::MADV_NOHUGEPAGE);
     let mut times = [0.0; BATCHES];
@@ -33,7 +37,7 @@ fn batches() -> Option<Spread> {
         advise(libc::MADV_DONTNEED);
         let start = Instant::now();
         for page in 0..PAGES {
-            // SAFETY: within the mapping, which is writable and ours alone.
+            // SAFETY: within the mapping, which is writable and used by nothing else.
             unsafe { ((at as usize + page * PAGE) as *mut u8).write_volatile(1) };
         }
         *time = start.elapsed().as_nanos() as f64 / PAGES as f64;

@@ -1,31 +1,31 @@
-//! What the priced calls are made on: a file in memory, a pipe, a socket pair, an epoll, timers,
+//! The objects that priced calls use: a file in memory, a pipe, a socket pair, an epoll, timers,
 //! and memory for the kernel to write to.
 //!
-//! Invariant: every address handed out lies in [`Scratch`], a mapping the kernel may fill as it
-//! likes, or in a path string that calls only read.
+//! Invariant: every address returned is in [`Scratch`], a mapping that the kernel may overwrite, or
+//! in a path string that calls only read.
 
 use crate::sys::{self, Args};
 use std::ffi::CString;
 use std::path::Path;
 
-/// At most so many things are made before they are undone; within every descriptor limit.
+/// Objects that are made before they are undone at most; within every descriptor limit.
 pub(crate) const MAX_MADE: usize = 32;
 
 /// Bytes of the large reads and writes.
 pub(crate) const BULK: usize = 65_536;
 
-/// Paths the look-ups are made on.
+/// Paths for look-ups.
 pub(crate) struct Paths {
-    /// A plain file.
+    /// A regular file.
     pub(crate) plain: CString,
     /// A symbolic link.
     pub(crate) link: CString,
-    /// Not there.
+    /// A path that does not exist.
     pub(crate) missing: CString,
 }
 
 impl Paths {
-    /// The first of some usual paths that this box has.
+    /// Returns the first of some usual paths that exists on this box.
     pub(crate) fn of_this_box() -> Self {
         let first = |paths: &[&str], fits: fn(&std::fs::Metadata) -> bool| {
             let found = paths.iter().find(|p| Path::new(p).symlink_metadata().is_ok_and(|m| fits(&m)));
@@ -39,7 +39,7 @@ impl Paths {
     }
 }
 
-/// Memory the calls read and write.
+/// Memory that the calls read and write.
 #[repr(C)]
 pub(crate) struct Scratch {
     pub(crate) data: [u8; BULK],
@@ -56,8 +56,8 @@ pub(crate) struct Scratch {
     pub(crate) robust: [usize; 3],
 }
 
-/// Made in the child, never undone: the child's end does that. A descriptor that could not be
-/// had is the negative errno, and calls on it fail.
+/// The objects, made in the child and never undone: the child's end does that. A descriptor that
+/// could not be opened is the negative errno, and calls on it fail.
 pub(crate) struct Fixture<'a> {
     pub(crate) paths: &'a Paths,
     scratch: *mut Scratch,
@@ -73,11 +73,11 @@ pub(crate) struct Fixture<'a> {
     pub(crate) spare: usize,
 }
 
-/// Address of a field of the scratch memory.
+/// Defines a function that returns the address of a field of the scratch memory.
 macro_rules! field {
     ($name:ident, $field:ident) => {
         pub(crate) fn $name(&self) -> usize {
-            // SAFETY: only an address within the live mapping is formed.
+            // SAFETY: only forms an address within the live mapping.
             unsafe { (&raw mut (*self.scratch).$field) as usize }
         }
     };
@@ -95,19 +95,19 @@ impl<'a> Fixture<'a> {
     field!(one, one);
     field!(robust, robust);
 
-    /// A page of its own that has been written to.
+    /// Returns a page that has been written to.
     pub(crate) fn page(&self) -> usize {
         self.page
     }
 
-    /// Where the heap ends.
+    /// Returns the end of the heap.
     pub(crate) fn heap_end(&self) -> usize {
         self.heap_end
     }
 
-    /// Address for the `i`th pair of descriptors.
+    /// Returns the address of the `i`th pair of descriptors.
     pub(crate) fn pair(&self, i: usize) -> usize {
-        // SAFETY: the index is brought within the array of a live mapping.
+        // SAFETY: the index is reduced to the length of an array in a live mapping.
         unsafe { (&raw mut (*self.scratch).pairs[i % MAX_MADE]) as usize }
     }
 
@@ -118,19 +118,19 @@ impl<'a> Fixture<'a> {
         pair.iter().for_each(|fd| sys::close(*fd as isize));
     }
 
-    /// Keeps what the `i`th making gave.
+    /// Stores the result of making the `i`th object.
     pub(crate) fn keep(&self, i: usize, made: isize) {
         // SAFETY: as in `pair`.
         unsafe { (*self.scratch).made[i % MAX_MADE] = made };
     }
 
-    /// What the `i`th making gave.
+    /// Returns the result of making the `i`th object.
     pub(crate) fn kept(&self, i: usize) -> isize {
         // SAFETY: as in `pair`.
         unsafe { (*self.scratch).made[i % MAX_MADE] }
     }
 
-    /// Makes all of it; `None` where there is no memory.
+    /// Makes all objects; returns `None` if there is no memory.
     pub(crate) fn new(paths: &'a Paths) -> Option<Self> {
         let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
@@ -186,7 +186,7 @@ impl<'a> Fixture<'a> {
         made(libc::SYS_epoll_ctl, [self.epoll, add, self.pipe[0], self.epoll_event(), 0, 0]);
     }
 
-    /// Sets what calls that take a buffer's length by reference are told.
+    /// Resets the length that calls read by reference.
     pub(crate) fn reset_length(&self) {
         // SAFETY: an aligned field of a live mapping.
         unsafe { (&raw mut (*self.scratch).length).write(128) };
@@ -194,6 +194,6 @@ impl<'a> Fixture<'a> {
 }
 
 fn made(nr: i64, args: Args) -> usize {
-    // SAFETY: the calls above write nowhere but to the scratch memory and map only what is new.
+    // SAFETY: the calls above only write to the scratch memory and only create mappings.
     unsafe { sys::call(nr, args) as usize }
 }

@@ -1,4 +1,4 @@
-//! What box this is.
+//! Describes this box.
 
 use std::arch::x86_64::__cpuid;
 use std::fs;
@@ -6,10 +6,11 @@ use std::io::Read;
 use std::sync::OnceLock;
 use systoll_model::Host;
 
-/// More than what is told of one processor; that of the newest is 2 KB.
+/// Bytes that the description of one processor does not exceed; the newest has 2 KB.
 const FIRST_PROCESSOR: u64 = 4096;
 
-/// The processor, the kernel, the clock source, the hypervisor. What can't be read is empty.
+/// Returns the processor, the kernel, the clock source and the hypervisor. A part that can't be
+/// read is empty.
 pub fn host() -> Host {
     static HOST: OnceLock<Host> = OnceLock::new();
     HOST.get_or_init(look).clone()
@@ -28,11 +29,11 @@ fn look() -> Host {
     }
 }
 
-/// The first bytes of what the kernel tells of processors, one after the other: each one's part takes it some ten
-/// microseconds to make, and all are alike.
+/// Returns the first bytes of /proc/cpuinfo. The kernel takes some ten microseconds for each
+/// processor, and all are alike.
 fn cpuinfo(most: u64) -> String {
     let mut bytes = Vec::new();
-    // What can't be read is empty.
+    // If it can't be read, it is empty.
     let _ = fs::File::open("/proc/cpuinfo").and_then(|file| file.take(most).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -42,7 +43,7 @@ fn cpuinfo_field(cpuinfo: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Number of processors in a list such as `0-3,8`.
+/// Counts the processors in a list such as `0-3,8`.
 fn online(list: &str) -> Option<u32> {
     list.split(',')
         .map(|range| {
@@ -53,13 +54,13 @@ fn online(list: &str) -> Option<u32> {
         .try_fold(0u32, |sum, n| sum.checked_add(n?))
 }
 
-/// The hypervisor, and whose product the machine says it is.
+/// Returns the hypervisor, with the product's name that the firmware gives.
 fn virtualization(cpuinfo: &str) -> Option<String> {
     let flags = cpuinfo_field(cpuinfo, "flags").unwrap_or_default();
     if !flags.split_whitespace().any(|f| f == "hypervisor") {
         return None;
     }
-    // Leaf 0x4000_0000 is set aside for hypervisors: their signature in ebx, ecx, edx.
+    // Leaf 0x4000_0000 is reserved for hypervisors: their signature is in ebx, ecx, edx.
     let leaf = __cpuid(0x4000_0000);
     let signature: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].iter().flat_map(|r| r.to_le_bytes()).collect();
     let hypervisor = hypervisor(&signature);
@@ -69,7 +70,7 @@ fn virtualization(cpuinfo: &str) -> Option<String> {
     })
 }
 
-/// Name of a hypervisor by its CPUID signature, as its own documentation gives it.
+/// Returns the name of a hypervisor by its CPUID signature, from its documentation.
 fn hypervisor(signature: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(signature)
         .chars()
@@ -94,9 +95,9 @@ fn hypervisor(signature: &[u8]) -> String {
     name.to_owned()
 }
 
-/// What the firmware calls the machine, where that says more than the hypervisor's name.
+/// Returns the firmware's name of the machine, if it says more than the hypervisor's name.
 fn product() -> Option<String> {
-    // Firecracker has no DMI; its ACPI tables carry its name as OEM id (bytes 10 to 15).
+    // Firecracker has no DMI; the OEM id of its ACPI tables (bytes 10 to 15) is its name.
     let acpi = ["FACP", "DSDT"].iter().find_map(|t| fs::read(format!("/sys/firmware/acpi/tables/{t}")).ok());
     if acpi.as_deref().and_then(|t| t.get(10..16)) == Some(b"FIRECK") {
         return Some("Firecracker".to_owned());

@@ -1,8 +1,23 @@
-//! What a system call costs on this box.
+//! The price of system calls on this box.
 //!
-//! Invariant: all but [`crossing`] and the reading of a few files under /proc and /sys happens
-//! in a short-lived child, so the caller's descriptors, masks, affinity, memory and seccomp state
-//! are never touched. How the figures come about: docs/prices.md.
+//! Invariant: everything except [`crossing`] and reading a few files under /proc and /sys happens
+//! in a short-lived child: the caller's descriptors, masks, affinity, memory and seccomp state are
+//! never touched. docs/reference/prices.md explains the method.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_model::Sysno;
+//! use systoll_price::{CROSSING_BUDGET, crossing, price_of};
+//!
+//! println!("into the kernel and back: {:.0} ns", crossing(CROSSING_BUDGET).min);
+//! let fstat = Sysno::from_name("fstat").expect("the table has it");
+//! // None if the call can't be tried here, e.g. because a seccomp filter forbids it.
+//! if let Some(price) = price_of(fstat) {
+//!     println!("fstat: {:.0} ns ({:.0} to {:.0})", price.ns, price.low, price.high);
+//!     assert!(price.low <= price.ns && price.ns <= price.high);
+//! }
+//! ```
 
 mod beside;
 mod child;
@@ -23,5 +38,5 @@ pub use host::host;
 pub use price::{crossing, price_of, price_of_failing, price_path_stat, prices_of};
 pub use survey::survey;
 
-/// How long [`crossing`] is measured around every recorded run.
+/// Time that [`crossing`] is measured before and after every recorded run.
 pub const CROSSING_BUDGET: std::time::Duration = std::time::Duration::from_millis(2);

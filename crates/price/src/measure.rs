@@ -1,22 +1,22 @@
-//! Times something small, again and again, in batches short enough to slip between interrupts.
+//! Times short operations repeatedly, in batches that are short enough to fit between interrupts.
 //!
-//! Invariant: nothing here allocates or panics, so it runs in a child of a threaded process.
+//! Invariant: nothing here allocates or panics: it runs in a child of a threaded process.
 
 use crate::sys;
 use std::time::{Duration, Instant};
 use systoll_model::Spread;
 
-/// A batch aims at this length: long beside the clock's own reading, short beside a timer tick.
+/// Target length of a batch, in ns: long beside reading the clock, short beside a timer tick.
 const BATCH_NS: f64 = 8_000.0;
 const MAX_CALLS: f64 = 8_192.0;
 const MAX_BATCHES: usize = 1_024;
 
-/// When a measurement ends: after so many times its budget, so many batches are enough.
+/// The end of a measurement: after this multiple of its budget, this number of batches is enough.
 const ENOUGH: [(u32, usize); 3] = [(1, 16), (8, 4), (GIVE_UP, 0)];
-/// On a busy box a measurement may take so many times its budget.
+/// Multiple of its budget that a measurement may take on a busy box.
 pub(crate) const GIVE_UP: u32 = 40;
 
-/// Measures within a budget, with the cost of the clock and of the loop taken off.
+/// Measures within a budget, and subtracts the cost of the clock and the loop.
 pub(crate) struct Meter {
     budget: Duration,
     clock_ns: f64,
@@ -24,7 +24,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A meter whose every figure may take about `budget`.
+    /// Makes a meter whose figures each take about `budget`.
     pub(crate) fn new(budget: Duration) -> Self {
         let mut meter = Self { budget: Duration::from_micros(100), clock_ns: 0.0, loop_ns: 0.0 };
         meter.clock_ns = (0..64).map(|_| time(0, || ())).fold(f64::INFINITY, f64::min);
@@ -33,7 +33,7 @@ impl Meter {
         meter
     }
 
-    /// ns per `op`.
+    /// Measures `op`, in ns a call.
     pub(crate) fn spread(&self, mut op: impl FnMut()) -> Spread {
         let calls = calls_per_batch(&mut op);
         let mut batches = Batches::default();
@@ -41,7 +41,7 @@ impl Meter {
         batches.spread()
     }
 
-    /// ns per `op`, of batches after which `holds` is true: they met what they were to meet.
+    /// Measures `op`, in ns a call; only batches after which `holds` returns true count.
     pub(crate) fn spread_where(&self, mut op: impl FnMut(), mut holds: impl FnMut() -> bool) -> Spread {
         let calls = calls_per_batch(&mut op);
         let mut batches = Batches::default();
@@ -55,7 +55,8 @@ impl Meter {
         batches.spread()
     }
 
-    /// ns per `op`, calling `between` after each batch, untimed; a batch is at most `most` calls.
+    /// Measures `op`, in ns a call. Calls `between` before each batch, untimed. A batch has at most
+    /// `most` calls.
     pub(crate) fn spread_between(&self, most: u32, mut op: impl FnMut(), mut between: impl FnMut()) -> Spread {
         let calls = calls_per_batch(&mut op).min(most);
         let mut batches = Batches::default();
@@ -66,7 +67,8 @@ impl Meter {
         batches.spread()
     }
 
-    /// ns per `make` and per `undo`, each given its place in the batch of `calls`.
+    /// Measures `make` and `undo`, in ns a call each. Both get their index within the batch of
+    /// `calls`.
     pub(crate) fn spread_pair(
         &self,
         calls: u32,
@@ -79,7 +81,7 @@ impl Meter {
         (0..places).for_each(&mut undo);
         self.repeat(&mut made, |b| {
             let (mut next, mut last) = (0.., 0..);
-            // Kept in step with `made`, from which a spoilt batch may have been dropped.
+            // In step with `made`, from which a disturbed batch may have been dropped.
             undone.len = b.len;
             b.push(self.per_call(time(calls, || make(next.next().unwrap_or(0))), calls));
             undone.push(self.per_call(time(calls, || undo(last.next().unwrap_or(0))), calls));
@@ -88,7 +90,7 @@ impl Meter {
         (made.spread(), undone.spread())
     }
 
-    /// ns of single calls of `op`, `calls` times: for what is too slow to batch.
+    /// Measures `calls` single calls of `op`, in ns: for an operation that is too slow for batches.
     pub(crate) fn spread_single(&self, calls: u32, mut op: impl FnMut()) -> Spread {
         let mut batches = Batches::default();
         for _ in 0..calls {
@@ -101,8 +103,8 @@ impl Meter {
         ((batch_ns - self.clock_ns) / f64::from(calls.max(1)) - self.loop_ns).max(0.0)
     }
 
-    /// Batch after batch. One during which another program ran says nothing of the call's price
-    /// and is dropped; if that is every one, the spread is all zeros.
+    /// Runs batch after batch. A batch during which another program ran is dropped, since it says
+    /// nothing about the price. If all are dropped, the spread is all zeros.
     fn repeat(&self, batches: &mut Batches, mut batch: impl FnMut(&mut Batches)) {
         let start = Instant::now();
         let mut switches = sys::switches();
@@ -122,7 +124,7 @@ impl Meter {
     }
 }
 
-/// Elapsed ns of `calls` times `op`, the clock's own share included.
+/// Returns the elapsed ns of `calls` times `op`, with the clock's share.
 #[inline(always)]
 fn time(calls: u32, mut op: impl FnMut()) -> f64 {
     let start = Instant::now();
@@ -132,7 +134,7 @@ fn time(calls: u32, mut op: impl FnMut()) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// Warms `op` up and says how many make a batch.
+/// Warms `op` up. Returns the number of calls in a batch.
 fn calls_per_batch(op: &mut impl FnMut()) -> u32 {
     let first = (0..4).map(|_| time(1, &mut *op)).fold(f64::INFINITY, f64::min);
     let few = (BATCH_NS / first.max(1.0)).clamp(1.0, 64.0) as u32;
@@ -194,7 +196,7 @@ mod tests {
     #[test]
     fn a_batch_that_another_program_ran_in_is_dropped() {
         let meter = Meter::new(Duration::from_micros(200));
-        // On a box that is held up a sleep may be over before the thread has been switched away.
+        // On an overloaded box, a sleep may be over before the thread is switched away.
         let nap = || {
             let before = sys::switches();
             while sys::switches() == before {

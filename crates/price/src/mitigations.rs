@@ -1,4 +1,4 @@
-//! Which of the kernel's defences make a crossing dearer here.
+//! The kernel's defences that make a crossing more expensive on this box.
 //!
 //! Source: Documentation/admin-guide/hw-vuln/ and Documentation/ABI/testing/sysfs-devices-system-cpu
 //! of the kernel; the texts are those its `arch/x86/kernel/cpu/bugs.c` writes.
@@ -7,17 +7,18 @@ use std::fs;
 use std::path::Path;
 use systoll_model::Mitigation;
 
-/// Where the kernel tells them.
+/// The folder in which the kernel lists its defences.
 pub(crate) const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
 
-/// File, name, what its text may hold, what that means for a crossing. The first match counts.
+/// File, name, and pairs of a text in the file and its meaning for a crossing. The first match
+/// counts.
 type Rule = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 #[rustfmt::skip]
 const RULES: &[Rule] = &[
     // Page tables are switched at every entry and exit.
     ("meltdown", "PTI", &[("PTI", "on"), ("", "off")]),
-    // Indirect branches of the kernel.
+    // The kernel's indirect branches are protected.
     ("spectre_v2", "branches", &[
         ("Enhanced / Automatic IBRS + Retpolines", "enhanced IBRS and retpolines"), ("Retpolines, IBRS", "IBRS and retpolines"),
         ("Enhanced / Automatic IBRS + LFENCE", "enhanced IBRS and lfence"), ("Enhanced / Automatic IBRS", "enhanced IBRS"),
@@ -36,11 +37,11 @@ const RULES: &[Rule] = &[
     ("mmio_stale_data", "MMIO", &[("Clear CPU buffers", "buffers cleared at every exit")]),
     ("reg_file_data_sampling", "RFDS", &[("Clear Register File", "buffers cleared at every exit")]),
     ("tsa", "TSA", &[("Clear CPU buffers", "buffers cleared at every exit")]),
-    // What the old default for programs with a seccomp filter costs them in user space.
+    // The old default slows programs with a seccomp filter in user space.
     ("spec_store_bypass", "SSB", &[("prctl and seccomp", "slows programs with a seccomp filter"), ("seccomp", "slows programs with a seccomp filter")]),
 ];
 
-/// Those of [`RULES`] that this box has, or `None` where the kernel does not tell.
+/// Returns the defences of [`RULES`] that this box has, or `None` if the kernel does not list them.
 pub(crate) fn mitigations(folder: &Path) -> Option<Vec<Mitigation>> {
     folder.is_dir().then(|| {
         let state = |(file, name, texts): &Rule| {

@@ -1,4 +1,4 @@
-//! Prices of single calls.
+//! The price of single calls.
 
 use crate::child::{self, Outcome, Refused};
 use crate::fixture::{Fixture, Paths};
@@ -12,18 +12,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use systoll_model::{Errno, Price, PriceSource, Spread, Sysno};
 
-/// A price may take so long to find.
+/// Time to measure one price.
 const BUDGET: Duration = Duration::from_micros(1_500);
-/// Several prices may take about so long.
+/// Time to measure several prices, approximately.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a child that measures `prices` prices may take on the busiest box.
+/// Returns the time limit of a child that measures `prices` prices on the busiest box.
 fn deadline(prices: usize) -> Duration {
     Duration::from_secs(2) + BUDGET * measure::GIVE_UP * prices.min(child::MAX_FIGURES) as u32
 }
 
-/// What crossing into the kernel and back costs: a getppid, in ns, measured for about `budget` in
-/// the calling thread, the loop's and the clock's share taken off. No side effects.
+/// Measures the price of crossing into the kernel and back: a getppid, in ns, measured for about
+/// `budget` in the calling thread, without the loop's and the clock's share. It has no side
+/// effects.
 ///
 /// Called through a function, as programs call it: the first return after the crossing is dear
 /// on many boxes, and every call pays it ([`systoll_model::Probe::CrossingAlone`] is without).
@@ -33,37 +34,36 @@ pub fn crossing(budget: Duration) -> Spread {
     Meter::new(budget).spread(getppid)
 }
 
-/// The call that stands for the crossing: it does nothing but read one field, and no library
-/// keeps its answer.
+/// The call that measures the crossing: it only reads one field, and no library caches its result.
 #[inline(always)]
 pub(crate) fn getppid() {
     // SAFETY: getppid takes no arguments and changes nothing.
     unsafe { sys::call(libc::SYS_getppid, [0; 6]) };
 }
 
-/// The same as one instruction, no function around it.
+/// The same call as one instruction, without a function around it.
 #[inline(always)]
 pub(crate) fn getppid_alone() {
     // SAFETY: as above.
     unsafe { sys::instruction(libc::SYS_getppid, [0; 6]) };
 }
 
-/// What `sysno` costs here when it succeeds at the least it can do: one byte moved, a path of
-/// two components, no thread to wake, nothing to wait for. [`Price::low`] is without the return
-/// that follows the call, see [`crossing`]. `None` for calls that can't be tried
-/// safely, or that this process may not make. Takes about 2 ms.
+/// Returns the price of `sysno` on this box for the smallest successful call: one byte moved, a
+/// path of two components, no thread to wake, nothing to wait for. [`Price::low`] excludes the
+/// return after the call, see [`crossing`]. Returns `None` for calls that can't be tried safely or
+/// that this process may not make. Takes about 2 ms.
 pub fn price_of(sysno: Sysno) -> Option<Price> {
     price(table::find(sysno, None)?)
 }
 
-/// What `sysno` costs when it fails with `errno`; otherwise as [`price_of`].
+/// Returns the price of `sysno` when it fails with `errno`; otherwise works as [`price_of`].
 pub fn price_of_failing(sysno: Sysno, errno: Errno) -> Option<Price> {
     price(table::find(sysno, Some(errno))?)
 }
 
-/// [`price_of`] of several calls, in their order, one child for all of them. Left out are those
-/// without a price, and on a busy box the last of them: a user waits for the report, so after
-/// a quarter of a second no other is begun.
+/// Returns the prices of several calls, measured in one child in this order. Calls without a price
+/// are left out. On a busy box the last ones are too: a user waits for the report, so no
+/// measurement starts after a quarter of a second.
 pub fn prices_of(calls: impl IntoIterator<Item = Sysno>) -> BTreeMap<Sysno, Price> {
     let mut seen = BTreeSet::new();
     let mut benches: Vec<&Bench> =
@@ -73,8 +73,9 @@ pub fn prices_of(calls: impl IntoIterator<Item = Sysno>) -> BTreeMap<Sysno, Pric
     benches.iter().zip(prices).filter_map(|(b, price)| Some((b.sysno(), price?))).collect()
 }
 
-/// What a `newfstatat` of `path` costs, whether it is there or not: glibc asks for a missing
-/// /etc/localtime just as often. `None` if the look-up fails in another way, or takes seconds.
+/// Returns the price of a `newfstatat` of `path`, whether it exists or not: glibc asks for a
+/// missing /etc/localtime just as often. Returns `None` if the look-up fails otherwise or takes
+/// seconds.
 pub fn price_path_stat(path: &Path) -> Option<Price> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let outcomes = child::measure(2, deadline(2), |figures| {
@@ -87,7 +88,8 @@ pub fn price_path_stat(path: &Path) -> Option<Price> {
     priced(price, share)
 }
 
-/// What the return after a crossing costs here: what [`crossing`] has over the instruction alone.
+/// Measures the return after a crossing: the difference between [`crossing`] and the instruction
+/// alone.
 fn return_share() -> Spread {
     let meter = Meter::new(BUDGET / 8);
     let (call, alone) = (meter.spread(getppid).min, meter.spread(getppid_alone).min);
@@ -101,7 +103,7 @@ pub(crate) fn stat(meter: &Meter, path: &CString) -> Outcome {
     let mut out = [0u64; 32];
     let mut stat = || {
         let args = [sys::CWD, path.as_ptr() as usize, out.as_mut_ptr() as usize, 0, 0, 0];
-        // SAFETY: reads the path's string and writes a struct stat to `out`, which has room for it.
+        // SAFETY: reads the path's string and writes a struct stat to `out`, which is large enough.
         unsafe { sys::call(libc::SYS_newfstatat, args) }
     };
     match sys::errno(stat()) {
@@ -132,7 +134,7 @@ fn run(benches: &[&Bench]) -> Vec<Option<Price>> {
     outcomes.iter().map(|outcome| priced(outcome, &share)).collect()
 }
 
-/// The fastest batch is the figure quoted, as for the crossing; a price of nothing is none.
+/// Makes a price from an outcome: the fastest batch, as for the crossing. A price of zero is none.
 fn priced(outcome: &Outcome, return_share: &Outcome) -> Option<Price> {
     let spread = outcome.ok()?;
     let share = return_share.map_or(0.0, |s| s.min);

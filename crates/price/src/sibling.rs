@@ -7,11 +7,11 @@ use systoll_model::Errno;
 const STACK: usize = 64 * 1024;
 
 /// Starts a thread that runs `run` with `argument`, on the processors of the caller. For a child
-/// only: its stack is never given back.
+/// only: its stack is never freed.
 ///
 /// # Safety
-/// `run` makes only calls that need no thread-local storage, since it shares the caller's, and never
-/// returns; `argument` outlives what it does with it.
+/// `run` only makes calls that need no thread-local storage, since it shares the caller's, and
+/// never returns; `argument` lives as long as `run` uses it.
 pub(crate) unsafe fn start(
     run: extern "C" fn(*mut libc::c_void) -> libc::c_int,
     argument: *mut libc::c_void,
@@ -24,12 +24,12 @@ pub(crate) unsafe fn start(
         return Err(Refused::Call("mmap", Errno(errno)));
     }
     let flags = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
-    // SAFETY: the stack is the thread's own; the rest is the caller's promise.
+    // SAFETY: the stack is the thread's own; the caller guarantees the rest.
     let pid = unsafe { libc::clone(run, (stack as usize + STACK) as *mut libc::c_void, flags, argument) };
     if pid < 0 { Err(Refused::Because("no second thread could be started")) } else { Ok(()) }
 }
 
-/// Gives the processor up to any thread that wants it.
+/// Yields the processor to any other thread.
 pub(crate) fn give_way() {
     // SAFETY: takes no arguments.
     unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };

@@ -1,4 +1,5 @@
-//! What a context switch costs: one thread gives the processor up and another of its process goes on.
+//! The price of a context switch: one thread yields the processor and another thread of its process
+//! continues.
 
 use crate::child::{Outcome, Refused};
 use crate::sibling::{give_way, start};
@@ -6,21 +7,21 @@ use crate::sys;
 use std::time::Instant;
 use systoll_model::Spread;
 
-/// Times a batch gives way, and how many batches there are.
+/// Yields of a batch, and number of batches.
 const TIMES: u32 = 8;
 const BATCHES: usize = 24;
-/// Of these so many must have been switches: without another thread to run there are none.
+/// Switches that a batch must contain to count. Without another thread to run there are none.
 const MOST: i64 = 7;
 
-/// A switch from one thread of a process to another and what the call that gives way costs, on one
-/// processor, ns. What the program pays beside that (cold caches, another processor woken from its
-/// sleep) is not in it. For a child that is pinned, and measures nothing behind it: the other thread stays.
+/// Measures a switch from one thread of a process to another on one processor, with the call that
+/// yields, in ns. Its later costs to the program (cold caches, waking an idle processor) are not
+/// included. Only for a pinned child that measures nothing afterwards: the other thread stays.
 pub(crate) fn switch() -> Outcome {
     batches()
 }
 
 fn batches() -> Outcome {
-    // SAFETY: `yields` makes system calls alone, never returns and ignores its argument.
+    // SAFETY: `yields` only makes system calls, never returns and ignores its argument.
     unsafe { start(yields, std::ptr::null_mut())? };
     let (mut times, mut len) = ([0.0; BATCHES], 0);
     for _ in 0..BATCHES {
@@ -28,7 +29,7 @@ fn batches() -> Outcome {
         (0..TIMES).for_each(|_| give_way());
         let elapsed = start.elapsed();
         let switched = sys::switches().wrapping_sub(before);
-        // Of each of ours the other thread makes one too.
+        // Each of our switches is followed by one of the other thread.
         if let Some(slot) = times.get_mut(len).filter(|_| switched >= MOST) {
             *slot = elapsed.as_nanos() as f64 / (2 * switched) as f64;
             len += 1;

@@ -1,40 +1,41 @@
-//! System calls made directly, so that no library's wrapper is part of a price.
+//! Direct system calls: no library's wrapper is part of a price.
 
 use std::arch::asm;
 
 /// The six argument registers of a call, in order.
 pub(crate) type Args = [usize; 6];
 
-/// `AT_FDCWD` as a register holds it.
+/// `AT_FDCWD` in a register.
 pub(crate) const CWD: usize = libc::AT_FDCWD as isize as usize;
 
-/// Bytes of the kernel's own signal set, unlike libc's 128.
+/// Bytes of the kernel's signal set; libc's has 128.
 pub(crate) const SIGSET_BYTES: usize = 8;
 
-/// Makes system call `nr` the way programs do, through a function: the result is as in rax,
-/// `-4095..=-1` is an errno.
+/// Makes system call `nr` through a function, as programs do. Returns rax; `-4095..=-1` is an
+/// errno.
 ///
-/// Never inlined: kernels with return mitigations leave the processor's return predictor
-/// useless, so the first return after a crossing is dear (47 ns of 164 on a Zen 4 guest), and a
-/// program pays that at every call.
+/// Never inlined: kernels with return mitigations make the processor's return predictor useless,
+/// and the first return after a crossing is expensive (47 ns of 164 on a Zen 4 guest). A program
+/// pays that at every call.
 ///
 /// # Safety
-/// Whatever the call does with these arguments must be sound: pointers it writes through point
-/// to memory nothing else relies on, mappings it changes are the caller's own.
+/// The call must be sound with these arguments: pointers it writes through point to memory nothing
+/// else relies on, and mappings it changes are the caller's own.
 #[inline(never)]
 pub(crate) unsafe fn call(nr: i64, args: Args) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { instruction(nr, args) }
 }
 
-/// The `syscall` instruction in the middle of the caller's code.
+/// Makes system call `nr` by a `syscall` instruction inlined into the caller's code.
 ///
 /// # Safety
 /// As [`call`].
 #[inline(always)]
 pub(crate) unsafe fn instruction(nr: i64, args: Args) -> isize {
     let result;
-    // SAFETY: the syscall instruction destroys rax, rcx and r11 only; the rest is the caller's promise.
+    // SAFETY: the syscall instruction only destroys rax, rcx and r11; the caller guarantees the
+    // rest.
     unsafe {
         asm!(
             "syscall",
@@ -53,21 +54,21 @@ pub(crate) unsafe fn instruction(nr: i64, args: Args) -> isize {
     result
 }
 
-/// The errno in a result.
+/// Returns the errno in a result.
 pub(crate) fn errno(result: isize) -> Option<u16> {
     (-4095..=-1).contains(&result).then(|| result.unsigned_abs() as u16)
 }
 
-/// Closes a descriptor of ours; a result that is an error closes nothing.
+/// Closes a descriptor of ours; does nothing for a result that is an error.
 #[inline(always)]
 pub(crate) fn close(fd: isize) {
     if fd >= 0 {
-        // SAFETY: callers pass descriptors they have opened themselves.
+        // SAFETY: callers pass descriptors that they opened.
         unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
     }
 }
 
-/// Ends the calling process at once: no exit handlers, no flushing.
+/// Ends the calling process at once, without exit handlers or flushing.
 pub(crate) fn exit(code: usize) -> ! {
     loop {
         // SAFETY: exit_group takes no pointers and does not come back.
@@ -75,7 +76,7 @@ pub(crate) fn exit(code: usize) -> ! {
     }
 }
 
-/// How often the calling thread has given up its processor, or lost it.
+/// Returns how often the calling thread has yielded or lost its processor.
 pub(crate) fn switches() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     let args = [libc::RUSAGE_THREAD as usize, usage.as_mut_ptr() as usize, 0, 0, 0, 0];
@@ -87,7 +88,7 @@ pub(crate) fn switches() -> i64 {
     usage.ru_nvcsw.wrapping_add(usage.ru_nivcsw)
 }
 
-/// Blocks every signal in the calling thread and gives the mask as it was.
+/// Blocks every signal in the calling thread. Returns the previous mask.
 pub(crate) fn block_signals() -> u64 {
     let (all, mut old) = (u64::MAX, 0u64);
     let args = [libc::SIG_BLOCK as usize, &raw const all as usize, &raw mut old as usize, SIGSET_BYTES, 0, 0];
@@ -103,10 +104,10 @@ pub(crate) fn restore_signals(mask: u64) {
     unsafe { call(libc::SYS_rt_sigprocmask, args) };
 }
 
-/// Words of the affinity masks used here: 8,192 processors, the kernel's largest `NR_CPUS`.
+/// Words of an affinity mask: 8,192 processors, the kernel's largest `NR_CPUS`.
 const CPU_WORDS: usize = 128;
 
-/// Pins the calling thread to the processor it runs on and gives the mask as it was.
+/// Pins the calling thread to its current processor. Returns the previous mask.
 pub(crate) fn pin() -> Option<Affinity> {
     let (mut cpu, mut old) = (0u32, [0usize; CPU_WORDS]);
     // SAFETY: getcpu writes one u32; the others may be null.
@@ -120,14 +121,15 @@ pub(crate) fn pin() -> Option<Affinity> {
     (errno(got).is_none() && errno(mask).is_none() && set_affinity(&one)).then_some(was)
 }
 
-/// The processors a thread was allowed before [`pin`].
+/// The processors that a thread was allowed to use before [`pin`].
 pub(crate) struct Affinity {
     mask: [usize; CPU_WORDS],
     cpu: u32,
 }
 
 impl Affinity {
-    /// Lets the calling thread run on all of them but the one pinned to; false if there is none.
+    /// Lets the calling thread run on all of them except the pinned one. Returns false if there is
+    /// no other.
     pub(crate) fn elsewhere(&self) -> bool {
         let mut mask = self.mask;
         if let Some(word) = mask.get_mut(self.cpu as usize / 64) {

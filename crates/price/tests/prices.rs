@@ -1,5 +1,5 @@
-//! Prices on the box the tests run on. Nothing here is strict about time: another program may
-//! run at any moment, so orders are retried and have slack.
+//! Prices on the test box. No test is strict about time: another program may run at any moment, so
+//! comparisons are retried and have slack.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use systoll_model::{Errno, Figure, PriceSource, Probe, Spread, Sysno};
 use systoll_price as price;
 
-/// Tests that time something or look at the whole process take turns.
+/// Held by tests that time something or examine the whole process: they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Whether `holds` comes true in some of several tries, further and further apart: other tests
-/// may keep the box busy for seconds.
+/// Returns true if `holds` does in one of several tries, further and further apart: other tests may
+/// keep the box busy for seconds.
 fn soon(mut holds: impl FnMut() -> bool) -> bool {
     (0..5).any(|i| {
         std::thread::sleep(Duration::from_millis(100 * i * i));
@@ -33,7 +33,7 @@ fn ordered(s: Spread) -> bool {
     s.min > 0.0 && s.min <= s.median && s.median <= s.high
 }
 
-/// What a process looks like from outside, without what time alone changes.
+/// The visible state of a process, without what changes with time.
 fn state() -> Vec<String> {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let kept =
@@ -97,14 +97,14 @@ fn the_commonest_calls_have_prices() {
     let (mut prices, mut missing) = (BTreeMap::new(), wanted);
     let all = soon(|| {
         prices.extend(price::prices_of(missing.iter().copied()));
-        // On a busy box a sched_yield gives the processor away, and what that takes is no price.
+        // On a busy box a sched_yield gives the processor away, which is no price.
         missing.retain(|s| !prices.contains_key(s) && *s != sysno("sched_yield"));
         missing.is_empty()
     });
     let missing: Vec<_> = missing.iter().map(|s| s.to_string()).collect();
     assert!(all, "no price for {missing:?}");
     for (sysno, price) in &prices {
-        // No call gets in and out of the kernel in 10 ns; none here does work of half a second.
+        // No call crosses the kernel in 10 ns; none of these works for half a second.
         assert!(price.low > 10.0 && price.high < 5e8, "{sysno}: {price:?}");
         assert!(price.low <= price.ns && price.ns <= price.high, "{sysno}: {price:?}");
         assert_eq!(price.source, PriceSource::Measured);
@@ -122,7 +122,7 @@ fn nobody_waits_long_for_prices() {
 }
 
 #[test]
-fn what_cant_be_tried_safely_has_no_price() {
+fn calls_that_are_unsafe_to_try_have_no_price() {
     for name in ["exit_group", "execve", "fork", "pause", "fsync", "reboot", "kexec_load"] {
         assert_eq!(price::price_of(sysno(name)), None, "{name}");
     }
@@ -152,7 +152,7 @@ fn a_path_has_its_own_price() {
 }
 
 #[test]
-fn the_survey_measures_what_this_box_has() {
+fn the_survey_measures_this_box() {
     let _alone = alone();
     let mut took = Duration::MAX;
     assert!(soon(|| {
@@ -171,7 +171,7 @@ fn the_survey_measures_what_this_box_has() {
             && ns(Probe::FunctionCall) < ns(Probe::Crossing)
             && ns(Probe::Crossing) < ns(Probe::StatPlain)
             && ns(Probe::ReadByte) < ns(Probe::ReadBulk)
-            // Where the clock source has no vDSO path both are the same.
+            // If the clock source has no vDSO path, both are the same.
             && ns(Probe::ClockVdso) < 1.3 * ns(Probe::ClockKernel)
     }));
 }
@@ -196,7 +196,7 @@ fn no_child_signal_reaches_the_caller() {
         SEEN.fetch_add(1, Ordering::Relaxed);
     }
     let _alone = alone();
-    // SAFETY: the handler does nothing but add to an atomic; the default is put back.
+    // SAFETY: the handler only adds to an atomic; the default is restored.
     unsafe { libc::signal(libc::SIGCHLD, note as *const () as libc::sighandler_t) };
     price::price_of(sysno("getpid"));
     // SAFETY: as above.

@@ -1,24 +1,25 @@
-//! Whether enough calls were answered in place to tell what all of them would win.
+//! Counts the calls that an experiment answered in place, and decides whether they are enough to
+//! predict the gain of all.
 
 use systoll_model::{InPlace, Recording};
 
-/// What a part of the calls wins tells nothing of all: of those that did not have to be made, this share is
-/// answered, or nothing is predicted.
+/// Share of the answerable calls that must be answered for a prediction: the gain of a part tells
+/// nothing about the whole.
 const ENOUGH: f64 = 0.95;
 
-/// What became, in runs of the second side, of calls that were to be answered in place.
+/// Counts of the calls that were to be answered in place, over runs of the second side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answered {
-    /// By system call, all runs together.
+    /// The counts by system call, over all runs.
     pub calls: Vec<InPlace>,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u32,
-    /// What recordings say of why not, each once.
+    /// The recordings' reasons for calls that were not answered, each once.
     pub told: Vec<String>,
 }
 
 impl Answered {
-    /// Adds what a run's recording tells.
+    /// Adds the counts of a run's recording.
     pub fn add(&mut self, recording: &Recording) {
         self.runs += 1;
         for more in &recording.in_place {
@@ -35,14 +36,15 @@ impl Answered {
         }
     }
 
-    /// The share of the calls that did not have to be made that was answered, 0 to 1; `None` where there were none.
+    /// Returns the share of the answerable calls that were answered, 0 to 1; `None` if there were
+    /// none.
     pub fn share(&self) -> Option<f64> {
         let sum = |of: fn(&InPlace) -> u64| self.calls.iter().map(of).fold(0u64, u64::saturating_add);
         let eligible = sum(InPlace::eligible);
         (eligible > 0).then(|| sum(|p| p.answered) as f64 / eligible as f64)
     }
 
-    /// Whether what was won tells what all would win.
+    /// Returns true if enough calls were answered to predict the gain of all.
     pub fn is_enough(&self) -> bool {
         self.share().is_none_or(|share| share >= ENOUGH)
     }

@@ -4,14 +4,14 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Recording, SyscallTotal, Sysno};
 
-/// What the same count came to in several runs.
+/// A count over several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// In the run with the fewest.
+    /// The count of the run with the fewest.
     pub low: u64,
-    /// In the middle run.
+    /// The median count.
     pub median: u64,
-    /// In the run with the most.
+    /// The count of the run with the most.
     pub high: u64,
 }
 
@@ -22,12 +22,12 @@ impl Range {
         Self { low: at(0), median: at(counts.len() / 2), high: at(counts.len().saturating_sub(1)) }
     }
 
-    /// Whether it was the same in all runs.
+    /// Returns true if it was the same in all runs.
     pub fn is_same(self) -> bool {
         self.low == self.high
     }
 
-    /// How it changed to `other`. What varies by itself has not changed.
+    /// Returns the change to `other`. Ranges that overlap have not changed.
     pub fn change_to(self, other: Self) -> CountChange {
         let apart = self.high < other.low || other.high < self.low;
         match (apart || (self.is_same() && other.is_same()), self.median.cmp(&other.median)) {
@@ -39,16 +39,16 @@ impl Range {
     }
 }
 
-/// How a count changed.
+/// The change of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountChange {
-    /// It varies by itself, within what both sides have.
+    /// It varies by itself: the ranges overlap.
     Varies,
-    /// Not at all.
+    /// No change.
     Same,
-    /// So many more, in the middle run.
+    /// The increase of the median.
     More(u64),
-    /// So many fewer, in the middle run.
+    /// The decrease of the median.
     Fewer(u64),
 }
 
@@ -57,9 +57,9 @@ pub enum CountChange {
 pub struct ChangedCount {
     /// The system call.
     pub syscall: Sysno,
-    /// Its calls as it is.
+    /// Its calls on the unchanged side.
     pub a: Range,
-    /// Its calls changed.
+    /// Its calls on the changed side.
     pub b: Range,
 }
 
@@ -70,21 +70,22 @@ pub struct CallCounts {
     pub total: Range,
     /// Calls of each system call made in any of the runs.
     pub by_syscall: BTreeMap<Sysno, Range>,
-    /// How many runs were watched.
+    /// Number of watched runs.
     pub runs: usize,
-    /// Whether each of them was counted exactly.
+    /// True if each run was counted exactly.
     pub exact: bool,
-    /// What all calls cost their threads in the middle run, waiting left out, ns; `None` where
-    /// it is not known.
+    /// Processor time of all calls in the median run, without waiting, ns; `None` if it is not
+    /// known.
     pub toll_ns: Option<u64>,
-    /// What the calls of each system call cost their threads in the middle run likewise, ns, where it is known.
+    /// Processor time of each system call in the median run, without waiting, ns; absent if it is
+    /// not known.
     pub toll_by_syscall: BTreeMap<Sysno, u64>,
-    /// What threads waited in calls in the middle run, ns; `None` where it is not known.
+    /// Time that threads waited in calls in the median run, ns; `None` if it is not known.
     pub waited_ns: Option<u64>,
 }
 
 impl CallCounts {
-    /// The counts of a side's recordings.
+    /// Collects the counts of a side's recordings.
     pub fn of(recordings: &[Recording]) -> Self {
         let totals: Vec<_> = recordings.iter().map(Recording::by_syscall).collect();
         let runs: Vec<BTreeMap<Sysno, u64>> =
@@ -108,13 +109,14 @@ impl CallCounts {
         }
     }
 
-    /// The system calls that `self` makes more of than `other`, beyond what either varies by itself.
+    /// Returns the system calls that `self` makes more of than `other`, beyond the variation of
+    /// both.
     pub fn more_than<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Sysno> + 'a {
         self.by_syscall.iter().filter(|(s, own)| own.low > other.of_syscall(**s).high).map(|(s, _)| *s)
     }
 
-    /// The system calls of which `other` makes more or fewer, beyond what either varies by itself: those whose
-    /// number changed most first.
+    /// Returns the system calls whose number differs in `other` beyond the variation of both,
+    /// largest change first.
     pub fn changed_in(&self, other: &Self) -> Vec<ChangedCount> {
         let all: BTreeSet<Sysno> = self.by_syscall.keys().chain(other.by_syscall.keys()).copied().collect();
         let of = |syscall| ChangedCount { syscall, a: self.of_syscall(syscall), b: other.of_syscall(syscall) };
@@ -124,14 +126,14 @@ impl CallCounts {
         changed
     }
 
-    /// How many percent fewer calls `other` makes, where it is 1 % at least.
+    /// Returns by how many percent `other` makes fewer calls, if it is 1 % at least.
     pub fn percent_fewer_in(&self, other: &Self) -> Option<f64> {
         let (a, b) = (self.total.median, other.total.median);
         let percent = 100.0 * a.checked_sub(b)? as f64 / a.max(1) as f64;
         (percent >= 1.0).then_some(percent)
     }
 
-    /// Calls of `syscall`.
+    /// Returns the calls of `syscall`.
     pub fn of_syscall(&self, syscall: Sysno) -> Range {
         self.by_syscall.get(&syscall).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The comparison: first whether both do the same, then how long they take.
+//! Compares two programs: first whether they do the same, then how long they take.
 
 use crate::executor::timed_out;
 use crate::measure::measure;
@@ -10,37 +10,36 @@ use std::time::{Duration, Instant};
 use systoll_cure::{Spec, Usage};
 use systoll_model::{EnvChange, Random};
 
-/// A variable of random length, set in timed runs only: what lies on a program's stack moves its
-/// speed by a little, and in one direction for all runs of the same size.
+/// A variable of random length, set in timed runs only. The stack's size changes a program's speed
+/// a little, in the same direction for all runs of one size.
 const OFFSET_VARIABLE: &str = "SYSTOLL_STACK_OFFSET";
 
-/// How far a comparison is.
+/// The progress of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Pairs that were run.
+    /// Pairs run so far.
     pub pairs: u32,
-    /// Pairs there will be at the next look.
+    /// Pairs at the next look.
     pub wanted: u32,
-    /// What a pair takes, by those that were run.
+    /// Average time of a pair so far.
     pub pair: Duration,
 }
 
 impl Progress {
-    /// What the pairs until the next look will take.
+    /// Returns the time until the next look.
     pub fn left(&self) -> Duration {
         self.pair.saturating_mul(self.wanted.saturating_sub(self.pairs))
     }
 }
 
-/// Runs `a` against itself and against `b` to see whether they do the same, then both in
-/// interleaved pairs, output discarded, to see what they take. `progress` hears of each pair, and
-/// before the first.
+/// Runs `a` against itself and against `b` to check that they do the same, then both in interleaved
+/// pairs with their output discarded. `progress` is called before the first pair and after each.
 ///
-/// Pairs come two at a time, as A B B A or B A A B (drawn from the seed), so that a box growing
-/// slower or faster over time favours neither. Both runs of a pair get a stack of the same size.
+/// Pairs come in twos, as A B B A or B A A B (drawn from the seed): a box that grows slower or
+/// faster favours neither. Both runs of a pair get a stack of the same size.
 ///
 /// # Errors
-/// Where the options make no sense, or a program can't be run.
+/// The options make no sense, or a program can't be run.
 pub fn compare(
     exec: &mut dyn Executor,
     a: &Spec,
@@ -81,7 +80,8 @@ pub fn compare(
         Ok(_) if unmeasured.is_part() => Ok(unmeasured),
         Ok(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
         Err(Halt::Differs(difference)) => Ok(Comparison { outcome: Outcome::Differs(difference), ..unmeasured }),
-        // What is known by then is known: no figures have been shown, so the user cannot have waited for a good one.
+        // The pairs so far are a valid result: no figures were shown, so the user cannot have
+        // waited for good ones.
         Err(Halt::Error(error)) => match so_far.filter(|_| !unmeasured.is_part()) {
             Some(measured) => Ok(Comparison { measured: Some(measured), ..unmeasured }),
             None => Err(error),
@@ -89,7 +89,7 @@ pub fn compare(
     }
 }
 
-/// Why timing ends early.
+/// The reason why timing ends early.
 enum Halt {
     Differs(Difference),
     Error(ProveError),
@@ -103,13 +103,13 @@ impl From<ProveError> for Halt {
 
 struct Timing<'a> {
     exec: &'a mut dyn Executor,
-    /// The two programs, and what each lacks of the other's size on the stack.
+    /// The two programs, each with the bytes by which its stack is smaller than the other's.
     sides: [(&'a Spec, usize); 2],
     outcome: Outcome,
     patience: Duration,
-    /// What a pair takes, by the first runs of both.
+    /// Time of a pair, from the first runs of both.
     pair: Duration,
-    /// No pair is begun afterwards.
+    /// Time after which no pair begins.
     end: Option<Instant>,
     random: Random,
     runs: [Vec<Usage>; 2],
@@ -125,7 +125,7 @@ impl Timing<'_> {
         Ok(())
     }
 
-    /// Runs pairs from look to look until one of them ends it.
+    /// Runs pairs from look to look until one of them decides.
     fn until_told(
         &mut self,
         options: &Options,
@@ -155,7 +155,7 @@ impl Timing<'_> {
         told.ok_or_else(|| ProveError::Options("no number of pairs can show anything at this confidence".into()).into())
     }
 
-    /// Refuses what can't show anything in the time allowed, before it takes that time.
+    /// Fails if the fewest useful pairs do not fit into the time allowed.
     fn check_room(&self, options: &Options, began: Instant) -> Result<(), Halt> {
         let Pairs::Within(allowed) = options.pairs else { return Ok(()) };
         let least = options.min_pairs();
@@ -166,7 +166,7 @@ impl Timing<'_> {
         Err(ProveError::TooLong { pair: self.pair, least, needed, allowed }.into())
     }
 
-    /// How far it is, `wanted` pairs being run until the next look.
+    /// Returns the progress, with `wanted` pairs at the next look.
     fn progress(&self, wanted: u32) -> Progress {
         let pairs = u32::try_from(self.runs[0].len().min(self.runs[1].len())).unwrap_or(u32::MAX);
         let all = self.runs.iter().flatten().fold(0u64, |sum, run| sum.saturating_add(run.wall_ns));
@@ -174,13 +174,13 @@ impl Timing<'_> {
         Progress { pairs, wanted, pair }
     }
 
-    /// What the whole pairs that were run come to, where they are enough for intervals.
+    /// Returns the result of the complete pairs so far, if they are enough for intervals.
     fn so_far(&self, options: &Options) -> Option<Measured> {
         let pairs = self.runs[0].len().min(self.runs[1].len());
         measure(&self.runs[0][..pairs], &self.runs[1][..pairs], Stopped::Interrupted, options).ok()
     }
 
-    /// Runs pairs until there are `wanted`, or no more time and at least `least`.
+    /// Runs pairs until there are `wanted`, or at least `least` when the time is up.
     fn pairs(&mut self, wanted: u32, least: u32, progress: &mut dyn FnMut(Progress)) -> Result<(), Halt> {
         let enough = wanted as usize;
         progress(self.progress(wanted));
@@ -205,12 +205,12 @@ impl Timing<'_> {
         Ok(())
     }
 
-    /// One timed run of a side.
+    /// Runs one side once, timed.
     fn run(&mut self, side: usize, offset: usize) -> Result<Usage, Halt> {
         let (spec, padding) = self.sides[side];
         let value = "x".repeat(offset + padding);
         let spec = spec.clone().env(EnvChange::Set(OFFSET_VARIABLE.into(), value.into()));
-        // Both sides: what it takes to watch for a limit is a part of a short program's time.
+        // With a limit on both sides: watching for it is a part of a short program's time.
         let usage = match self.exec.run(&spec, &Output::Discarded, Some(self.patience)) {
             Ok(run) => run.usage,
             Err(error) => {

@@ -1,21 +1,21 @@
-//! Outputs compared without being kept.
+//! Compares outputs without storing them.
 
-/// What of two outputs is the same.
+/// How much of two outputs is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sameness {
-    /// Nothing that is looked at.
+    /// Nothing that is compared.
     Different,
-    /// The lines, digits aside, in another order.
+    /// The lines are the same except for digits and order.
     ButDigitsAndOrder,
-    /// All but the digits (times, process ids).
+    /// Everything is the same except for digits (times, process ids).
     ButDigits,
-    /// Every byte.
+    /// Every byte is the same.
     Exact,
 }
 
-/// A fingerprint of an output: of its bytes, of them with each run of digits as one sign (of
-/// hexadecimal ones after `0x`), and of those lines whatever their order. FNV-1a of 64 bits: it
-/// guards against accidents, not malice.
+/// A fingerprint of an output: of its bytes, of its bytes with each number replaced by one sign
+/// (also hexadecimal ones after `0x`), and of its lines in any order. FNV-1a of 64 bits: it guards
+/// against accidents, not malice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     bytes: u64,
@@ -26,7 +26,7 @@ pub struct Digest {
     number: Number,
 }
 
-/// Where in a number a byte is.
+/// The position of a byte within a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Number {
     #[default]
@@ -38,7 +38,7 @@ enum Number {
 }
 
 impl Number {
-    /// The state after `byte`; whether it goes on with the number under way.
+    /// Returns the state after `byte`, and true if `byte` continues the current number.
     fn then(self, byte: u8) -> (Self, bool) {
         match (self, byte) {
             (Self::Zero, b'x') => (Self::Hex, true),
@@ -65,14 +65,14 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// The fingerprint of `output`.
+    /// Returns the fingerprint of `output`.
     pub fn of(output: &[u8]) -> Self {
         let mut digest = Self::default();
         digest.update(output);
         digest
     }
 
-    /// Goes on with the next piece of the output.
+    /// Adds the next piece of the output.
     pub fn update(&mut self, piece: &[u8]) {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         for &byte in piece {
@@ -92,12 +92,12 @@ impl Digest {
         }
     }
 
-    /// Length of the output.
+    /// Returns the length of the output.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How alike two outputs are.
+    /// Returns how much of two outputs is the same.
     pub fn same(&self, other: &Digest) -> Sameness {
         let whole = |d: &Digest| d.unordered.wrapping_add(d.line);
         if (self.bytes, self.exact) == (other.bytes, other.exact) {

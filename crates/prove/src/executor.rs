@@ -1,4 +1,4 @@
-//! How programs are run: the seam that lets tests do without.
+//! The interface through which programs are run. Tests replace it.
 
 use crate::{Answered, Digest, ProveError};
 use std::ffi::OsString;
@@ -10,47 +10,48 @@ use std::time::Duration;
 use systoll_cure::{RunError, Spec, Streams, Usage, run_unwatched};
 use systoll_model::{EnvChange, Exit};
 
-/// What becomes of a run's standard output and error.
+/// What happens to a run's standard output and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// It is not read: /dev/null.
+    /// They go to /dev/null.
     Discarded,
-    /// Kept for comparison; and what this command then says of it, where one is given.
+    /// They are fingerprinted, and this command, if given, examines the result.
     Digested(Option<OsString>),
 }
 
-/// What is kept of an output, to show where two differ, bytes.
+/// Bytes of an output that are kept, to show the first difference.
 pub(crate) const KEPT: usize = 256 << 10;
 
-/// One run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How it ended and what it used.
+    /// Its exit and the resources it used.
     pub usage: Usage,
-    /// Fingerprint of standard output, where it was digested.
+    /// Fingerprint of standard output, if it was taken.
     pub stdout: Option<Digest>,
-    /// Fingerprint of standard error, where it was digested.
+    /// Fingerprint of standard error, if it was taken.
     pub stderr: Option<Digest>,
-    /// Fingerprint of what the comparing command said, and how it ended, where there is one.
+    /// Fingerprint of the comparing command's output, and its exit, if there is one.
     pub by: Option<(Digest, Exit)>,
-    /// The beginnings of standard output and error, where they were digested.
+    /// The start of standard output and error, if fingerprints were taken.
     pub wrote: [Vec<u8>; 2],
 }
 
-/// What runs programs.
+/// Runs programs.
 pub trait Executor {
-    /// Runs `spec` to its end, for no longer than `limit`.
+    /// Runs `spec` to its end, for at most `limit`.
     ///
     /// # Errors
-    /// Where it can't be started or takes too long. A program that fails is no error.
+    /// The program can't be started or takes too long. A program that fails is no error.
     fn run(&mut self, spec: &Spec, output: &Output, limit: Option<Duration>) -> Result<Run, ProveError>;
 
-    /// What became of calls that were to be answered in place, over all runs so far that had any to be.
+    /// Returns the counts of the calls that were to be answered in place, over all runs so far.
     fn answered(&self) -> Option<Answered> {
         None
     }
 
-    /// Whether runs are watched, both sides' alike: their times hold what watching costs.
+    /// Returns true if runs are watched, on both sides alike: their times include the cost of
+    /// watching.
     fn watches(&self) -> bool {
         false
     }
@@ -59,11 +60,11 @@ pub trait Executor {
 /// Runs programs as processes of this box.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
-    /// How long one run may take; for ever where `None`.
+    /// Time that a run may take; no limit if `None`.
     pub limit: Option<Duration>,
-    /// A shell command before each run; one that fails ends the comparison.
+    /// A shell command before each run; its failure ends the comparison.
     pub prepare: Option<OsString>,
-    /// What the program reads from standard input; nothing where `None`.
+    /// The program's standard input; empty if `None`.
     pub input: Option<PathBuf>,
 }
 
@@ -78,7 +79,7 @@ impl Processes {
     }
 }
 
-/// Where a run's streams come from and go to.
+/// The streams of a run.
 pub(crate) struct Files {
     pub(crate) stdin: File,
     pub(crate) stdout: File,
@@ -86,7 +87,7 @@ pub(crate) struct Files {
 }
 
 impl Processes {
-    /// Prepares, has `start` run the program, and looks at what it wrote.
+    /// Prepares a run, calls `start`, and examines the output.
     pub(crate) fn around(
         &self,
         output: &Output,
@@ -137,7 +138,7 @@ impl Executor for Processes {
     }
 }
 
-/// How long a command of the user's around the runs may take.
+/// Time that the user's command before or after a run may take.
 const HOOK_LIMIT: Duration = Duration::from_secs(600);
 
 fn shell_spec(command: &OsString, env: Vec<EnvChange>) -> Spec {
@@ -152,7 +153,7 @@ fn said_by(command: &OsString, env: Vec<EnvChange>) -> Result<(Digest, Exit), Pr
     Ok((digest(&mut out).map_err(ProveError::Output)?.0, usage.exit))
 }
 
-/// Runs a shell command of the user's, e.g. to prepare a run; what it prints goes nowhere.
+/// Runs a shell command of the user's, e.g. to prepare a run; its output is discarded.
 ///
 /// # Errors
 /// Where it can't be started, or fails.
@@ -164,7 +165,7 @@ pub fn shell(command: &OsString, env: Vec<EnvChange>) -> Result<(), ProveError> 
     }
 }
 
-/// Whether a run was stopped for taking too long.
+/// Returns the limit, if the run was ended for taking too long.
 pub(crate) fn timed_out(error: &ProveError) -> Option<Duration> {
     match error {
         ProveError::Run(RunError::Timeout { limit, .. }) => Some(*limit),
@@ -172,7 +173,7 @@ pub(crate) fn timed_out(error: &ProveError) -> Option<Duration> {
     }
 }
 
-/// A file's fingerprint, and its beginning.
+/// Returns a file's fingerprint, and its start.
 fn digest(file: &mut File) -> io::Result<(Digest, Vec<u8>)> {
     file.rewind()?;
     let (mut digest, mut kept) = (Digest::default(), Vec::new());
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_sees_what_the_run_left() {
+    fn a_command_sees_the_files_of_the_run() {
         let by = Output::Digested(Some("cat $SYSTOLL_STDOUT $SYSTOLL_STDERR; exit $SYSTOLL_EXIT".into()));
         let run = Processes::default().run(&sh("echo out; echo err >&2; exit 3"), &by, None).unwrap();
         assert_eq!(run.by, Some((Digest::of(b"out\nerr\n"), Exit::Code(3))));

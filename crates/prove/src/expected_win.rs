@@ -1,21 +1,23 @@
-//! What was told beforehand of the calls that are gone.
+//! A gain predicted from findings.
 
 use crate::result::Comparison;
 
-/// What findings of watched runs tell to be won by being rid of their calls, ns of processor time.
+/// The gain of processor time that findings of watched runs predict if their calls are avoided, in
+/// ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedWin {
-    /// At least.
+    /// Its lower bound.
     pub low_ns: f64,
-    /// At most.
+    /// Its upper bound.
     pub high_ns: f64,
-    /// What the program took in that run without what watching added; `None` where that is not known.
+    /// The program's processor time in that run without the cost of watching; `None` if it is not
+    /// known.
     pub own_cpu_ns: Option<u64>,
 }
 
 impl ExpectedWin {
-    /// The same for runs of `cpu_ns`. A machine is now faster and now slower, and a watched run is one of its own: the
-    /// part of processor time that was told still holds.
+    /// Scales the prediction to runs of `cpu_ns`. The speed of a machine varies, and a watched run
+    /// differs from others; the predicted fraction of processor time stays valid.
     pub fn beside(self, cpu_ns: f64) -> Self {
         let Some(own) = self.own_cpu_ns.filter(|own| *own > 0 && cpu_ns.is_finite() && cpu_ns > 0.0) else {
             return self;
@@ -24,25 +26,26 @@ impl ExpectedWin {
         Self { low_ns: of(self.low_ns), high_ns: of(self.high_ns), own_cpu_ns: Some(cpu_ns.round() as u64) }
     }
 
-    /// What the least disturbed of several runs tells, which is the one that took the least processor time: who else
-    /// uses the machine only adds to it, and to the program's own work more than to its calls, of which outliers are
-    /// left out. `None` of no runs.
+    /// Returns the prediction of the run that was disturbed least: the one with the least processor
+    /// time. Other users of the machine only add to it, and more to the program's own work than to
+    /// its calls, whose outliers are excluded. Returns `None` if there are no runs.
     pub fn least_disturbed(runs: Vec<Self>) -> Option<Self> {
         runs.into_iter().min_by_key(|run| run.own_cpu_ns.unwrap_or(u64::MAX))
     }
 }
 
-/// What was told, beside what was won.
+/// A predicted gain beside the measured one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedBeside {
-    /// At the speed of the timed runs.
+    /// The prediction, at the speed of the timed runs.
     pub told: ExpectedWin,
-    /// Processor time won, ns: by the middle of the pairs.
+    /// The measured gain of processor time, ns: the median of the pairs.
     pub won_ns: f64,
 }
 
 impl Comparison {
-    /// `told` beside what was measured; `None` where nothing was, or where the times hold what watching costs.
+    /// Returns the prediction beside the measurement. Returns `None` if nothing was measured, or if
+    /// the times include the cost of watching.
     pub fn expected(&self, told: Option<ExpectedWin>) -> Option<ExpectedBeside> {
         let m = self.measured.as_ref().filter(|_| !self.watched)?;
         let cpu_ns = m.a.cpu_ns.median;

@@ -1,40 +1,40 @@
-//! Why processor time changed by more or less than the calls that are gone cost.
+//! The reason why the gain of processor time differs from the cost of the calls that are gone.
 
 use crate::{CallCounts, Comparison, Measured, Verdict};
 use systoll_model::Sysno;
 
-/// What is won beside the calls' own price, or eats it up.
+/// The gain, the cost of the calls that are gone, and the reason for the difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GainSource {
-    /// What the calls that are gone cost in watched runs, ns: 0 where none is.
+    /// Cost of the calls that are gone, in watched runs, ns; 0 if none is.
     pub calls_ns: f64,
-    /// Processor time won, ns.
+    /// Gain of processor time, ns.
     pub cpu_ns: f64,
-    /// Processor time won at most, ns: by the interval's end.
+    /// Upper bound of the gain of processor time, ns, from its interval.
     pub most_cpu_ns: f64,
     /// The reason.
     pub why: GainReason,
 }
 
-/// A reason why what is won is not what the calls cost.
+/// A reason why the gain differs from the cost of the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GainReason {
-    /// Page faults went with the calls, from so many to so many.
+    /// Page faults went with the calls: their number before and after.
     Faults(u64, u64),
     /// The program's own work around the calls went with them: user time.
     Around,
     /// The kernel's work outside the calls went with them: system time.
     Kernel,
-    /// Less is won than the calls cost, and other calls are made in their place.
+    /// The gain is less than the calls cost, and other calls replace them.
     Replaced,
-    /// Less is won than the calls cost, and nobody knows why.
+    /// The gain is less than the calls cost, for an unknown reason.
     NotWon,
     /// More elapsed time is won than processor time: the calls waited.
     Waiting,
 }
 
 impl GainReason {
-    /// As JSON says it.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Faults(..) => "page-faults",
@@ -47,41 +47,43 @@ impl GainReason {
     }
 }
 
-/// A price that is within this factor of what was won needs no reason.
+/// A cost within this factor of the gain needs no explanation.
 const FACTOR: f64 = 2.0;
-/// A page fault costs some hundred ns at least, and with a page to be cleared a microsecond and
-/// more: fewer than one in this many ns do not explain what was won.
+/// Gain in ns that one page fault explains at most. A fault costs some hundred ns, and a
+/// microsecond or more if a page has to be cleared: fewer faults do not explain the gain.
 const NS_A_FAULT: f64 = 5_000.0;
 
 impl Comparison {
-    /// Why what was won is far from what the calls that are gone cost, where it is: `a` and `b` are the calls
-    /// of each side. Watched runs hold what watching costs, so they tell nothing of it.
+    /// Returns the reason why the gain is far from the cost of the calls that are gone, if it is.
+    /// `a` and `b` are the calls of each side. Returns `None` for watched runs, whose times include
+    /// the cost of watching.
     pub fn gain_source(&self, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
         gain_source(self.measured.as_ref().filter(|_| !self.watched)?, a, b)
     }
 }
 
-/// The reason, where there is a gain in either time and it is far from what the calls cost.
+/// Returns the reason, if there is a gain in either time and it is far from the calls' cost.
 fn gain_source(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<GainSource> {
     let (all_a, all_b) = (a.toll_ns?, b.toll_ns?);
-    // Calls that are made as often cost now more, now less: that is nothing that is gone.
+    // The cost of calls that are made equally often varies: it is no part of what is gone.
     let gone = gone_ns(a, b);
     let calls_ns = gone.unwrap_or(0.0);
-    // A cheaper call of the same name may have taken their place.
+    // A cheaper call of the same name may have replaced them.
     let cheaper_ns = (all_a as f64 - all_b as f64).max(calls_ns);
     let won = |of: fn(&crate::Side) -> f64| of(&m.a) - of(&m.b);
     let (cpu_ns, wall_ns) = (won(|s| s.cpu_ns.median), won(|s| s.wall_ns.median));
     let most_cpu_ns = (0.0 - m.cpu.low / 100.0 * m.a.cpu_ns.median).max(0.0);
     let told = |why| Some(GainSource { calls_ns, cpu_ns, most_cpu_ns, why });
     let faster = |v: Verdict| v == Verdict::Faster;
-    // A busy box has its programs wait as well, in calls and out of them, but both sides alike.
+    // On a busy box, programs also wait for the processor, in calls and outside, but equally on
+    // both sides.
     let waited_ns = a.waited_ns.zip(b.waited_ns).map_or(0.0, |(a, b)| a as f64 - b as f64);
     let idle = |s: &crate::Side| s.wall_ns.median / s.cpu_ns.median.max(1_000.0);
     let waits = idle(&m.a) >= FACTOR * idle(&m.b) && waited_ns > wall_ns / FACTOR;
     if waits && faster(m.wall.verdict) && wall_ns > FACTOR * cpu_ns.max(cheaper_ns).max(0.0) {
         return told(GainReason::Waiting);
     }
-    // What the runs can't rule out is not missing.
+    // A gain that the runs can't rule out is not missing.
     if calls_ns > FACTOR * most_cpu_ns && calls_ns > 0.01 * m.a.cpu_ns.median {
         let others = b.more_than(a).next().is_some();
         return told(if others { GainReason::Replaced } else { GainReason::NotWon });
@@ -98,7 +100,7 @@ fn gain_source(m: &Measured, a: &CallCounts, b: &CallCounts) -> Option<GainSourc
     told(if user > unexplained / 2.0 { GainReason::Around } else { GainReason::Kernel })
 }
 
-/// What the calls cost that `a` makes and `b` does not, ns; `None` where none is gone.
+/// Returns the cost of the calls that `a` makes and `b` does not, in ns; `None` if none is gone.
 pub(crate) fn gone_ns(a: &CallCounts, b: &CallCounts) -> Option<f64> {
     let toll = |of: &CallCounts, s: &Sysno| of.toll_by_syscall.get(s).copied().unwrap_or(0) as f64;
     let gone: Vec<f64> = a.more_than(b).map(|s| toll(a, &s) - toll(b, &s)).collect();
@@ -126,7 +128,7 @@ mod tests {
         CallCounts { total, by_syscall, toll_by_syscall, toll_ns, waited_ns, ..CallCounts::default() }
     }
 
-    /// Why, where `a` takes 1,000 calls of `toll` ms in all that `b` does not make.
+    /// Checks the reason if `a` makes 1,000 calls of `toll` ms in total that `b` does not make.
     #[track_caller]
     fn check(a: Usage, b: Usage, (toll, waited): (u64, u64), expect: Option<GainReason>) {
         let m = measure(&[a; 10], &[b; 10], Stopped::Asked, &Options::default()).unwrap();
@@ -135,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_calls_cost_needs_no_reason() {
+    fn a_gain_equal_to_the_calls_price_needs_no_reason() {
         check(usage(100, 50, 50, 9), usage(50, 50, 0, 9), (40, 0), None);
         check(usage(100, 50, 50, 9), usage(100, 50, 50, 9), (0, 0), None);
     }
 
-    /// A program that is busy and waits makes now more calls, now fewer, and they cost now more, now less.
+    /// A program that computes and waits makes a varying number of calls, at a varying cost.
     #[test]
-    fn where_nothing_is_gone_nothing_of_it_cost_anything() {
+    fn calls_that_may_not_be_gone_need_no_reason() {
         let same = usage(100, 50, 50, 9);
         let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
         let varies = |low, high| {
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_seen_is_done_in_their_place() {
+    fn added_calls_are_the_reason() {
         let same = usage(100, 50, 50, 9);
         let m = measure(&[same; 10], &[same; 10], Stopped::Asked, &Options::default()).unwrap();
         let other =
@@ -166,9 +168,9 @@ mod tests {
         assert_eq!(told(&other), Some(GainReason::Replaced));
     }
 
-    /// What lies in the interval of what is won may have been won.
+    /// A gain within the interval may be real.
     #[test]
-    fn what_noise_may_hide_needs_no_reason() {
+    fn a_difference_within_noise_needs_no_reason() {
         let of = |nth: u64, step: u64| usage(87 + nth * step % 23, 87 + nth * step % 23, 0, 9);
         let (a, b): (Vec<_>, Vec<_>) = (0..20).map(|nth| (of(nth, 7), of(nth, 5))).unzip();
         let m = measure(&a, &b, Stopped::Asked, &Options::default()).unwrap();
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_it_has_one() {
+    fn a_far_gain_has_a_reason() {
         check(usage(100, 10, 90, 50_000), usage(5, 3, 2, 500), (20, 0), Some(GainReason::Faults(50_000, 500)));
         check(usage(100, 80, 20, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Around));
         check(usage(100, 10, 90, 9), usage(10, 10, 0, 9), (20, 0), Some(GainReason::Kernel));

@@ -1,8 +1,7 @@
-//! Runs watched from inside: where calls are answered in place of the kernel, nothing else can show
-//! what that wins.
+//! Runs programs watched in-process, for calls that are answered in place of the kernel: nothing
+//! else can show their gain.
 //!
-//! Both sides run with the same code in them, so that what it costs is on both; it counts and does
-//! nothing else.
+//! Both sides run with the same hooks, which only count: their cost is on both sides.
 
 use crate::executor::Files;
 use crate::{Answered, Executor, Output, Processes, ProveError, Run};
@@ -13,15 +12,15 @@ use systoll_cure::{Deadline, RunError, Spec, Usage, children_so_far, interrupted
 use systoll_model::{BackendKind, Exit, ProblemKind, Recording};
 use systoll_record::{Closely, Launch, Quiet, backend};
 
-/// Once told to end, how long what a program left behind is waited for.
+/// Time for which processes that a program left behind are waited for after it was told to end.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Runs programs watched by the in-process backend.
 #[derive(Clone, Debug, Default)]
 pub struct Inside {
-    /// What is done around each run.
+    /// The actions around each run.
     pub around: Processes,
-    /// What became of calls that were to be answered in place.
+    /// Counts of the calls that were to be answered in place.
     pub answered: Answered,
 }
 
@@ -95,7 +94,7 @@ impl Executor for Inside {
     }
 }
 
-/// Why no call was answered in place, as far as the recording tells.
+/// Returns the error that no call was answered in place, with the reason from the recording.
 fn nothing_answered(spec: &Spec, recording: &Recording) -> ProveError {
     let names: Vec<&str> = spec.elisions.iter().map(|e| e.name()).collect();
     let made: u64 = recording

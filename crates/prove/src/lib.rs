@@ -1,7 +1,27 @@
-//! Runs two forms of a program in interleaved pairs, unwatched, and says what differs.
+//! Runs two variants of a program in interleaved pairs, unwatched, and says what differs.
 //!
-//! Invariants: nothing is claimed where output or exit differ, or where the interval of a change
-//! includes no change; programs are run through [`Executor`] alone; no unsafe code.
+//! Invariants: nothing is claimed if output or exit differ, or if the interval of a change includes
+//! no change; programs are run only through [`Executor`]; no unsafe code.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_cure::Spec;
+//! use systoll_prove::{Options, Outcome, Pairs, Processes, compare};
+//!
+//! let options = Options { pairs: Pairs::Fixed(8), ..Options::default() };
+//! let said = |text: &str| Spec::new("echo").arg(text);
+//! let mut exec = Processes::default();
+//!
+//! // The same output: eight pairs are run and measured.
+//! let same = compare(&mut exec, &said("a"), &said("a"), &options, &mut |_| ())?;
+//! assert_eq!(same.measured.expect("both do the same").pairs, 8);
+//!
+//! // Another output: nothing is claimed, however fast it is.
+//! let other = compare(&mut exec, &said("a"), &said("b"), &options, &mut |_| ())?;
+//! assert!(matches!(other.outcome, Outcome::Differs(_)) && other.measured.is_none());
+//! # Ok::<(), systoll_prove::ProveError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod answered;
@@ -55,7 +75,7 @@ impl From<RunError> for ProveError {
     }
 }
 
-/// Why nothing could be proved.
+/// The reason why nothing could be proved.
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
     /// A run failed to start or took too long.
@@ -64,20 +84,20 @@ pub enum ProveError {
     /// A program's output could not be kept for comparison.
     #[error("can't keep the output for comparison: {0}")]
     Output(#[source] io::Error),
-    /// What the program is to read can't be opened.
+    /// The program's input can't be opened.
     #[error("can't read {}: {source}", path.display())]
     Input {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// A command of the user's around the runs failed.
+    /// The user's command before or after the runs failed.
     #[error("the command `{command}` failed: {exit}")]
     Hook {
         /// The command.
         command: String,
-        /// How it ended.
+        /// Its exit.
         exit: Exit,
     },
     /// A server could not be compared.
@@ -91,28 +111,28 @@ pub enum ProveError {
     NothingAnswered {
         /// The calls' names.
         calls: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// We were told to end before there was anything to say.
+    /// A signal ended the comparison before it had a result.
     #[error("interrupted before there was anything to say")]
     Interrupted {
-        /// By which signal.
+        /// The signal.
         signal: i32,
     },
-    /// The fewest pairs that can show something take longer than they may.
+    /// The fewest pairs that can show something take longer than the limit.
     #[error(
         "one pair takes {:.1} s, and {least} are the fewest that can show something: about {} s in all, where {} s are allowed",
         pair.as_secs_f64(), needed.as_secs_f64().ceil(), allowed.as_secs_f64()
     )]
     TooLong {
-        /// What one pair takes.
+        /// Time of one pair.
         pair: Duration,
         /// The fewest pairs.
         least: u32,
-        /// What has passed, and what these take.
+        /// Time that has passed and that these pairs need.
         needed: Duration,
-        /// What was asked for.
+        /// The limit.
         allowed: Duration,
     },
     /// The options contradict themselves.

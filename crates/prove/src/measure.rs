@@ -1,14 +1,15 @@
-//! From the runs of both sides to estimates, changes and verdicts.
+//! Computes estimates, changes and verdicts from the runs of both sides.
 
 use crate::stats::{Cuts, Interval, median_interval, signed_rank_interval};
 use crate::{Change, Estimate, Measured, Options, ProveError, Side, Stopped, Verdict};
 use systoll_cure::Usage;
 
-/// The kernel gives processor time in µs; a ratio to less says nothing.
+/// Resolution of processor times in ns: the kernel reports µs, and ratios of smaller times mean
+/// nothing.
 const CLOCK_STEP_NS: f64 = 1_000.0;
 const PAGE: f64 = 4_096.0;
 
-/// What both sides' runs, pair by pair, come to.
+/// Computes the result of both sides' runs, pair by pair.
 pub(crate) fn measure(a: &[Usage], b: &[Usage], stopped: Stopped, options: &Options) -> Result<Measured, ProveError> {
     let cuts = Cuts::new(a.len().min(b.len()), options.alpha()).ok_or_else(too_few)?;
     let change = |of: fn(&Usage) -> f64, floor| change((a, b), of, floor, cuts, options.negligible_percent);
@@ -74,7 +75,8 @@ fn change(
     change_of(&ratios, cuts, negligible_percent, false)
 }
 
-/// The change that the logarithms of pairs' ratios come to; `more`: whether more is better.
+/// Returns the change that the logarithms of pairs' ratios amount to. `more` is true if more is
+/// better.
 pub(crate) fn change_of(ratios: &[f64], cuts: Cuts, negligible: f64, more: bool) -> Result<Change, ProveError> {
     let interval = signed_rank_interval(ratios, cuts).ok_or_else(too_few)?;
     let percent = |log: f64| log.exp_m1() * 100.0;
@@ -88,14 +90,14 @@ pub(crate) fn change_of(ratios: &[f64], cuts: Cuts, negligible: f64, more: bool)
     Ok(Change { percent: percent(interval.estimate), low, high, verdict, pairs_for_one_percent })
 }
 
-/// The middle of a side's values.
+/// Returns the median of a side's values and its interval.
 pub(crate) fn estimate_of(values: &[f64], cuts: Cuts) -> Result<Estimate, ProveError> {
     let Interval { estimate, low, high } = median_interval(values, cuts).ok_or_else(too_few)?;
     Ok(Estimate { median: estimate, low, high })
 }
 
-/// An interval's width falls with the root of the number of pairs; 1 % is told from none once
-/// half the width is below it.
+/// Returns the number of pairs that a change of 1 % needs: an interval's width falls with the root
+/// of the number of pairs, and half of it must be below 1 %.
 fn pairs_for_one_percent(pairs: usize, interval: Interval) -> u32 {
     let half = (interval.high - interval.low) / 2.0;
     let needed = pairs as f64 * (half / 0.01f64.ln_1p()).powi(2);

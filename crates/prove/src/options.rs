@@ -1,28 +1,28 @@
-//! How a comparison is made.
+//! Options of a comparison.
 
 use crate::ProveError;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// How many pairs are run.
+/// The number of pairs to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairs {
-    /// So many, looked at once.
+    /// This number, looked at once.
     Fixed(u32),
-    /// Until both measures are decided, at one of [`LOOKS`], or until this much time has passed:
-    /// the look under way is finished, no other begun.
+    /// Until both measures are decided at one of [`LOOKS`], or until this time has passed; the look
+    /// in progress is finished then.
     Decisive(Duration),
-    /// The same, but no pair is begun once this much time has passed, and none at all where the fewest
-    /// that can show something would take longer.
+    /// As `Decisive`, but no pair begins after this time, and none at all if the fewest that can
+    /// show something would take longer.
     Within(Duration),
 }
 
-/// After so many pairs a comparison until decisive is looked at. Fixed beforehand, so that the
-/// error level can be divided between them (Bonferroni): who looks as often as he likes finds a
-/// difference in any noise.
+/// Numbers of pairs after which a decisive comparison is looked at. They are fixed beforehand, and
+/// the error level is divided between them (Bonferroni): unlimited looks would find a difference in
+/// any noise.
 pub const LOOKS: [u32; 5] = [10, 20, 35, 60, 100];
 
-/// What must be the same on both sides.
+/// The parts of the outcome that must be the same on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Same {
     /// Standard output.
@@ -31,8 +31,8 @@ pub struct Same {
     pub stderr: bool,
     /// Exit code or signal.
     pub exit: bool,
-    /// A command, run after the program, whose standard output and exit code must be the same:
-    /// it looks at what the program leaves behind.
+    /// A command that runs after the program and examines what it left behind. Its standard output
+    /// and exit code must be the same.
     pub by: Option<OsString>,
 }
 
@@ -43,23 +43,23 @@ impl Default for Same {
 }
 
 impl Same {
-    /// Nothing is looked at.
+    /// Compares nothing.
     pub const NONE: Self = Self { stdout: false, stderr: false, exit: false, by: None };
 }
 
-/// How many pairs, and how sure.
+/// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Pairs of runs.
+    /// The number of pairs.
     pub pairs: Pairs,
-    /// Probability with which an interval holds the true value, below 1.
+    /// Probability that an interval holds the true value, below 1.
     pub confidence: f64,
-    /// Changes of less than this many percent are never called a difference: where a program's
-    /// code and stack happen to lie moves its time by as much.
+    /// Percentage below which a change is never called a difference: the addresses of a program's
+    /// code and stack alone change its time by as much.
     pub negligible_percent: f64,
     /// Runs of either side before the first that counts.
     pub warmup: u32,
-    /// What must be the same.
+    /// The parts of the outcome that must be the same.
     pub same: Same,
     /// Seed of the order of runs.
     pub seed: u64,
@@ -79,22 +79,22 @@ impl Default for Options {
 }
 
 impl Options {
-    /// More pairs take longer than users wait for.
+    /// Pairs at most; more take longer than users wait.
     pub const MAX_PAIRS: u32 = 500;
 
-    /// The fewest pairs for which an interval of this confidence exists: with `n` pairs the
-    /// surest statement of a signed-rank test errs in 2 of 2^n cases.
+    /// Returns the fewest pairs for which an interval of this confidence exists. With `n` pairs,
+    /// the smallest error level of a signed-rank test is 2 in 2^n.
     pub fn min_pairs(&self) -> u32 {
         (1..=Self::MAX_PAIRS).find(|n| 2f64.powi(1 - *n as i32) <= self.alpha()).unwrap_or(Self::MAX_PAIRS)
     }
 
-    /// The error level of one look.
+    /// Returns the error level of one look.
     pub(crate) fn alpha(&self) -> f64 {
         let looks = if matches!(self.pairs, Pairs::Fixed(_)) { 1 } else { LOOKS.len() };
         (1.0 - self.confidence) / looks as f64
     }
 
-    /// After how many pairs the comparison is looked at, in order.
+    /// Returns the numbers of pairs after which the comparison is looked at, in order.
     pub(crate) fn looks(&self) -> Vec<u32> {
         match self.pairs {
             Pairs::Fixed(pairs) => vec![pairs],

@@ -1,4 +1,4 @@
-//! Whether two programs do the same.
+//! Checks whether two programs do the same.
 
 use crate::executor::{KEPT, timed_out};
 use crate::{
@@ -8,10 +8,10 @@ use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::Exit;
 
-/// `b` may take this many times what `a` takes, and this much beside, before it is said to hang.
+/// `b` counts as hanging after this many times the time of `a`, plus this time.
 const PATIENCE: (u32, Duration) = (20, Duration::from_secs(10));
 
-/// Runs `a` twice and `b` once, their output kept, and says whether they do the same.
+/// Runs `a` twice and `b` once, keeps their output, and checks whether they do the same.
 pub(crate) fn compare_outcomes(
     exec: &mut dyn Executor,
     a: &Spec,
@@ -39,16 +39,16 @@ pub(crate) fn compare_outcomes(
     Ok(Compared { outcome, differs_at, patience, pair })
 }
 
-/// Whether both do the same, and how long a run of `b` may take.
+/// Whether both do the same, and the time a run of `b` may take.
 pub(crate) struct Compared {
     pub(crate) outcome: Outcome,
     pub(crate) differs_at: Option<DiffersAt>,
     pub(crate) patience: Duration,
-    /// What a run of either side took, together.
+    /// Time of one run of both sides.
     pub(crate) pair: Duration,
 }
 
-/// Where the outputs that differ do so first, by the standard they were compared by.
+/// Returns the first difference of the outputs, by the degree they were compared with.
 fn differs_at(outcome: Outcome, first: &Run, second: &Run, other: &Run) -> Option<DiffersAt> {
     let (stream, of): (usize, fn(&Run) -> Option<Digest>) = match outcome {
         Outcome::Differs(Difference::Stdout) => (0, |r| r.stdout),
@@ -56,7 +56,7 @@ fn differs_at(outcome: Outcome, first: &Run, second: &Run, other: &Run) -> Optio
         _ => return None,
     };
     let itself = of(first)?.same(&of(second)?);
-    // Of lines in any order none is the first.
+    // If the lines' order varies, none of them is the first.
     let in_order = itself > Sameness::ButDigitsAndOrder;
     in_order.then(|| first_difference(&first.wrote[stream], &other.wrote[stream], itself))?
 }
@@ -68,7 +68,7 @@ fn first_difference(a: &[u8], b: &[u8], degree: Sameness) -> Option<DiffersAt> {
         let alike = |(a, b): (&[u8], &[u8])| Digest::of(a).same(&Digest::of(b)) >= degree;
         match (a_line, b_line) {
             (None, None) => return None,
-            // What comes there was not kept.
+            // The rest was not kept.
             (None, _) if a.len() >= KEPT => return None,
             (_, None) if b.len() >= KEPT => return None,
             _ if a_line.zip(b_line).is_some_and(alike) => {}
@@ -81,7 +81,7 @@ fn first_difference(a: &[u8], b: &[u8], degree: Sameness) -> Option<DiffersAt> {
     None
 }
 
-/// Whole lines; of what was not kept to its end the last is none.
+/// Returns the whole lines. If the output was cut, the last line is not whole.
 fn lines(kept: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end =
         if kept.len() < KEPT { kept.len() } else { kept.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1) };
@@ -127,7 +127,7 @@ enum Stream {
     Varies,
 }
 
-/// Demands of `b` as much as `a` keeps up by itself.
+/// Requires of `b` as much as two runs of `a` have in common.
 fn compare_stream(stream: impl Fn(&Run) -> Option<Digest>, first: &Run, second: &Run, other: &Run) -> Stream {
     let [first, second, other] = [first, second, other].map(|r| stream(r).unwrap_or_default());
     let itself = first.same(&second);
@@ -140,7 +140,7 @@ fn compare_stream(stream: impl Fn(&Run) -> Option<Digest>, first: &Run, second: 
     }
 }
 
-/// What the comparing command said: it was chosen to be the same, so nothing is masked.
+/// Compares the comparing command's results exactly: the user chose it to be the same.
 fn said(first: &Run, second: &Run, other: &Run) -> Stream {
     let alike = |a: Option<(Digest, Exit)>, b: Option<(Digest, Exit)>| match (a, b) {
         (Some((a, a_exit)), Some((b, b_exit))) => a_exit == b_exit && a.same(&b) == Sameness::Exact,
@@ -167,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_differs_is_told() {
+    fn the_first_differing_line_is_reported() {
         check("x\na\nc\n", "x\nb\nd\n", Sameness::Exact, Some((2, Some("a"), Some("b"))));
         check("x\n", "x\ny\n", Sameness::Exact, Some((2, None, Some("y"))));
         check("", "", Sameness::Exact, None);
-        // What varies by itself is no difference.
+        // A line that varies by itself is no difference.
         check("took 12 ms\na\n", "took 7 ms\nb\n", Sameness::ButDigits, Some((2, Some("a"), Some("b"))));
         check("took 12 ms\n", "took 7 ms\n", Sameness::Exact, Some((1, Some("took 12 ms"), Some("took 7 ms"))));
     }
 
     #[test]
-    fn nothing_is_said_of_what_was_not_kept() {
+    fn lost_output_is_not_described() {
         let long = "line\n".repeat(KEPT / 5 + 1);
         check(&long[..KEPT], &long[..KEPT], Sameness::Exact, None);
         check(&long[..KEPT], &long[..KEPT - 2], Sameness::Exact, None);

@@ -1,130 +1,132 @@
-//! What a comparison says, as plain data.
+//! The result of a comparison, as plain data.
 
 use crate::{Answered, Sameness};
 use std::time::Duration;
 use systoll_cure::Usage;
 use systoll_model::Exit;
 
-/// Two forms of a program compared: `a` as it is, `b` changed.
+/// The comparison of two variants of a program: `a` unchanged, `b` changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Whether both do the same.
     pub outcome: Outcome,
-    /// Where their outputs differ first, if that is the difference and it was seen.
+    /// The first difference of their outputs, if outputs differ and it was seen.
     pub differs_at: Option<DiffersAt>,
-    /// What was measured; `None` where they do not do the same, or where only a part of what was to be
-    /// answered in place was, so that nothing can be claimed.
+    /// The measurements; `None` if they do not do the same, or if too few calls were answered in
+    /// place to claim anything.
     pub measured: Option<Measured>,
-    /// Whether runs were watched, both sides' alike: their times hold what watching costs.
+    /// True if runs were watched, on both sides alike: the times include the cost of watching.
     pub watched: bool,
-    /// What became of calls that were to be answered in place of the kernel, where any were. Where too
-    /// few were answered nothing is claimed: [`Comparison::measured`] is `None`.
+    /// Counts of the calls that were to be answered in place, if there were any. If too few were
+    /// answered, nothing is claimed: [`Comparison::measured`] is `None`.
     pub answered: Option<Answered>,
 }
 
 impl Comparison {
-    /// What became of calls that were to be answered in place, where both do the same.
+    /// Returns the counts of the calls that were to be answered in place, if both sides do the
+    /// same.
     pub fn answered_of_same(&self) -> Option<&Answered> {
         self.answered.as_ref().filter(|_| matches!(self.outcome, Outcome::Same(_)))
     }
 
-    /// Whether too few calls were answered in place to claim anything.
+    /// Returns true if too few calls were answered in place to claim anything.
     pub fn is_part(&self) -> bool {
         self.answered.as_ref().is_some_and(|a| !a.is_enough())
     }
 }
 
-/// A line of one output that the other has not.
+/// A line that differs between the outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffersAt {
-    /// Which, from 1.
+    /// Its number, from 1.
     pub line: u64,
-    /// What `a` wrote there; `None` where it had ended.
+    /// The line of `a`; `None` if its output had ended.
     pub a: Option<String>,
-    /// What `b` wrote there.
+    /// The line of `b`; `None` if its output had ended.
     pub b: Option<String>,
 }
 
 /// Whether two programs do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// They do in all that was compared.
+    /// They do, in everything that was compared.
     Same(Agreement),
     /// They do not.
     Differs(Difference),
 }
 
-/// What was compared of two programs, and is the same; `None` and `false` where it was not looked at.
+/// The parts that were compared and are the same; `None` and `false` for parts that were not
+/// compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
-    /// How both ended, every time.
+    /// The exit of every run.
     pub exit: Option<Exit>,
-    /// How far standard output was compared: what `a` varies by itself was left aside.
+    /// The degree to which standard output was compared: parts that vary in `a` itself are ignored.
     pub stdout: Option<Sameness>,
-    /// How far standard error was, likewise.
+    /// The degree to which standard error was compared.
     pub stderr: Option<Sameness>,
-    /// The comparing command says the same of both.
+    /// True if the comparing command's results are the same.
     pub by: bool,
 }
 
 impl Agreement {
-    /// How far output was compared: the lesser degree of the streams that were.
+    /// Returns the lower degree of the compared streams.
     pub fn output(&self) -> Option<Sameness> {
         self.stdout.into_iter().chain(self.stderr).min()
     }
 }
 
-/// What is not the same.
+/// A difference between two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// One ends otherwise than the other.
+    /// Their exits differ.
     Exit {
-        /// How `a` ended.
+        /// Exit of `a`.
         a: Exit,
-        /// How `b` ended.
+        /// Exit of `b`.
         b: Exit,
     },
-    /// Standard output.
+    /// Their standard outputs differ.
     Stdout,
-    /// Standard error.
+    /// Their standard errors differ.
     Stderr,
-    /// What the command given to compare by says.
+    /// The results of the comparing command differ.
     By,
-    /// `b` was still running after this long, many times what `a` takes, and was killed.
+    /// `b` was still running after this time, many times that of `a`, and was killed.
     Hangs(Duration),
-    /// `a` itself does not do the same twice, so it cannot be told.
+    /// `a` does not do the same twice: nothing can be told.
     Itself,
 }
 
-/// Why no more pairs were run.
+/// The reason why no more pairs were run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// As many as were asked for.
+    /// The requested number was run.
     Asked,
     /// Wall and processor time are both decided: they differ, or surely by less than 1 %.
     Decided,
-    /// The last look has been had.
+    /// The last look was reached.
     LastLook,
-    /// The time limit.
+    /// The time was up.
     Time,
-    /// We were told to end.
+    /// A signal ended it.
     Interrupted,
 }
 
-/// Both sides measured.
+/// The measurements of both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Pairs of runs.
     pub pairs: u32,
-    /// Why no more.
+    /// The reason why no more were run.
     pub stopped: Stopped,
-    /// Confidence of all intervals together with the looks before, e.g. 0.99.
+    /// Confidence of all intervals over all looks, e.g. 0.99.
     pub confidence: f64,
-    /// Changes of less than this many percent are called none.
+    /// Percentage below which a change is called none.
     pub negligible_percent: f64,
-    /// As it is.
+    /// The unchanged side.
     pub a: Side,
-    /// Changed.
+    /// The changed side.
     pub b: Side,
     /// Change of wall time.
     pub wall: Change,
@@ -138,19 +140,19 @@ pub struct Measured {
     pub max_rss: Change,
 }
 
-/// What a comparison comes to, of wall and processor time.
+/// The conclusion from wall and processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
     /// Neither is shown to differ.
     NothingShown,
-    /// One of them at least became less.
+    /// At least one of them is less.
     Less,
-    /// What differs became more.
+    /// One or both are more, and none is less.
     More,
 }
 
 impl Measured {
-    /// What it comes to.
+    /// Returns the conclusion.
     pub fn conclusion(&self) -> Conclusion {
         let verdicts = [self.wall.verdict, self.cpu.verdict];
         match (verdicts.contains(&Verdict::Faster), verdicts.contains(&Verdict::Slower)) {
@@ -160,17 +162,17 @@ impl Measured {
         }
     }
 
-    /// What a pair of runs takes, ns.
+    /// Returns the time of a pair of runs, ns.
     pub fn pair_ns(&self) -> f64 {
         self.a.wall_ns.median + self.b.wall_ns.median
     }
 
-    /// Whether neither wall nor processor time is shown to differ.
+    /// Returns true if neither wall nor processor time is shown to differ.
     pub fn shows_nothing(&self) -> bool {
         self.conclusion() == Conclusion::NothingShown
     }
 
-    /// Whether the change made something better and nothing worse, of wall and processor time.
+    /// Returns true if the change improved wall or processor time and worsened neither.
     pub fn is_won(&self) -> bool {
         let verdicts = [self.wall.verdict, self.cpu.verdict];
         verdicts.contains(&Verdict::Faster) && !verdicts.contains(&Verdict::Slower)
@@ -201,36 +203,36 @@ pub struct Side {
 /// A median and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The median run.
+    /// The median.
     pub median: f64,
-    /// The median is at least this.
+    /// Lower end of the median's interval.
     pub low: f64,
-    /// The median is at most this.
+    /// Upper end of the median's interval.
     pub high: f64,
 }
 
-/// How a measure changed from `a` to `b`.
+/// The change of a measure from `a` to `b`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// In percent of `a`: -97.4 is 38 times less.
+    /// The change in percent of `a`: -97.4 is 38 times less.
     pub percent: f64,
-    /// The change is at least this.
+    /// Lower end of its interval, in percent.
     pub low: f64,
-    /// The change is at most this.
+    /// Upper end of its interval, in percent.
     pub high: f64,
-    /// What can be said.
+    /// What the interval shows.
     pub verdict: Verdict,
-    /// Pairs after which a change of 1 % would be told from none, noise being what it was.
+    /// Number of pairs after which a change of 1 % would show, with the same noise.
     pub pairs_for_one_percent: u32,
 }
 
 impl Change {
-    /// How many times less `b` takes than `a`: 38 for -97.4 %; below 1 where it takes more.
+    /// Returns how many times less `b` takes than `a`: 38 for -97.4 %; below 1 if it takes more.
     pub fn times_less(&self) -> f64 {
         1.0 / (1.0 + self.percent / 100.0)
     }
 
-    /// Whether more pairs could tell nothing more of interest: there is a difference, or surely
+    /// Returns true if more pairs would not tell more of interest: there is a difference, or surely
     /// none of 1 %.
     pub fn is_decided(&self) -> bool {
         self.verdict != Verdict::NoDifference || (self.low > -1.0 && self.high < 1.0)
@@ -249,7 +251,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As JSON says it.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -264,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_less_of_either_time_is_what_counts() {
+    fn the_larger_gain_of_both_times_counts() {
         let change = |verdict| Change { percent: 0.0, low: 0.0, high: 0.0, verdict, pairs_for_one_percent: 0 };
         let zero = Estimate { median: 0.0, low: 0.0, high: 0.0 };
         let side = || Side {

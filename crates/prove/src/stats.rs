@@ -1,10 +1,11 @@
 //! Medians and intervals that assume no distribution.
 //!
-//! A change is judged by the signed-rank method: the median of all averages of two pairs' log
-//! ratios (Hodges and Lehmann), its interval by turning Wilcoxon's test around (Hollander, Wolfe,
-//! Chicken: Nonparametric Statistical Methods, 3.3). It assumes that pairs are independent and
-//! their log ratios symmetric about the true one, as differences of two draws of one noise are.
-//! Nothing is drawn at random, so the same measurements always give the same interval.
+//! A change is judged by the signed-rank method: the estimate is the median of all averages of two
+//! pairs' log ratios (Hodges and Lehmann), its interval comes from inverting Wilcoxon's test
+//! (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3.3). The method assumes that
+//! pairs are independent and their log ratios symmetric about the true one, like differences of two
+//! draws of one noise. Nothing is drawn at random: the same measurements always give the same
+//! interval.
 
 /// An estimate and the interval around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,8 +15,8 @@ pub(crate) struct Interval {
     pub(crate) high: f64,
 }
 
-/// How many of the lowest and of the highest values an interval leaves out, for one number of
-/// values and one error level.
+/// How many of the lowest and of the highest values an interval excludes, for a number of values
+/// and an error level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cuts {
     median: usize,
@@ -23,14 +24,14 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    /// `None` for fewer values than an interval of that confidence takes.
+    /// Returns `None` if there are too few values for an interval of that confidence.
     pub(crate) fn new(values: usize, alpha: f64) -> Option<Self> {
         let median = ranks_to_cut(&binomial_counts(values), alpha)?;
         Some(Self { median, signed_rank: ranks_to_cut(&signed_rank_counts(values), alpha)? })
     }
 }
 
-/// The median with an interval between two order statistics (the sign test turned around).
+/// Returns the median, with an interval between two order statistics (the inverted sign test).
 pub(crate) fn median_interval(values: &[f64], cuts: Cuts) -> Option<Interval> {
     let (sorted, cut) = (sorted(values), cuts.median);
     Some(Interval {
@@ -40,7 +41,7 @@ pub(crate) fn median_interval(values: &[f64], cuts: Cuts) -> Option<Interval> {
     })
 }
 
-/// The typical difference with its interval.
+/// Returns the typical difference and its interval.
 pub(crate) fn signed_rank_interval(differences: &[f64], cuts: Cuts) -> Option<Interval> {
     let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
     for (i, a) in differences.iter().enumerate() {
@@ -65,15 +66,16 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-/// The largest `c` for which the statistic falls below `c` with a probability of at most half of
-/// `alpha`; `ways[t]` is in proportion to the probability of `t`. `None` where even 0 is too likely.
+/// Returns the largest `c` such that the statistic falls below `c` with a probability of at most
+/// `alpha` / 2. `ways[t]` is proportional to the probability of `t`. Returns `None` if even 0 is
+/// too likely.
 fn ranks_to_cut(ways: &[f64], alpha: f64) -> Option<usize> {
     let all: f64 = ways.iter().sum();
     let mut below = 0.0;
     let mut cut = 0;
     for ways in ways {
         below += ways / all;
-        // A hair of tolerance: 2^-8 against (1 - 0.9921875) / 2 must not hang on rounding.
+        // A small tolerance: 2^-8 against (1 - 0.9921875) / 2 must not depend on rounding.
         if below > alpha / 2.0 * (1.0 + 1e-9) {
             break;
         }
@@ -82,7 +84,7 @@ fn ranks_to_cut(ways: &[f64], alpha: f64) -> Option<usize> {
     (cut > 0).then_some(cut)
 }
 
-/// In how many ways `t` of `n` fair coins fall heads.
+/// Returns, for each `t`, the number of ways in which `t` of `n` coins fall heads.
 fn binomial_counts(n: usize) -> Vec<f64> {
     let mut ways = vec![0.0; n + 1];
     ways[0] = 1.0;
@@ -94,7 +96,7 @@ fn binomial_counts(n: usize) -> Vec<f64> {
     ways
 }
 
-/// In how many ways ranks out of `1..=n` add up to `t`.
+/// Returns, for each `t`, the number of ways in which ranks out of `1..=n` add up to `t`.
 fn signed_rank_counts(n: usize) -> Vec<f64> {
     let mut ways = vec![0.0; n * (n + 1) / 2 + 1];
     ways[0] = 1.0;
@@ -110,8 +112,8 @@ fn signed_rank_counts(n: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Two-sided critical values of Wilcoxon's signed-rank test at 0.01 and 0.05, as textbooks
-    /// print them: significant where the statistic is at most this.
+    /// Two-sided critical values of Wilcoxon's signed-rank test at 0.01 and 0.05, from textbooks:
+    /// significant if the statistic is at most this.
     #[test]
     fn critical_values_are_those_of_the_tables() {
         let critical = |n, alpha| ranks_to_cut(&signed_rank_counts(n), alpha).map(|c| c - 1);
@@ -123,7 +125,7 @@ mod tests {
         }
     }
 
-    /// The sign test's: 20 values, 95 %: from the 6th to the 15th.
+    /// The sign test: 20 values, 95 %: from the 6th to the 15th.
     #[test]
     fn the_median_lies_between_order_statistics() {
         let values: Vec<f64> = (1..=20).map(f64::from).collect();
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!((i.low, i.estimate, i.high), (-0.5, -0.5, -0.5));
     }
 
-    /// What an interval promises: of 2,000 samples around a known centre about 99 in 100 hold it.
+    /// The promise of an interval: of 2,000 samples around a known centre, about 99 in 100 hold it.
     #[test]
     fn the_interval_holds_the_truth_as_often_as_promised() {
         let mut state = 7u64;

@@ -1,37 +1,40 @@
-//! A gain that was told beforehand and is smaller than the runs can show.
+//! A predicted gain that is smaller than the runs can show.
 
 use crate::gain_source::gone_ns;
 use crate::result::Comparison;
 use crate::{CallCounts, ExpectedWin, Options};
 use std::time::Duration;
 
-/// A gain that runs can neither show nor rule out: the interval of processor time holds it, and holds no change too.
+/// A gain that the runs can neither show nor rule out: the interval of processor time holds both it
+/// and no change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Undecided {
-    /// Processor time that should be won at least, ns.
+    /// Lower bound of the predicted gain of processor time, ns.
     pub told_ns: f64,
-    /// Processor time of the program as it is, ns.
+    /// Processor time of the unchanged program, ns.
     pub cpu_ns: f64,
-    /// What would show the gain; `None` where more pairs would be needed than are run.
+    /// The number of pairs that would show the gain; `None` if it is more than are ever run.
     pub shown_by: Option<Enough>,
 }
 
-/// So many pairs would show a gain.
+/// A number of pairs that would show a gain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enough {
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: u32,
-    /// What they take.
+    /// Time they take.
     pub time: Duration,
 }
 
-/// Where half an interval's width is the gain, it shows in one of two comparisons; in nine of ten once it is
-/// narrower by (2.58 + 1.28) / 2.58, the normal distribution's quantiles of 99.5 and 90 %, so with 2.25 times the pairs.
+/// Factor on the number of pairs. A gain of half an interval's width shows in one of two
+/// comparisons. It shows in nine of ten if the interval is narrower by (2.58 + 1.28) / 2.58, from
+/// the normal distribution's quantiles of 99.5 and 90 %: that takes 2.25 times the pairs.
 const SURELY: f64 = 2.25;
 
 impl Comparison {
-    /// The gain that is not decided: `expected` was told beforehand, or is what the calls cost that are gone.
-    /// `None` where a difference is shown, where nothing was told, or where the told gain is ruled out.
+    /// Returns the undecided gain: `expected`, or the cost of the calls that are gone. Returns
+    /// `None` if a difference is shown, if no gain was predicted, or if the predicted gain is ruled
+    /// out.
     pub fn undecided(
         &self,
         counts: Option<(&CallCounts, &CallCounts)>,
@@ -52,7 +55,8 @@ impl Comparison {
         held.then_some(Undecided { told_ns, cpu_ns, shown_by })
     }
 
-    /// Processor time that should be won at least, ns; `None` where that is nothing or is not known.
+    /// Returns the lower bound of the predicted gain of processor time, in ns; `None` if it is zero
+    /// or not known.
     pub fn told_ns(&self, counts: Option<(&CallCounts, &CallCounts)>, expected: Option<ExpectedWin>) -> Option<f64> {
         let told = self.expected(expected).map(|beside| beside.told.low_ns);
         let gone = || counts.filter(|_| !self.watched).and_then(|(a, b)| gone_ns(a, b));
@@ -67,7 +71,8 @@ mod tests {
     use crate::{Agreement, Outcome, Stopped, Usage};
     use systoll_model::Exit;
 
-    /// Pairs of runs of some 87 ms whose processor time varies by `noise` ms, the second side taking `less` ms less.
+    /// Pairs of runs of some 87 ms whose processor time varies by `noise` ms; the second side takes
+    /// `less` ms less.
     fn compared(noise: u64, less: u64) -> Comparison {
         let usage = |ms: u64| Usage {
             exit: Exit::Code(0),
@@ -101,16 +106,17 @@ mod tests {
         assert_eq!(undecided.told_ns, 4e6);
         let enough = undecided.shown_by.expect("some hundred pairs show it");
         assert!((21..=500).contains(&enough.pairs) && enough.time > Duration::from_secs(2), "{enough:?}");
-        // What lies outside of the interval is ruled out, and nothing was told of nothing.
+        // A gain outside the interval is ruled out, and without a prediction there is nothing to
+        // decide.
         assert_eq!(noisy.undecided(None, told(60e6)), None);
         assert_eq!(noisy.undecided(None, None), None);
         assert_eq!(noisy.undecided(None, told(0.0)), None);
-        // Less than is ever called a difference can't be shown by any number of pairs.
+        // A gain too small to be called a difference can't be shown by any number of pairs.
         assert_eq!(noisy.undecided(None, told(0.2e6)).unwrap().shown_by, None);
     }
 
     #[test]
-    fn what_is_shown_or_surely_none_is_decided() {
+    fn clear_gains_and_clear_zeros_are_decided() {
         assert_eq!(compared(0, 4).undecided(None, told(4e6)), None);
         assert_eq!(compared(0, 0).undecided(None, told(4e6)), None);
     }

@@ -1,12 +1,12 @@
-//! What is claimed of recorded noise: real times of real runs on a busy box, in their order, so that
-//! what one run has in common with the next is there too.
+//! What is claimed of recorded noise: real times of real runs on a busy box, in their order, which
+//! preserves the correlation of neighbouring runs.
 
 use std::time::Duration;
 use systoll_cure::{Spec, Usage};
 use systoll_model::Exit;
 use systoll_prove::{Executor, Measured, Options, Output, Pairs, ProveError, Run, Same, Verdict, compare};
 
-/// Plays recorded runs from some place on; `b` takes `factor` of what was recorded.
+/// Plays recorded runs from a given index on; `b` takes `factor` times the recorded time.
 struct Recorded {
     runs: Vec<(f64, f64)>,
     at: usize,
@@ -32,7 +32,7 @@ impl Executor for Recorded {
     }
 }
 
-/// One comparison, which begins at a place of the recording that `seed` chooses.
+/// Makes one comparison; `seed` chooses its start in the recording.
 fn trial(seed: u64, factor: f64, options: &Options) -> Measured {
     let lines = include_str!("noise.txt").lines().filter(|l| !l.starts_with('#'));
     let pair = |l: &str| l.split_once(' ').and_then(|(w, c)| Some((w.parse().ok()?, c.parse().ok()?)));
@@ -53,8 +53,9 @@ fn identical_sides_are_hardly_ever_told_apart() {
     assert!(claimed <= 8, "{claimed} of 400");
 }
 
-/// At the look after 60 pairs, whose share of the error level is a fifth. Of processor time: what
-/// ten others do to the elapsed time of a short run drowns 2 % of it, and then nothing is claimed.
+/// At the look after 60 pairs, whose share of the error level is a fifth. Only of processor time:
+/// ten other programs disturb the elapsed time of a short run by more than 2 %, and then nothing is
+/// claimed.
 #[test]
 fn two_percent_are_found_within_sixty_pairs() {
     let fourth_look = Options { pairs: Pairs::Fixed(60), confidence: 0.998, ..Options::default() };

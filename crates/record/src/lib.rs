@@ -2,6 +2,21 @@
 //!
 //! Invariant: nothing outside a backend's folder knows which backend ran; what a backend
 //! saw leaves it as a [`systoll_model::Recording`] with every name resolved.
+//!
+//! # Example
+//!
+//! ```
+//! use systoll_record::{Launch, Quiet, automatic, run_with_first};
+//!
+//! let launch = Launch { command: vec!["true".into()], ..Launch::default() };
+//! // The cheapest backend that can watch this program here: in-process, else ptrace.
+//! let recording = run_with_first(&mut automatic(), &launch, &mut Quiet)?;
+//! assert!(recording.calls() > 0);
+//! for total in recording.by_syscall() {
+//!     println!("{:>9} {:>7}  {}", total.counts.calls, total.counts.failed(), total.syscall);
+//! }
+//! # Ok::<(), systoll_record::Error>(())
+//! ```
 
 mod allocator;
 #[cfg(any(test, feature = "any-target"))]

@@ -1,4 +1,4 @@
-//! `systoll bisect`: the commit from which on a program makes more calls, or fewer.
+//! `systoll bisect`: the first commit with which a program makes more calls, or fewer.
 
 mod git;
 mod hunks;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use steps::{Run, Steps};
 use systoll_compare::{Tracked, Wanted};
-use systoll_present::{BisectReport, Tried, bisect_json, write_bisect};
+use systoll_present::{BisectReport, TriedCommit, bisect_json, write_bisect};
 
-/// Nothing was found.
+/// Exit code if no commit was found.
 const NOT_FOUND: u8 = 1;
 
 pub(crate) fn bisect(args: &BisectArgs) -> Result<ExitCode, Failure> {
@@ -77,8 +77,8 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(if report.first.is_some() { 0 } else { NOT_FOUND }))
 }
 
-fn tried(commit: &Commit, calls: Option<u64>) -> Tried {
-    Tried {
+fn tried(commit: &Commit, calls: Option<u64>) -> TriedCommit {
+    TriedCommit {
         id: commit.id.clone(),
         subject: commit.subject.clone(),
         author: commit.author.clone(),
@@ -87,7 +87,7 @@ fn tried(commit: &Commit, calls: Option<u64>) -> Tried {
     }
 }
 
-/// Both ends, looked at before anything is made.
+/// Returns both ends, after checking them: nothing has been created yet.
 fn ends(args: &BisectArgs, repository: &Path) -> Result<(Commit, Commit), Trouble> {
     let (good, bad) = (git::commit(repository, &args.good)?, git::commit(repository, &args.bad)?);
     if good.id == bad.id {

@@ -1,33 +1,33 @@
-//! Sets of system calls as they are typed after `-e`.
+//! Sets of system calls as users type them after `-e`.
 
 use crate::nearest::others;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use systoll_model::{Class, Recording, Sysno, signatures};
-use systoll_present::Only;
+use systoll_present::Narrowing;
 
 /// The system calls that an `-e` set names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallSet {
-    /// As it is told of.
+    /// The set as reports show it.
     text: String,
     calls: BTreeSet<Sysno>,
-    /// What libraries make today for names that were typed, without what was typed itself.
+    /// Calls that libraries make today for the typed names, without the typed names themselves.
     made_as: BTreeSet<Sysno>,
 }
 
 impl CallSet {
-    /// The calls.
+    /// Returns the calls of the set.
     #[must_use]
     pub fn calls(&self) -> &BTreeSet<Sysno> {
         &self.calls
     }
 
-    /// What a report that is narrowed down to the set says of that.
+    /// Returns how a report of `recording` is narrowed down to the set.
     #[must_use]
-    pub(crate) fn told_of(&self, recording: &Recording) -> Only {
+    pub(crate) fn told_of(&self, recording: &Recording) -> Narrowing {
         let seen = recording.by_syscall().into_iter().filter(|total| total.counts.calls > 0);
-        let mut only = Only { asked: self.text.clone(), ..Only::default() };
+        let mut only = Narrowing { asked: self.text.clone(), ..Narrowing::default() };
         for total in seen {
             if self.made_as.contains(&total.syscall) {
                 only.made_as.push(total.syscall);
@@ -39,7 +39,7 @@ impl CallSet {
         only
     }
 
-    /// Takes in what one name between commas stands for; gives how it is told of.
+    /// Adds the calls of one name. Returns the name as reports show it.
     fn add(&mut self, name: &str) -> Result<String, String> {
         let all = signatures().iter();
         if let ("all" | "none", set) = (name, &mut self.calls) {
@@ -52,7 +52,7 @@ impl CallSet {
             ));
         }
         let plain = name.trim_start_matches('%');
-        // strace's older spellings of some classes have no percent sign.
+        // strace's older names of some classes have no percent sign.
         let class = Class::from_name(name).or_else(|| Class::from_name(plain).filter(|_| plain.len() < name.len()));
         if let Some(class) = class {
             self.calls.extend(all.filter(|s| s.classes.contains(class)).map(|s| s.sysno));
@@ -75,7 +75,7 @@ impl CallSet {
     }
 }
 
-/// What strace's `-e` takes beside sets of calls, and what is to be used here.
+/// The other words that strace's `-e` takes, and what to use in their place.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["signal", "signals", "s"], "systoll lists no signals, so that there are none to choose from: leave it out"),
     (&["status"], "-c has a column of errors, --json has each row's by errno"),
@@ -104,7 +104,7 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["namespace", "fdpath"], "systoll has no such option"),
 ];
 
-/// Which calls the words after `-e` are about; an error where they are about something else than calls.
+/// Returns the part after `-e` that selects calls, or an error if it is about something else.
 fn about_calls(typed: &str) -> Result<&str, String> {
     let Some((word, rest)) = typed.split_once('=') else { return Ok(typed) };
     if matches!(word, "trace" | "t") {
@@ -120,9 +120,10 @@ fn about_calls(typed: &str) -> Result<&str, String> {
 impl FromStr for CallSet {
     type Err = String;
 
-    /// Reads names and `%classes` between commas, `all`, `none`; a leading `!` means all but these, a
-    /// leading `trace=` is strace's and passed over, and so is a `?` before a name, which need not be known.
-    /// A name stands as well for what libraries make of it today: `open` for `openat`.
+    /// Parses names and `%classes` separated by commas, `all`, `none`. A leading `!` inverts the
+    /// set. Strace's leading `trace=` is ignored, and so is a `?` before a name, which need not
+    /// exist then. A name also selects the calls that libraries make for it today: `open` selects
+    /// `openat`.
     fn from_str(typed: &str) -> Result<Self, String> {
         let text = about_calls(typed)?;
         let (negated, names) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_what_libraries_make_of_it() {
+    fn a_name_selects_the_calls_that_libraries_make() {
         assert_eq!(names(&set("open").calls), ["open", "openat", "openat2"]);
         assert_eq!(names(&set("open").made_as), ["openat", "openat2"]);
         assert_eq!(names(&set("open,openat").made_as), ["openat2"]);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_of_calls_is_told_what_to_use() {
+    fn wrong_sets_come_with_suggestions() {
         let check = |text: &str, told: &str| {
             let error = text.parse::<CallSet>().unwrap_err();
             assert!(error.contains(told), "{text}: {error}");

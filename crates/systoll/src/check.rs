@@ -2,11 +2,11 @@
 
 use crate::cli::{CheckArgs, Format};
 use crate::diff::{judgements, read_all};
-use crate::drained::Drained;
+use crate::drain_pipe::DrainPipe;
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{Left, Output, Place, keep, progress_line, to_stderr};
-use crate::watched::Watched;
+use crate::watched_run::WatchedRun;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,14 +16,14 @@ use systoll_present::{
     BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
 };
 
-/// The budget does not hold.
+/// Exit code if the budget is broken.
 const BROKEN: u8 = 1;
-/// The command did not end as it should have.
+/// Exit code if the command failed.
 const FAILED: u8 = 2;
-/// Runs from which ranges are learnt unless told.
+/// Runs from which a budget is learnt by default.
 const LEARNING: u32 = 3;
 
-/// Runs, and how much work each did.
+/// The recordings, and the units of work that each run did.
 #[derive(Default)]
 struct Runs {
     recordings: Vec<Recording>,
@@ -39,7 +39,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         None if args.update => Budget::default(),
         None => return Err(Failure::NoBudget(args.budget.clone())),
     };
-    // Looked at before anything is run.
+    // Checked before anything is run.
     let mut place = args.update.then(|| Place::open(&args.budget)).transpose();
     if let Err(e) = place {
         return Err(Failure::file("write", &args.budget, e));
@@ -87,12 +87,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(if held.holds() { 0 } else { BROKEN }))
 }
 
-/// The folder that paths are told from.
+/// Returns the folder that shown paths are relative to.
 fn root() -> String {
     std::env::current_dir().map_or_else(|_| String::new(), |dir| format!("{}/", dir.display()))
 }
 
-/// The budget's text; `None` where there is no such file.
+/// Returns the budget's text, or `None` if there is no such file.
 fn budget_text(path: &Path) -> Result<Option<String>, Failure> {
     let failed = |e| Failure::file("read", path, e);
     let file = match systoll_files::input(path) {
@@ -107,13 +107,13 @@ fn budget_text(path: &Path) -> Result<Option<String>, Failure> {
 fn runs(args: &CheckArgs, per: Option<&Units>) -> Result<Runs, Failure> {
     if !args.recordings.is_empty() {
         let recordings = read_all(&args.recordings)?;
-        // What a command printed is not in its recording.
+        // A recording does not hold what the command printed.
         let units = recordings.iter().map(|_| per.and_then(|per| per.count(""))).collect();
         return Ok(Runs { recordings, units });
     }
     let mut runs = Runs::default();
     let of = args.runs.unwrap_or(if args.update { LEARNING } else { 1 });
-    // What the command writes goes to the same terminal, unless that is not wanted.
+    // The command's output goes to the same terminal, unless the user disabled it.
     let (line, left) = (progress_line(!args.quiet), Left::new());
     let nothing = if args.update { "learnt" } else { "held" };
     for seed in 0..of {
@@ -128,18 +128,19 @@ fn runs(args: &CheckArgs, per: Option<&Units>) -> Result<Runs, Failure> {
     Ok(runs)
 }
 
-/// Watches the command once; gives what it wrote to standard output, or the end of that, too. Both streams are pipes,
-/// whatever ours are: the budget that was learnt at a terminal holds in CI.
+/// Watches the command once. Returns its recording and its standard output (the end of it, if it is
+/// long). Both streams are pipes, whatever ours are: a budget learnt at a terminal then holds in
+/// CI.
 fn one_run(args: &CheckArgs, seed: u32) -> Result<(Recording, String), Failure> {
-    let pipe = || Drained::new(!args.quiet).map_err(|e| Failure::Stream("a pipe", e));
+    let pipe = || DrainPipe::new(!args.quiet).map_err(|e| Failure::Stream("a pipe", e));
     let (output, errors) = (pipe()?, pipe()?);
-    let watched = Watched {
+    let watched = WatchedRun {
         command: args.command.clone(),
         env: args.env.clone(),
         output: Some(output.writer()),
         errors: Some(errors.writer()),
         seed: seed.into(),
-        ..Watched::default()
+        ..WatchedRun::default()
     };
     let recording = watched.run();
     drop(watched);

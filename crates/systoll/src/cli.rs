@@ -1,4 +1,4 @@
-//! What can be typed. One definition gives the parser, `--help`, the man page and completions.
+//! The command line. One definition produces the parser, `--help`, the man page and completions.
 
 mod bisect;
 mod check;
@@ -27,9 +27,9 @@ use std::time::Duration;
 use systoll_judge::{By, CodeLanguage};
 use systoll_model::{Elision, EnvChange};
 use systoll_present::TableSort;
-use values::{by, columns, duration, env_change, language, number, overhead, period, sort_by};
+use values::{any_of, by, column_names, columns, duration, env_change, language, number, overhead, period, sort_by};
 
-/// Exit codes, as `--help` and the man page tell them.
+/// Exit codes, for `--help` and the man page.
 const EXIT_CODES: &str = "Exit codes:
   CMD's own, or 128+n where signal n ended it (systoll then ends by that signal)
   125  systoll itself failed: wrong arguments, nothing to watch, a file it can't read or write
@@ -50,7 +50,7 @@ const RUN_EXAMPLES: &str = "Examples:
   systoll run --by line -- python3 app.py  which lines call most; or caller, api, library, ...
   systoll run --by fd -e %desc -- ./app    what the calls on descriptors are about
   systoll run -k -y -- ./app               findings with whole stacks and descriptors
-  systoll run --json -o r.json -- ./app    for scripts; docs/json.md tells the contract
+  systoll run --json -o r.json -- ./app    for scripts; docs/reference/json.md tells the contract
   systoll run --open -- ./app              the report as a page in the browser
   systoll run --save a.systoll -- ./app    keep the recording: systoll report a.systoll,
                                            go tool pprof -top a.systoll
@@ -71,8 +71,8 @@ const DEMO_EXAMPLES: &str = "Examples:
   systoll demo --prove                     what each cure wins here, in a minute";
 
 const BOX_EXAMPLES: &str = "Examples:
-  systoll box                              about a second; docs/prices.md tells how it is measured
-  systoll box --json | jq .                for scripts; docs/box.schema.json";
+  systoll box                              about a second; docs/reference/prices.md tells how it is measured
+  systoll box --json | jq .                for scripts; docs/reference/box.schema.json";
 
 const DOCTOR_EXAMPLES: &str = "Examples:
   systoll doctor                           what works here for you
@@ -87,14 +87,14 @@ const EXPLAIN_EXAMPLES: &str = "Examples:
 
 const CAUSES_EXAMPLES: &str = "Examples:
   systoll causes                           what systoll knows by name
-  systoll causes --causes ./mine           with your own; docs/causes.md tells how one is written";
+  systoll causes --causes ./mine           with your own; docs/reference/causes.md tells how one is written";
 
 const MCP_EXAMPLES: &str = "Examples:
   claude mcp add systoll -- systoll mcp    in an agent that has a command for it
   {\"mcpServers\": {\"systoll\": {\"command\": \"systoll\", \"args\": [\"mcp\"]}}}    in another's settings
 
 Tools: run, explain, prove, diff, report. Those that run a command run what the agent names, as you:
-let the agent ask you first. docs/agents.md; from a finding to a patch: skills/systoll/SKILL.md";
+let the agent ask you first. docs/use/agents.md; from a finding to a patch: skills/systoll/SKILL.md";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   systoll completions bash > ~/.local/share/bash-completion/completions/systoll
@@ -108,12 +108,13 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 #[command(after_help = format!("{FIRST_EXAMPLES}\n\n{EXIT_CODES}"))]
 #[command(arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command to execute.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// `systoll run` alone: a program waits for it, and clap prepares all commands it is told of.
+/// A parser for `systoll run` alone. A program waits for it, and clap prepares every command it
+/// knows.
 #[derive(Debug, Parser)]
 struct RunAlone {
     #[command(subcommand)]
@@ -125,13 +126,13 @@ enum OnlyRun {
     Run(RunArgs),
 }
 
-/// `systoll --version` alone: other programs ask for it, and often.
+/// A parser for `systoll --version` alone, which other programs call often.
 #[derive(Debug, Parser)]
 #[command(name = "systoll", version)]
 struct VersionAlone {}
 
 impl Cli {
-    /// What was typed, without preparing commands that were not.
+    /// Parses the command line without preparing commands that were not typed.
     ///
     /// # Errors
     /// Those of [`Parser::try_parse_from`].
@@ -147,15 +148,15 @@ impl Cli {
         {
             return Err(version);
         }
-        // Mistakes and other questions are answered by who knows all commands.
+        // The full parser explains mistakes and answers other questions.
         Self::try_parse_from(words)
     }
 }
 
-/// The command line as clap has it.
+/// clap's form of the command line's definition.
 pub type Definition = clap::Command;
 
-/// The definition as clap has it, for man pages and completions.
+/// Returns the definition in clap's form, for man pages and completions.
 pub fn command() -> Definition {
     <Cli as clap::CommandFactory>::command()
 }
@@ -234,16 +235,16 @@ pub enum Command {
     Completions(CompletionsArgs),
 }
 
-/// How results are shown: shared by `run` and `report`.
+/// Options of `run` and `report` that say how results are shown.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ShowArgs {
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write JSON (docs/json.md, docs/report.schema.json)
+    /// Write JSON (docs/reference/json.md, docs/reference/report.schema.json)
     #[arg(long, conflicts_with = "counts")]
     pub json: bool,
-    /// Write one page for a browser, everything in it, nothing fetched (docs/page.md)
+    /// Write one page for a browser, everything in it, nothing fetched (docs/use/page.md)
     #[arg(long, conflicts_with_all = ["counts", "json", "by", "trace"])]
     pub html: bool,
     /// Write that page, to -o or a new file, and open it in the browser
@@ -255,8 +256,8 @@ pub struct ShowArgs {
     /// Sort that table by a column of -U, or by nothing
     #[arg(short = 'S', long, value_name = "COLUMN", default_value = "time", requires = "counts", value_parser = sort_by)]
     pub summary_sort_by: TableSort,
-    /// Columns of that table: time-percent, total-, min-, max-, avg-time, wall-total, -min, -max, -avg, calls, errors, name
-    #[arg(short = 'U', long, value_name = "COLUMNS", requires = "counts", value_parser = columns)]
+    /// Columns of that table
+    #[arg(short = 'U', long, help = columns_help(), value_name = "COLUMNS", requires = "counts", value_parser = columns)]
     pub summary_columns: Option<Columns>,
     /// Elapsed time in that table, waiting included, rather than time paid
     #[arg(short = 'w', long, requires = "counts")]
@@ -264,8 +265,8 @@ pub struct ShowArgs {
     /// Subtract this from each call's elapsed time in that table, in s, ms, us (the default) or ns
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0", hide_default_value = true, requires = "counts", value_parser = overhead)]
     pub summary_syscall_overhead: Duration,
-    /// Calls regrouped, one line a group: by caller, api, library, line, process, thread or fd
-    #[arg(long, value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true, value_parser = by())]
+    /// Calls regrouped, one line a group
+    #[arg(long, help = by_help(), value_name = "WHAT", conflicts_with = "counts", hide_possible_values = true, value_parser = by())]
     pub by: Option<By>,
     /// At most N groups (default: 20; --all shows all)
     #[arg(short = 'n', long, value_name = "N", requires = "by", allow_negative_numbers = true, value_parser = number)]
@@ -293,6 +294,14 @@ pub struct ShowArgs {
     pub causes: Option<PathBuf>,
 }
 
+fn columns_help() -> String {
+    format!("Columns of that table: {}", column_names())
+}
+
+fn by_help() -> String {
+    format!("Calls regrouped, one line a group: by {}", any_of(&By::ALL.map(By::name)))
+}
+
 /// `systoll run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -305,7 +314,7 @@ pub struct RunArgs {
     /// Have --save replace a file that is no recording
     #[arg(long, requires = "save")]
     pub force: bool,
-    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/fleet.md)
+    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,
     #[command(flatten)]
@@ -357,7 +366,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub show: ShowArgs,
-    /// Add the run to FOLDER instead, where `systoll fleet` finds it (docs/fleet.md)
+    /// Add the run to FOLDER instead, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["json", "counts", "html", "open", "output"])]
     pub parquet: Option<PathBuf>,
     #[command(flatten)]
@@ -383,7 +392,7 @@ pub struct DemoArgs {
     pub color: When,
 }
 
-/// Commands with nothing but a screen.
+/// Options of commands that only print.
 #[derive(Debug, Args)]
 pub struct PlainArgs {
     /// Write JSON
@@ -442,7 +451,7 @@ pub enum When {
     Never,
 }
 
-/// How to watch.
+/// The backend to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum BackendChoice {
     /// The cheapest that can serve.
@@ -454,12 +463,12 @@ pub enum BackendChoice {
     Ptrace,
 }
 
-/// Which calls the clock is read around.
+/// The calls that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Timed {
     /// All of them.
     All,
-    /// As many as tell.
+    /// A random sample.
     Sampled,
 }
 
@@ -475,6 +484,21 @@ mod tests {
     }
 
     #[test]
+    fn help_names_the_values_it_does_not_list() {
+        for command in Cli::command().get_subcommands() {
+            for arg in command.get_arguments().filter(|arg| arg.is_hide_possible_values_set()) {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let lacks = |name: &str| {
+                    !help.contains("...") && !help.split(|c: char| !c.is_alphanumeric()).any(|w| w == name)
+                };
+                let values = arg.get_possible_values();
+                let missing: Vec<&str> = values.iter().map(|v| v.get_name()).filter(|name| lacks(name)).collect();
+                assert_eq!(missing, [""; 0], "{} --{}: {help}", command.get_name(), arg.get_id());
+            }
+        }
+    }
+
+    #[test]
     fn everything_after_the_command_is_the_commands() {
         let cli = Cli::try_parse_from(["systoll", "run", "ls", "-o", "--json"]).unwrap();
         let Command::Run(run) = cli.command else { panic!("not run") };
@@ -483,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_alone_is_read_alike() {
+    fn options_parsed_early_agree_with_the_parser() {
         let lines: [&[&str]; 11] = [
             &["--version"],
             &["-V"],

@@ -1,4 +1,5 @@
-//! `systoll completions SHELL`: what completes commands, flags, causes, stories, system calls and fleets' questions.
+//! `systoll completions SHELL`: scripts that complete commands, flags, causes, stories, system
+//! calls and fleets' questions.
 
 use crate::cli::{CompletionsArgs, command};
 use crate::failure::Failure;
@@ -12,23 +13,23 @@ use systoll_fleet::QUESTIONS;
 use systoll_judge::Catalogue;
 use systoll_model::{Class, Elision, signatures};
 
-/// Writes the completions of a shell, whichever.
+/// Writes the completion script of any supported shell.
 pub fn write_for(shell: Shell, w: &mut dyn Write) {
     let mut bytes = Vec::new();
     generate(shell, &mut completed(), "systoll", &mut bytes);
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let text = match shell {
-        // clap_complete completes no words that stand without a flag there.
+        // clap_complete does not complete positional words there.
         Shell::Fish => text + &for_fish(),
         Shell::Bash => text + &for_bash(),
         Shell::Zsh => for_zsh(&text),
         _ => text,
     };
-    // A pipe that is closed has no reader.
+    // A closed pipe has no reader.
     let _ = w.write_all(text.as_bytes());
 }
 
-/// Flags of `fleet` whose next word is their value, and so no folder.
+/// Returns the flags of `fleet` that take a value: the word after one is no folder.
 fn fleets_flags_with_values() -> Vec<String> {
     let all = command();
     let fleet = all.find_subcommand("fleet").into_iter().flat_map(Command::get_arguments);
@@ -39,12 +40,12 @@ fn fleets_flags_with_values() -> Vec<String> {
     fleet.filter(|arg| arg.get_action().takes_values()).flat_map(names).collect()
 }
 
-/// A text as one word of bash and zsh.
+/// Quotes a text as one word of bash and zsh.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Zsh's text with what completes the words of `fleet`: clap knows of them only that they are paths.
+/// Adds the completion of `fleet`'s words to zsh's script: clap only knows that they are paths.
 fn for_zsh(text: &str) -> String {
     let questions: Vec<String> = QUESTIONS.iter().map(|q| quoted(&format!("{}:{}", q.name, q.about()))).collect();
     let own = format!(
@@ -72,20 +73,20 @@ _systoll_fleet_words() {{
     let mut whole = String::with_capacity(text.len() + own.len());
     for (nth, line) in text.lines().enumerate() {
         match line.strip_prefix("'*::words -- ") {
-            // With one colon zsh goes on to complete flags behind a folder.
+            // With one colon, zsh would complete flags after a folder too.
             Some(rest) => whole += &format!("'*:words -- {}", rest.replace(":_files'", ":_systoll_fleet_words'")),
             None => whole += line,
         }
         whole.push('\n');
         if nth == 0 {
-            // Behind the line by which zsh knows what the file is for.
+            // After the line by which zsh recognises the file.
             whole += &own;
         }
     }
     whole
 }
 
-/// Bash's own lines: folders and questions of `fleet`, and programs.
+/// Returns our own part of bash's script: folders and questions of `fleet`, and programs.
 fn for_bash() -> String {
     let questions: Vec<&str> = QUESTIONS.iter().map(|q| q.name).collect();
     format!(
@@ -119,7 +120,7 @@ _systoll_fleet_words() {{
     )
 }
 
-/// What stands after `--` is a program with its arguments, which bash-completion completes where it is there.
+/// Completes the program after `--` and its arguments, if bash-completion is installed.
 const PROGRAMS_FOR_BASH: &str = r#"
 _systoll_or_program() {
     local i
@@ -139,7 +140,7 @@ _systoll_or_program() {
 complete -F _systoll_or_program -o bashdefault -o default systoll
 "#;
 
-/// Fish's own lines for causes, stories, questions and programs.
+/// Returns our own part of fish's script: causes, stories, questions and programs.
 fn for_fish() -> String {
     let causes: Vec<String> = Catalogue::builtin().iter().map(|cause| cause.id.to_string()).collect();
     let stories: Vec<&str> = systoll_cure::stories().iter().map(|story| story.id).collect();
@@ -152,7 +153,7 @@ fn for_fish() -> String {
         + &questions_for_fish()
 }
 
-/// Fish's lines for questions, which stand behind a folder; folders it completes by itself.
+/// Returns fish's lines for questions, which follow a folder. Fish completes folders itself.
 fn questions_for_fish() -> String {
     let after_folder = format!(
         r"function __systoll_fleet_asks
@@ -189,10 +190,10 @@ pub(crate) fn write(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The definition with the names that there are: causes, stories, system calls. The parser takes more (causes of
-/// one's own, `ID:N`, sets between commas), so they are put in here alone.
+/// Returns the definition with the known names: causes, stories, system calls. The parser accepts
+/// more (a user's own causes, `ID:N`, sets with commas); therefore only completions use this.
 fn completed() -> Command {
-    // clap wants names that last; this process ends with the text.
+    // clap needs static names; this process ends after the text.
     let causes: Vec<&'static str> = Catalogue::builtin().iter().map(|cause| &*cause.id.to_string().leak()).collect();
     let stories: Vec<&'static str> = systoll_cure::stories().iter().map(|story| story.id).collect();
     let of_tables = signatures().iter().filter_map(|signature| signature.sysno.name());
@@ -203,7 +204,7 @@ fn completed() -> Command {
     };
     let command = with(command(), "explain", "cause", &causes);
     let command = with(command, "cure", "cause", &causes);
-    // What is changed comes last, and the program has to stand behind its causes.
+    // mut_arg moves an argument to the end, and the program must follow its causes.
     let command = command.mut_subcommand("cure", |c| c.mut_arg("command", |program| program));
     let command = with(command, "prove", "cure", &causes);
     let command = with(command, "prove", "elide", &Elision::ALL.map(Elision::name));
@@ -227,7 +228,7 @@ mod tests {
                 let plain = word.trim_start_matches('-');
                 assert!(text.contains(plain), "{shell}: {word}");
             }
-            // Defined, and called.
+            // The function is defined and called.
             assert!(text.matches("_systoll_fleet_").count() > 1, "{shell}");
         }
     }

@@ -1,4 +1,4 @@
-//! What is shown while a program runs: progress, and reports so far.
+//! Output while a program runs: progress, and reports so far.
 
 use crate::output::to_stderr;
 use crate::report::Shown;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use systoll_model::Recording;
 use systoll_record::Control;
 
-/// Shorter runs need no progress line.
+/// Shorter runs show no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Tells the user how a run goes.
+/// Shows the user how a run is going.
 pub(crate) struct Live<'a> {
     shown: &'a Shown,
     every: Option<Duration>,
@@ -22,7 +22,7 @@ pub(crate) struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub(crate) fn new(shown: &'a Shown, every: Option<Duration>, quiet: bool) -> Self {
-        // A program that writes to the same terminal keeps it for itself.
+        // A program that writes to the same terminal has it to itself.
         let line = !quiet && io::stderr().is_terminal() && !io::stdout().is_terminal();
         let line = line.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
@@ -34,7 +34,7 @@ impl<'a> Live<'a> {
         Self { shown, every, line, said_left_behind: false, quiet }
     }
 
-    /// Takes the progress line away.
+    /// Removes the progress line.
     pub(crate) fn done(&self) {
         if let Some(line) = &self.line {
             line.finish_and_clear();

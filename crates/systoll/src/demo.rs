@@ -1,4 +1,4 @@
-//! `systoll demo`: each story's sick program watched, its cured twin timed beside it.
+//! `systoll demo`: watches each story's sick program and times it beside its cured twin.
 
 mod ways;
 
@@ -43,7 +43,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         let told_so_far = |what: &str| line.set_message(format!("{} of {of}  {}: {what}", told + 1, story.id));
         let page = tell(story, &shop, args.prove, &style, &mut found, &told_so_far, &mut won);
         line.finish_and_clear();
-        // What was killed for it has not failed by itself, and proves nothing.
+        // A story that was killed by the interrupt did not fail and proves nothing.
         if let Some(signal) = interrupted() {
             to_stderr(&format!("systoll: interrupted; {told} of {of} stories told\n"));
             return Ok(ExitCode::from(ended_by(signal)));
@@ -80,7 +80,7 @@ fn tell(
     let finding = all.into_iter().find(|f| story.cause.is_none() || f.cause.as_deref() == story.cause);
     match finding {
         Some(finding) => {
-            // The demo's programs are gone when it ends: no next command about them.
+            // The demo's programs are removed when it ends: the next command would not find them.
             let finding = Finding { prove: Vec::new(), ..finding.clone() };
             write_finding(&mut page, &sick, &judgement, 1, &finding, style).map_err(|e| failed(&e))?;
         }
@@ -105,7 +105,7 @@ fn tell(
     if let Some(m) = timed.measured.as_ref().filter(|m| m.wall.verdict == Verdict::Faster) {
         won.push((story.id, 100.0 / (100.0 + m.wall.percent).max(0.1)));
     }
-    // Their price is that of fewer rounds than are timed.
+    // WatchedRun runs make fewer rounds than timed ones: their price would mislead.
     let counts = |of| CallCounts { toll_ns: None, ..CallCounts::of(std::slice::from_ref(of)) };
     let counts = (&counts(&sick), &counts(&cured));
     let cure = format!("cured: {}", story.cure);

@@ -5,7 +5,7 @@ use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
 use crate::output::{Left, Output, progress_line, to_stderr};
 use crate::report::read;
-use crate::watched::Watched;
+use crate::watched_run::WatchedRun;
 use indicatif::ProgressBar;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use systoll_judge::{Catalogue, Judgement, Options, judge};
 use systoll_model::Recording;
 use systoll_present::{DiffOptions, diff_json, write_diff, write_diff_markdown};
 
-/// How a folder's recordings are named.
+/// Extension of recordings in a folder.
 const EXTENSION: &str = "systoll";
-/// Recordings of one side, at most: each is held in memory whole.
+/// Recordings of one side at most: all are held in memory.
 const MOST: usize = 100;
 
 /// The recordings of both sides.
@@ -25,7 +25,7 @@ const MOST: usize = 100;
 struct Sides {
     old: Vec<Recording>,
     new: Vec<Recording>,
-    /// The signal by which the runs were cut short: these are whole, and as many as there are.
+    /// The signal that interrupted the runs. The recordings so far are complete.
     cut_short: Option<i32>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn diff_sides(args: &DiffArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(args.exit_code && !changes.is_empty())))
 }
 
-/// What the judge says of each.
+/// Judges each recording.
 pub(crate) fn judgements(recordings: &[Recording], catalogue: &Catalogue) -> Vec<Judgement> {
     recordings.iter().map(|r| judge(r, catalogue, &Options::default())).collect()
 }
@@ -69,7 +69,7 @@ fn sides(args: &DiffArgs) -> Result<Sides, Failure> {
         if args.recordings.iter().any(|p| p == Path::new(":")) {
             return Err(Failure::Usage("with a command after --, all recordings are the old side: no : between them"));
         }
-        let watched = Watched { command: args.command.clone(), env: args.env.clone(), ..Watched::default() };
+        let watched = WatchedRun { command: args.command.clone(), env: args.env.clone(), ..WatchedRun::default() };
         let mut sides = Sides { old: read_all(&args.recordings)?, ..Sides::default() };
         let mut turns = Turns::new(args);
         for seed in 0..args.runs {
@@ -83,7 +83,7 @@ fn sides(args: &DiffArgs) -> Result<Sides, Failure> {
     Ok(Sides { old: read_all(old)?, new: read_all(new)?, cut_short: None })
 }
 
-/// Both commands, in turns: what changes on the box meanwhile changes for both.
+/// Runs both commands in turns: a change on the box meanwhile affects both.
 fn run_both(args: &DiffArgs) -> Result<Sides, Failure> {
     let Some(vs) = &args.vs else {
         if args.env.is_empty() {
@@ -95,20 +95,20 @@ fn run_both(args: &DiffArgs) -> Result<Sides, Failure> {
 }
 
 fn run_turns(args: &DiffArgs, new: &[std::ffi::OsString]) -> Result<Sides, Failure> {
-    let old = Watched { command: args.command.clone(), ..Watched::default() };
-    let new = Watched { command: new.to_vec(), env: args.env.clone(), ..Watched::default() };
+    let old = WatchedRun { command: args.command.clone(), ..WatchedRun::default() };
+    let new = WatchedRun { command: new.to_vec(), env: args.env.clone(), ..WatchedRun::default() };
     let (mut sides, mut turns) = (Sides::default(), Turns::new(args));
     for seed in 0..args.runs {
         if !turns.run(&old, seed, &mut sides.old)? || !turns.run(&new, seed, &mut sides.new)? {
             break;
         }
     }
-    // As many of either.
+    // Both sides get the same number of runs.
     sides.old.truncate(sides.new.len());
     turns.end(sides)
 }
 
-/// Runs one after the other, with a line that says how far they are.
+/// Runs commands one after the other, with a progress line.
 struct Turns {
     done: u32,
     of: u32,
@@ -124,12 +124,12 @@ impl Turns {
         Self { done: 0, of, line: progress_line(false), left: Left::new(), cut_short: None }
     }
 
-    /// Adds one more run to its side; whether it came to its end.
-    fn run(&mut self, what: &Watched, seed: u32, side: &mut Vec<Recording>) -> Result<bool, Failure> {
+    /// Adds one more run to its side. Returns true if it was not interrupted.
+    fn run(&mut self, what: &WatchedRun, seed: u32, side: &mut Vec<Recording>) -> Result<bool, Failure> {
         let left = self.left.words(self.done.into(), self.of.into());
         self.line.set_message(format!("run {} of {}{left}", self.done + 1, self.of));
         self.line.tick();
-        match (Watched { seed: seed.into(), ..what.clone() }).run() {
+        match (WatchedRun { seed: seed.into(), ..what.clone() }).run() {
             Ok(recording) => side.push(recording),
             Err(Failure::Interrupted(signal)) => self.cut_short = Some(signal),
             Err(e) => return Err(e),
@@ -138,7 +138,7 @@ impl Turns {
         Ok(self.cut_short.is_none())
     }
 
-    /// The sides, unless nothing can be said of them.
+    /// Returns the sides, or an error if they are too few to compare.
     fn end(self, mut sides: Sides) -> Result<Sides, Failure> {
         self.line.finish_and_clear();
         sides.cut_short = self.cut_short;
@@ -149,7 +149,7 @@ impl Turns {
     }
 }
 
-/// `OLD NEW`, or several a side with a `:` between.
+/// Splits `OLD NEW`, or several recordings a side with a `:` between the sides.
 fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
     let mut parts = paths.split(|p| p == Path::new(":"));
     match (parts.next(), parts.next(), parts.next()) {
@@ -164,7 +164,7 @@ fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
     }
 }
 
-/// All recordings of files and folders.
+/// Reads all recordings of files and folders.
 pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Recording>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -174,7 +174,7 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Recording>, Failure> {
         }
         let entries = std::fs::read_dir(path).map_err(|e| Failure::file("read", path, e))?;
         let mut found: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-        // To open a FIFO that lies there would wait for its writer.
+        // Opening a FIFO would wait for its writer.
         found.retain(|p| p.extension() == Some(OsStr::new(EXTENSION)) && p.is_file());
         if found.is_empty() {
             return Err(Failure::NoRecordings(path.clone()));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_told_apart() {
+    fn paths_are_split_into_two_sides() {
         let of = |words: &[&str]| {
             let paths: Vec<PathBuf> = words.iter().map(PathBuf::from).collect();
             split(&paths).map(|(a, b)| (a.len(), b.len())).ok()

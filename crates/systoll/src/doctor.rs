@@ -4,10 +4,10 @@ use crate::cli::PlainArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use std::process::ExitCode;
-use systoll_present::{Checked, doctor_json, write_doctor};
+use systoll_present::{DoctorCheck, doctor_json, write_doctor};
 use systoll_record::{automatic, backends};
 
-/// Tells what can be watched here, why not, and what would change it.
+/// Reports what can be watched here, why not, and which commands would help.
 pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);
@@ -19,8 +19,8 @@ pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
             probe.found.push("tried first by systoll run".into());
         }
         let name = format!("watch with {}", probe.kind.name());
-        checked.push(Checked { what: name, works: probe.can_run, detail: probe.found.join("; "), help: None });
-        checked.extend(probe.missing.into_iter().map(|(detail, help)| Checked {
+        checked.push(DoctorCheck { what: name, works: probe.can_run, detail: probe.found.join("; "), help: None });
+        checked.extend(probe.missing.into_iter().map(|(detail, help)| DoctorCheck {
             what: format!("{}, limits", probe.kind.name()),
             works: false,
             detail,
@@ -41,9 +41,9 @@ pub(crate) fn doctor(args: &PlainArgs) -> Result<ExitCode, Failure> {
     Ok(if can_watch { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn compiler() -> Checked {
+fn compiler() -> DoctorCheck {
     let found = systoll_cure::compiler();
-    Checked {
+    DoctorCheck {
         what: "demo programs".into(),
         works: found.is_some(),
         detail: found.map_or_else(

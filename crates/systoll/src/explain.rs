@@ -9,13 +9,13 @@ use systoll_judge::{Catalogue, Cause, Pattern};
 use systoll_model::Sysno;
 use systoll_present::{write_causes, write_explain};
 
-/// The built-in causes and those of a folder.
+/// Returns the built-in causes and those of a folder.
 pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
     let mut catalogue = Catalogue::builtin();
     let Some(dir) = dir else { return Ok(catalogue) };
     let entries = std::fs::read_dir(dir).map_err(|e| Failure::file("read", dir, e))?;
     let mut paths: Vec<_> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-    // To open a FIFO that lies there would wait for its writer.
+    // Opening a FIFO would wait for its writer.
     paths.retain(|p| p.extension().is_some_and(|e| e == "toml") && p.is_file());
     paths.sort();
     for path in paths {
@@ -27,7 +27,8 @@ pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
     Ok(catalogue)
 }
 
-/// The cause with this id. A name that reports show beside causes, of an API or a system call, leads to those it can have.
+/// Returns the cause with this id. For the name of an API, a system call or a variable, the error
+/// lists the causes that are about it.
 pub(crate) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause, Failure> {
     catalogue.get(id).ok_or_else(|| {
         let which = match (of_call(catalogue, id), of_variable(catalogue, id)) {
@@ -44,7 +45,7 @@ pub(crate) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause,
     })
 }
 
-/// Causes of calls by this API; where there are none, of this system call.
+/// Returns the causes of calls by this API or, if there are none, of this system call.
 fn of_call<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
     let with = |is_of: &dyn Fn(&Pattern) -> bool| {
         catalogue.iter().filter(|cause| cause.matches.iter().any(is_of)).map(|cause| &*cause.id).collect::<Vec<_>>()
@@ -56,7 +57,7 @@ fn of_call<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
     Sysno::from_name(name).map_or_else(Vec::new, |call| with(&|pattern| pattern.syscalls.contains(&call)))
 }
 
-/// Causes with a cure that sets or removes this variable of the environment.
+/// Returns the causes with a cure that sets or removes this environment variable.
 fn of_variable<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
     let sets = |cause: &&Cause| cause.stop.iter().any(|cure| cure.env.keys().any(|key| key == name));
     catalogue.iter().filter(sets).map(|cause| &*cause.id).collect()

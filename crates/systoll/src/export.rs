@@ -7,10 +7,10 @@ use crate::output::Output;
 use crate::report::read;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use systoll_export::{ExportError, Format, Judged, export, flamegraph_compared};
+use systoll_export::{ExportError, Format, JudgedRecording, export, flamegraph_compared};
 use systoll_judge::{Options, judge};
 
-/// Reads, judges and writes.
+/// Reads and judges a recording and writes it in another format.
 pub(crate) fn write(args: &ExportArgs) -> Result<ExitCode, Failure> {
     if args.against.is_some() && args.format != Format::Flamegraph {
         return Err(Failure::Usage(
@@ -25,14 +25,14 @@ pub(crate) fn write(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let judged = |recording| judge(recording, &catalogue, &Options::default());
     let recording = read(&args.recording)?;
     let judgement = judged(&recording);
-    let new = Judged::new(&recording, &judgement);
-    // Whole before anything is written: half a file of another tool's is worse than none.
+    let new = JudgedRecording::new(&recording, &judgement);
+    // Complete before anything is written: half a file is worse than none.
     let mut bytes = Vec::new();
     let written = match &args.against {
         Some(path) => {
             let recording = read(path)?;
             let judgement = judged(&recording);
-            flamegraph_compared(args.value, &Judged::new(&recording, &judgement), &new, &mut bytes)
+            flamegraph_compared(args.value, &JudgedRecording::new(&recording, &judgement), &new, &mut bytes)
         }
         None => export(args.format, args.value, &new, &mut bytes),
     };

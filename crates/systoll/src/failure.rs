@@ -1,7 +1,7 @@
-//! Everything a user can meet: one text, one piece of advice, one exit code for each.
+//! Every failure that a user can meet: one text, one piece of advice, one exit code for each.
 
-use crate::meant::Instead;
 use crate::nearest::others;
+use crate::suggest::Instead;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,61 +10,62 @@ use systoll_cure::RunError;
 use systoll_import::ImportError;
 use systoll_prove::ProveError;
 
-/// systoll itself failed.
+/// Exit code of systoll's own failures.
 pub(crate) const OWN: u8 = 125;
 
-/// Why systoll ended without doing its job.
+/// The reason why systoll ended without doing its job.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The program could not be started or watched.
     Record(systoll_record::Error),
     /// A recording could not be read.
     Recording(PathBuf, systoll_model::FileError),
-    /// It can't be written in that format.
+    /// The recording can't be written in that format.
     Export(systoll_export::ExportError),
     /// A trace could not be read.
     Trace(PathBuf, ImportError),
-    /// There can be no bisection.
+    /// A bisection is not possible.
     Bisect(crate::bisect::Trouble),
-    /// There is no budget.
+    /// There is no file with a budget.
     NoBudget(PathBuf),
-    /// A budget that can't be used.
+    /// The budget can't be used.
     Budget(PathBuf, String),
-    /// A folder without recordings.
+    /// The folder has no recordings.
     NoRecordings(PathBuf),
     /// A file could not be read, created or written.
     File { what: &'static str, path: PathBuf, source: std::io::Error },
-    /// What came out of a run could not be put into its file.
+    /// The result of a run could not be written to its file.
     NotKept { what: &'static str, path: PathBuf, source: std::io::Error, bytes: u64 },
-    /// A recording is to go where there is another file.
+    /// The recording would replace a file that is no recording.
     NotOurs(PathBuf),
     /// Standard output or error failed while the report was written.
     Stream(&'static str, std::io::Error),
-    /// Standard output or error was closed: the report would have nowhere to go.
+    /// Standard output or error is closed: the report would have nowhere to go.
     Closed(&'static str),
-    /// No cause or story of that name.
+    /// There is no cause or story of that name.
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
-    /// A cause file that does not parse.
+    /// A cause's file can't be parsed.
     Cause(PathBuf, String),
-    /// The cause is known, but no cure of it, or not the one asked for, can be applied from outside.
+    /// The cause is known, but none of its cures, or not the requested one, can be applied from
+    /// outside.
     NotApplied { asked: String, cause: String, elided: Option<String> },
-    /// A cure that would change nothing: what was asked for, what it would set.
+    /// The cure would change nothing. Holds the cure as requested, and what it would set.
     AlreadySo(String, String),
     /// A cure's library can't be written.
     Cure(systoll_cure::CureError),
     /// The program would not load a cure's library.
     Unreached { program: OsString, why: systoll_cure::Unreached, cure: String, elided: Option<String> },
-    /// A question about many recordings has no answer.
+    /// A query over many recordings failed.
     Fleet(systoll_fleet::FleetError),
-    /// A folder without any of the tables that are asked about.
+    /// The folder has no tables.
     NoTables(PathBuf),
-    /// Arguments that do not go together.
+    /// The arguments do not go together.
     Usage(&'static str),
     /// The comparison could not be made.
     Prove(systoll_prove::ProveError),
-    /// We were told to end, by this signal, before there was anything to tell.
+    /// This signal told systoll to end before there was a result.
     Interrupted(i32),
-    /// The same, with this known by then: what follows `interrupted`.
+    /// This signal told systoll to end. The text follows `interrupted` and says what is known.
     InterruptedKnowing(i32, String),
     /// The command could not be executed.
     Exec(PathBuf, std::io::Error),
@@ -73,7 +74,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Where it is that we were told to end, what is known by then is told with it: what follows `interrupted`.
+    /// Adds what is known so far, if this is an interrupt. The text follows `interrupted`.
     pub(crate) fn knowing(self, known: impl FnOnce() -> String) -> Self {
         match self {
             Self::Interrupted(signal) => Self::InterruptedKnowing(signal, known()),
@@ -81,7 +82,7 @@ impl Failure {
         }
     }
 
-    /// What was killed because we were told to end has not failed by itself.
+    /// Turns the failure of a process that was killed by an interrupt into the interrupt.
     pub(crate) fn unless_interrupted(self) -> Self {
         match (&self, systoll_cure::interrupted()) {
             (Self::Interrupted(_) | Self::InterruptedKnowing(..), _) | (_, None) => self,
@@ -103,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// What was tried, what stopped it, and the one command that helps.
+    /// Returns what was tried, what stopped it, and the one command that helps.
     fn lines(&self) -> Vec<String> {
         let mut lines = match self {
             Self::Record(e) => vec![with_sources(e)],
@@ -154,14 +155,16 @@ impl Failure {
 
     fn advice(&self) -> Option<String> {
         match self {
-            Self::Record(systoll_record::Error::NotFound(program)) => crate::meant::program(&program.to_string_lossy()),
+            Self::Record(systoll_record::Error::NotFound(program)) => {
+                crate::suggest::program(&program.to_string_lossy())
+            }
             Self::Exec(program, e) if e.kind() == std::io::ErrorKind::NotFound => {
-                crate::meant::program(&program.to_string_lossy())
+                crate::suggest::program(&program.to_string_lossy())
             }
             Self::Prove(ProveError::Run(RunError::Start { program, source }))
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
-                crate::meant::program(program)
+                crate::suggest::program(program)
             }
             Self::Record(e) => e.advice(),
             Self::Trace(_, ImportError::Read(_) | ImportError::Foreign { .. }) => None,
@@ -169,7 +172,7 @@ impl Failure {
                 Some(format!("if systoll kept it, it is a recording: systoll report {}", typed(path)))
             }
             Self::Trace(..) => {
-                Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/importing.md has the others".into())
+                Some("make one with: strace -f -ttt -T -v -o FILE CMD; docs/use/importing.md has the others".into())
             }
             Self::Recording(path, systoll_model::FileError::NotGzip) => Some(format!(
                 "make one with: systoll run --save FILE -- CMD\nif another tool traced it: systoll import {}",
@@ -177,10 +180,10 @@ impl Failure {
             )),
             Self::Recording(..) | Self::NoRecordings(_) => Some("make one with: systoll run --save FILE -- CMD".into()),
             Self::NoTables(path) => Some(format!("add a run: systoll run --save-to {} -- CMD", typed(path))),
-            Self::Fleet(systoll_fleet::FleetError::Package(package)) => Some(crate::pythons::install(package)),
+            Self::Fleet(systoll_fleet::FleetError::Package(package)) => Some(crate::python::install(package)),
             Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
-            Self::Budget(..) => Some("docs/check.md tells what a budget can hold".into()),
+            Self::Budget(..) => Some("docs/use/check.md tells what a budget can hold".into()),
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),
@@ -199,12 +202,12 @@ impl Failure {
                 let others = format!("what can be done: systoll explain {cause}; two builds: prove --vs");
                 Some(others + &ceiling(elided.as_deref()))
             }
-            Self::Cause(..) => Some("docs/causes.md tells how one is written".into()),
+            Self::Cause(..) => Some("docs/reference/causes.md tells how one is written".into()),
             _ => None,
         }
     }
 
-    /// Prints the failure on standard error and gives its exit code.
+    /// Prints the failure on standard error and returns its exit code.
     pub(crate) fn tell(&self) -> ExitCode {
         let mut text = String::new();
         let width = crate::output::stderr_columns().saturating_sub(INDENT.len());
@@ -222,27 +225,27 @@ impl Failure {
     }
 }
 
-/// What stands before every line of a failure but the first, which begins with `systoll: `.
+/// Indent of all lines of a failure but the first, which starts with `systoll: `.
 const INDENT: &str = "         ";
 
-/// A path as it is typed in a shell.
+/// Returns a path as one types it in a shell.
 fn typed(path: &Path) -> String {
     systoll_present::shell_words(&[path.to_string_lossy().as_ref()])
 }
 
-/// How to see what a cure would win where none can be applied: a line more.
+/// Returns the line that suggests `--elide`, which shows the gain even if no cure can be applied.
 fn ceiling(elided: Option<&str>) -> String {
     elided.map_or_else(String::new, |calls| {
         format!("\nwhat would be won without the calls: systoll prove --elide {calls} -- CMD")
     })
 }
 
-/// The exit code that shells give a command that a signal ended.
+/// Returns the exit code that shells give a command that a signal ended.
 pub(crate) fn ended_by(signal: i32) -> u8 {
     128u8.wrapping_add(signal as u8)
 }
 
-/// As shells have it: 127 where there is no such program, 126 where it can't be executed.
+/// Returns the exit code of shells: 127 if there is no such program, 126 if it can't be executed.
 fn not_run(error: &std::io::Error) -> u8 {
     if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
 }
@@ -285,12 +288,13 @@ fn with_sources(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The system's words for an error, without Rust's "(os error N)".
+/// Returns the system's text for an error, without Rust's "(os error N)".
 fn plain(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |e| nix::errno::Errno::from_raw(e).desc().to_owned())
 }
 
-/// [`plain`] within a sentence; and how much room would have been needed, where that is the matter.
+/// Returns [`plain`] for the middle of a sentence, with the space that was needed if there was too
+/// little.
 fn no_room(error: &std::io::Error, bytes: u64) -> String {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let mut text = plain(error);
@@ -303,19 +307,21 @@ fn no_room(error: &std::io::Error, bytes: u64) -> String {
     text
 }
 
-/// Without clap's tip to put `--` before a mistyped option, by which that would become the program that is run.
+/// Removes clap's tip to put `--` before a mistyped option: the option would become the program to
+/// run.
 fn without_false_tip(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  tip: to pass '")).collect();
     lines.dedup_by(|a, b| a.is_empty() && b.is_empty());
     lines.join("\n")
 }
 
-/// `--help` and `--version` are no failure; wrong arguments are ours, not CMD's.
+/// Prints a usage error and returns its exit code. `--help` and `--version` are no errors; wrong
+/// arguments are systoll's error, not CMD's.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        match crate::meant::instead(error) {
+        match crate::suggest::instead(error) {
             Some(Instead::Answer(text)) => {
-                // A closed pipe has no reader to tell.
+                // A closed pipe has no reader.
                 let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
                 return ExitCode::SUCCESS;
             }
@@ -332,7 +338,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         crate::output::to_stderr(&(lines.join("\n") + "\n"));
         return ExitCode::from(OWN);
     }
-    // A closed pipe has no reader to tell.
+    // A closed pipe has no reader.
     let _ = error.print();
     ExitCode::SUCCESS
 }

@@ -1,9 +1,9 @@
-//! `systoll fleet`: a question about many recordings.
+//! `systoll fleet`: queries over many recordings.
 
 use crate::cli::{EngineName, FleetArgs};
 use crate::failure::Failure;
 use crate::output::{Output, progress_line, to_stderr};
-use crate::pythons::pythons;
+use crate::python::pythons;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use systoll_export::answer_csv;
 use systoll_fleet::{Answer, Ask, Asked, Engine, QUESTIONS, question};
 use systoll_present::{answer_json, clean, write_answer};
 
-/// Lines of a table, unless the user says how many.
+/// Lines of a table by default.
 const LINES: usize = 20;
 
-/// Reads the question, asks, and writes the answer.
+/// Parses the question, runs it, and writes the answer.
 pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
     let question = Wanted::of(args)?;
     let mut output = Output::open(args.output.as_deref(), Output::Stdout)?;
@@ -63,7 +63,7 @@ pub(crate) fn fleet(args: &FleetArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says on standard error which files the answer does not know of.
+/// Lists on standard error the files that the answer leaves out.
 fn tell_left_out(answer: &Answer) {
     for path in &answer.left_out {
         to_stderr(&format!("systoll: {} is no Parquet file, or a damaged one: it is left out\n", clean(path)));
@@ -74,7 +74,7 @@ fn tell_left_out(answer: &Answer) {
     }
 }
 
-/// What was typed, understood.
+/// A question as typed, parsed.
 struct Wanted {
     folders: Vec<PathBuf>,
     name: &'static str,
@@ -102,7 +102,7 @@ impl Wanted {
                 what: "question or folder",
                 name: last.display().to_string(),
                 known: QUESTIONS.iter().map(|q| q.name.to_owned()).collect(),
-                help: "questions, with their SQL: docs/fleet.md; your own: --sql".into(),
+                help: "questions, with their SQL: docs/use/fleet.md; your own: --sql".into(),
             });
         }
         let [first, ..] = QUESTIONS;
@@ -117,10 +117,10 @@ impl Wanted {
     }
 }
 
-/// SQL of the user's own: a file, or the text.
+/// Returns the user's own SQL: the content of a file, or the text.
 fn own(sql: &str) -> Result<String, Failure> {
     let path = Path::new(sql);
-    // A question has words.
+    // A question has several words; a file name rarely does.
     if sql.contains(char::is_whitespace) && !path.is_file() {
         return Ok(sql.to_owned());
     }
@@ -141,10 +141,10 @@ fn asked(args: &FleetArgs) -> Asked {
     }
 }
 
-/// How deep files may lie: `day=…/service=…/host=…` and something above.
+/// Depth of folders that are searched for tables: `day=…/service=…/host=…` and some above.
 const DEPTH: usize = 6;
 
-/// Whether there is a table below the folder at all.
+/// Fails if there is no table below the folder.
 fn look_into(folder: &Path) -> Result<(), Failure> {
     let entries = std::fs::read_dir(folder).map_err(|e| Failure::file("read", folder, e))?;
     let found = any_table(entries, DEPTH).map_err(|e| Failure::file("read", folder, e))?;

@@ -1,4 +1,4 @@
-//! `systoll import`: another tool's trace, reported as a run of our own.
+//! `systoll import`: reports another tool's trace as a run of our own.
 
 use crate::cli::ImportArgs;
 use crate::failure::Failure;
@@ -15,10 +15,10 @@ use systoll_price::{CROSSING_BUDGET, crossing, host, price_of_failing, prices_of
 
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 18;
-/// Calls priced by trying them, those made most first.
+/// System calls that are priced by making them at most: those with most calls.
 const MAX_PRICED: usize = 40;
 
-/// Reads traces and shows what was asked for.
+/// Reads traces and shows the requested results.
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
     let mut kept = args.save.as_deref().map(|path| place_to_save(path, args.force)).transpose()?;
@@ -34,13 +34,13 @@ pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
 fn read(args: &ImportArgs) -> Result<Recording, Failure> {
     let mut import = Import::new(args.seed);
     let mut traces = args.traces.clone();
-    // A thread is made by one that was there before it, and most often has a higher id.
+    // A thread's creator is there before it, and usually has a lower id.
     traces.sort_by_key(|path| tid(path));
     let several = traces.len() > 1;
     let mut reading = Reading::of(&traces);
     for path in &traces {
         match reading.one(&mut import, path) {
-            // A thread that made no call leaves an empty file.
+            // A thread without calls leaves an empty file.
             Err(ImportError::Empty) if several => {}
             done => done.map_err(|e| Failure::Trace(path.clone(), e))?,
         }
@@ -49,10 +49,10 @@ fn read(args: &ImportArgs) -> Result<Recording, Failure> {
     import.finish().map_err(|e| Failure::Trace(traces.first().cloned().unwrap_or_default(), e))
 }
 
-/// How far the reading is.
+/// The progress of reading.
 struct Reading {
     done: u64,
-    /// Bytes of all traces; `None` where one has no size.
+    /// Bytes of all traces; `None` if one has no size.
     all: Option<u64>,
     line: ProgressBar,
     left: Left,
@@ -74,7 +74,7 @@ impl Reading {
         import.read(&path.to_string_lossy(), BufReader::with_capacity(CHUNK, input))
     }
 
-    /// So many bytes more were read.
+    /// Reports `bytes` more as read.
     fn add(&mut self, bytes: usize) {
         const MIB: u64 = 1 << 20;
         self.done += bytes as u64;
@@ -87,7 +87,7 @@ impl Reading {
     }
 }
 
-/// A trace that is being read.
+/// A trace whose reading is counted.
 struct Counted<'a, R> {
     input: R,
     reading: &'a mut Reading,
@@ -101,12 +101,12 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// The thread whose own file it is, where its name ends so.
+/// Returns the thread whose file this is, if the name ends with its id; else 0.
 fn tid(path: &Path) -> u64 {
     path.extension().and_then(|e| e.to_str()).and_then(|e| e.parse().ok()).unwrap_or(0)
 }
 
-/// What its calls cost here: the trace does not tell what they cost where it was made.
+/// Prices the calls on this box: a trace does not tell their price where it was made.
 fn price_here(recording: &mut Recording) {
     let before = crossing(CROSSING_BUDGET);
     let calls = prices_of(calls_to_price(recording).into_iter().take(MAX_PRICED));

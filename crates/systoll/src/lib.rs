@@ -1,4 +1,4 @@
-//! The command line: what was typed, what it means, who does it. No logic of its own.
+//! The command line: parses it and dispatches to the command. No logic of its own.
 #![forbid(unsafe_code)]
 
 mod bisect;
@@ -10,25 +10,26 @@ mod control;
 mod demo;
 mod diff;
 mod doctor;
-mod drained;
+mod drain_pipe;
+pub mod environment;
 mod explain;
 mod export;
 mod failure;
 mod fleet;
 mod import;
 mod mcp;
-mod meant;
 mod nearest;
 mod output;
 mod page;
 mod prove;
-mod pythons;
+mod python;
 mod report;
 mod run;
 mod seed;
 mod strace_options;
+mod suggest;
 mod tables;
-mod watched;
+mod watched_run;
 
 use cli::{Cli, Command};
 use failure::Failure;
@@ -53,11 +54,11 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    // What runs programs asks by itself whether it was interrupted, and tells what it knows; `run` passes the
-    // signal on to the program, and `cure` becomes it.
+    // Commands that run programs check for interrupts themselves and report partial results. `run`
+    // passes the signal on to the program, and `cure` becomes the program.
     let takes_no_time = matches!(command, Command::Explain(_) | Command::Causes(_) | Command::Completions(_));
     if !takes_no_time && !matches!(command, Command::Run(_) | Command::Cure(_)) {
-        // Where that can't be had a signal ends this process alone, as it would have.
+        // Without the handler, a signal simply ends this process.
         let _ = systoll_cure::catch_interrupts();
     }
     if matches!(

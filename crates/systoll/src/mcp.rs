@@ -1,7 +1,8 @@
-//! `systoll mcp`: what systoll can do, as tools for agents (docs/agents.md).
+//! `systoll mcp`: systoll's functions as tools for agents (docs/use/agents.md).
 //!
-//! Each call runs this very command with the words a person would type, in a process of its own: what a program
-//! writes never gets into the protocol, a call can be ended with all that it started, and there is one contract.
+//! Each call runs this command in a process of its own with the words a person would type.
+//! Therefore a program's output never gets into the protocol, a call can be ended with everything
+//! it started, and there is one contract.
 
 mod arguments;
 mod child;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use systoll_cure::{Workshop, interrupted};
 use systoll_mcp::Server;
 
-/// What a model is told before it chooses a tool.
+/// Text that a model reads before it chooses a tool.
 const INSTRUCTIONS: &str = "systoll finds system calls that a Linux program makes needlessly, says who makes them, \
 what they cost, why, and how to stop them, and proves a change by running with and without. From a finding to a \
 proved patch: `run` a command that does the work (some tenths of a second at least); take the first of `findings`: \

@@ -1,6 +1,7 @@
-//! What was meant by a name that there is not.
+//! Suggests names that resemble an unknown one.
 
-/// What else there is, as the end of a sentence: all of few, the nearest of many, nothing of none.
+/// Lists the known names as the end of a sentence: all if they are few, else the nearest, or
+/// nothing.
 pub(crate) fn others(name: &str, known: &[String]) -> String {
     const FEW: usize = 12;
     if known.is_empty() {
@@ -13,10 +14,11 @@ pub(crate) fn others(name: &str, known: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; the nearest: {}", near.join(", ")) }
 }
 
-/// At most three of the names that are nearly this one, the nearest first.
+/// Returns the names nearest to this one, three at most, the nearest first.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const NEAREST: usize = 3;
-    // Two slips in five letters. By common letters alone, `bogus` is like `get_robust_list`.
+    // Two typing errors in five letters. By common letters alone, `bogus` would be like
+    // `get_robust_list`.
     const ALIKE: f64 = 0.59;
     let likeness = |other: &str| {
         if other.contains(name) { 1.0 } else { strsim::normalized_damerau_levenshtein(name, other) }
@@ -31,7 +33,7 @@ mod tests {
     use super::others;
 
     #[test]
-    fn the_nearest_of_many_names_are_told() {
+    fn the_nearest_names_are_listed() {
         let many: Vec<String> =
             ["tz-unset", "tiny-io", "sigmask-context", "sigmask-setjmp", "sigmask-toggle", "sync-per-op", "spin-wait"]
                 .into_iter()

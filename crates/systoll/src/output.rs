@@ -1,10 +1,11 @@
-//! Where reports go.
+//! The outputs that reports are written to.
 
 mod ascii;
 mod place;
 mod stderr;
 
 use crate::cli::When;
+use crate::environment;
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -16,10 +17,10 @@ use ascii::Ascii;
 pub(crate) use place::Place;
 pub(crate) use stderr::{stderr_columns, to_stderr};
 
-/// Bytes of a report that may be told on a terminal in place of its file: JSON is longer.
+/// Bytes of a report that are shown on a terminal if its file fails. JSON is longer.
 const SOME_SCREENS: usize = 8 << 10;
 
-/// A place for a report, checked before anything is started.
+/// An output for a report, checked before anything is started.
 pub(crate) enum Output {
     Stdout,
     Stderr,
@@ -27,7 +28,7 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// A file if one is named, else `stream`.
+    /// Opens the file that is named, else `stream`.
     pub(crate) fn open(path: Option<&Path>, stream: Output) -> Result<Self, Failure> {
         let Some(path) = path else {
             let (fd, name) = match stream {
@@ -39,7 +40,7 @@ impl Output {
         Place::open(path).map(Self::File).map_err(|e| Failure::file("write", path, e))
     }
 
-    /// Whether people read there what is written.
+    /// Returns true if people read the output directly.
     pub(crate) fn is_terminal_or_stderr(&self) -> bool {
         match self {
             Self::Stdout => io::stdout().is_terminal(),
@@ -48,36 +49,34 @@ impl Output {
         }
     }
 
-    /// How to write there.
+    /// Returns the style for this output.
     pub(crate) fn style(&self, when: When) -> Style {
         let terminal = match self {
             Self::Stdout => io::stdout().is_terminal(),
             Self::Stderr => io::stderr().is_terminal(),
             Self::File(_) => false,
         };
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-            && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
         let color = match when {
             When::Always => true,
             When::Never => false,
-            When::Auto => terminal && wanted,
+            When::Auto => terminal && environment::allows_colours(),
         };
         Style { color, width: self.width(terminal), whole_names: !terminal }
     }
 
     fn width(&self, terminal: bool) -> usize {
-        let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c > 0);
         let size = match self {
             Self::Stdout => terminal_size::terminal_size_of(io::stdout()),
             _ => terminal_size::terminal_size_of(io::stderr()),
         };
         let seen = if terminal { size.map(|(w, _)| usize::from(w.0)).filter(|w| *w > 0) } else { None };
-        seen.or(columns).unwrap_or(Style::default().width)
+        seen.or_else(environment::columns).unwrap_or(Style::default().width)
     }
 
-    /// Writes what `write` gives, in place of what was there. A reader of our own streams that has gone away ends
-    /// the writing quietly. Of what a file can't take, a report goes to standard error, so that it is not lost, but no
-    /// more than some screens to a terminal; that it did is a failure all the same. `what` it is, for words.
+    /// Writes the output of `write`, replacing a file's content. If the reader of our own streams
+    /// went away, writing ends quietly. If a file can't be written, the report goes to standard
+    /// error (to a terminal only if it is short), and the failure is returned all the same. `what`
+    /// names the content in messages.
     pub(crate) fn write(
         &mut self,
         what: &'static str,
@@ -88,13 +87,14 @@ impl Output {
         let bytes = whole(as_wanted).map_err(|e| Failure::file("write", &place.path, e))?;
         keep(what, place, &bytes).inspect_err(|_| {
             if bytes.len() <= SOME_SCREENS || !io::stderr().is_terminal() {
-                // Where that fails too, there is no way left to tell.
+                // If that fails too, there is no way left to tell.
                 let _ = io::stderr().lock().write_all(&bytes);
             }
         })
     }
 
-    /// As [`Output::write`], whatever the locale: a file for another tool, which is nothing to read on a screen.
+    /// Works as [`Output::write`] but ignores the locale: for other tools' files, which nobody
+    /// reads on a screen.
     pub(crate) fn write_as_is(
         &mut self,
         what: &'static str,
@@ -116,7 +116,7 @@ impl Output {
     }
 }
 
-/// Puts `bytes` there: `what` they are, for words.
+/// Writes `bytes` to `place`. `what` names the content in messages.
 pub(crate) fn keep(what: &'static str, place: &mut Place, bytes: &[u8]) -> Result<(), Failure> {
     match place.put(bytes) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe && place.goes_on => Ok(()),
@@ -129,7 +129,7 @@ pub(crate) fn keep(what: &'static str, place: &mut Place, bytes: &[u8]) -> Resul
     }
 }
 
-/// All that `write` gives: a file is made of it at once, or not at all.
+/// Returns the whole output of `write`: a file is replaced at once or not at all.
 pub(crate) fn whole(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(&mut bytes)?;
@@ -142,7 +142,7 @@ fn buffered(to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     to.flush()
 }
 
-/// A line on a terminal's standard error that says what is done, and how far it is; nothing where standard error is no terminal.
+/// Returns a progress line on standard error; a hidden one if that is no terminal.
 pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -154,16 +154,16 @@ pub(crate) fn progress_line(quiet: bool) -> ProgressBar {
     line
 }
 
-/// How much longer work of so many alike steps takes, by how long those done have taken.
+/// Estimates how long the remaining steps take, from the time of the finished ones.
 pub(crate) struct Left(Instant);
 
 impl Left {
-    /// The work begins now.
+    /// Starts the clock.
     pub(crate) fn new() -> Self {
         Self(Instant::now())
     }
 
-    /// `, about 12 s left`; nothing before a step is done.
+    /// Writes `, about 12 s left`; nothing before the first step is done.
     pub(crate) fn words(&self, done: u64, of: u64) -> String {
         let left = of.saturating_sub(done);
         if done == 0 || left == 0 {
@@ -174,7 +174,7 @@ impl Left {
     }
 }
 
-/// `0.4 s`, `12 s`, `3 min 40 s`: as exact as a guess is.
+/// Writes a time with the precision of a guess: `0.4 s`, `12 s`, `3 min 40 s`.
 pub(crate) fn shown_time(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     match seconds {

@@ -1,5 +1,6 @@
-//! The page for a browser: where it goes, whose lines it shows, who opens it.
+//! The page for a browser: its file, its excerpts of sources, and the program that opens it.
 
+use crate::environment;
 use crate::failure::Failure;
 use crate::output::to_stderr;
 use std::collections::HashMap;
@@ -7,18 +8,18 @@ use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use systoll_export::Judged;
+use systoll_export::JudgedRecording;
 use systoll_export::html::{AROUND, Excerpt, page};
 use systoll_files::Links;
 use systoll_judge::Judgement;
 use systoll_model::Recording;
 
-/// Bytes of a source file that are looked at.
+/// Bytes of a source file that are read at most.
 const MAX_SOURCE: u64 = 4 << 20;
-/// Files that are looked at for one page.
+/// Source files that are read for one page at most.
 const MAX_FILES: usize = 64;
-/// Names that sources have. A recording names files as it likes, and a page is passed on: a line of a file that
-/// is no source has no business in it.
+/// Extensions of source files. A recording can name any file, and people send pages to others:
+/// lines of files that are no source must not get into one.
 const SOURCES: [&str; 33] = [
     "c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx", "inc", "S", "s", "m", "rs", "go", "py", "pyx", "rb", "pl", "pm",
     "php", "js", "mjs", "cjs", "ts", "java", "kt", "scala", "lua", "tcl", "swift", "zig", "nim", "d",
@@ -34,13 +35,13 @@ pub(crate) fn write(w: &mut dyn Write, recording: &Recording, judgement: &Judgem
         let text = files.entry(file.to_owned()).or_insert_with(|| read_source(Path::new(file)));
         excerpt(text.as_deref()?, line)
     };
-    w.write_all(page(&Judged::new(recording, judgement), &mut source).as_bytes())
+    w.write_all(page(&JudgedRecording::new(recording, judgement), &mut source).as_bytes())
 }
 
-/// Lines around one, where there is such a line.
+/// Returns the lines around a line, if there is such a line.
 fn excerpt(text: &str, line: u32) -> Option<Excerpt> {
     let first = line.saturating_sub(AROUND).max(1);
-    // A recording may say line 0, which there is not.
+    // A recording may have the invalid line 0.
     let before = line.checked_sub(first)?;
     let some = text.lines().skip(first as usize - 1).take((before + AROUND + 1) as usize);
     let some: Vec<String> = some.map(str::to_owned).collect();
@@ -61,7 +62,7 @@ fn read_source(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Where a page goes that is to be opened: to the file that was named, or a new one.
+/// Returns the file of a page to open: the named one, or a new one.
 pub(crate) fn place(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
         return Ok(named.to_owned());
@@ -72,9 +73,9 @@ pub(crate) fn place(named: Option<&Path>) -> Result<PathBuf, Failure> {
     kept.map(|(_, path)| path).map_err(|e| Failure::file("write", &folder, e))
 }
 
-/// Opens the page with what the user has for it, and goes on.
+/// Opens the page with the user's browser and does not wait for it.
 pub(crate) fn open(path: &Path) -> Result<(), Failure> {
-    let browser = std::env::var_os("BROWSER").filter(|b| !b.is_empty()).unwrap_or_else(|| "xdg-open".into());
+    let browser = environment::browser();
     let quiet = Stdio::null;
     let started = Command::new(&browser).arg(path).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
     match started {

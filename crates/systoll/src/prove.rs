@@ -1,20 +1,20 @@
-//! `systoll prove` and `systoll cure`: with and without.
+//! `systoll prove` and `systoll cure`: a program with and without a change.
 
 mod again;
-mod chosen;
 mod code;
-mod counted;
-mod expected;
+mod counts;
+mod cure_choice;
+mod pair;
+mod prediction;
 mod serve;
-mod sides;
 
 use crate::cli::{CureArgs, KeepFor, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
 use crate::output::{Output, Place, keep, to_stderr};
-use chosen::{check_reach, chosen};
-use counted::BothCounted;
-use sides::{SideWords, Sides, spec, strings};
+use counts::PairCounts;
+use cure_choice::{check_reach, chosen};
+use pair::{Pair, SideWords, spec, strings};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,19 +25,19 @@ use systoll_present::{
 };
 use systoll_prove::{Comparison, Outcome, shell};
 
-/// Compares the two sides, tells, and ends with 0 where both do the same.
+/// Compares the two sides, prints the result, and exits with 0 if both do the same.
 pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
     prove_for(args, &[], Output::Stdout)
 }
 
-/// [`prove`] with changes to the environment of both sides; it tells on `stream` where no file is
-/// asked for.
+/// Works as [`prove`], with changes to the environment of both sides. The result goes to `stream`
+/// unless a file is requested.
 pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) -> Result<ExitCode, Failure> {
     if args.serve.is_some() {
-        return serve::serve(args, &Sides::of(args, both)?);
+        return serve::serve(args, &Pair::of(args, both)?);
     }
     let mut places = Places::open(args, stream)?;
-    let sides = Sides::of(args, both)?;
+    let sides = Pair::of(args, both)?;
     if let Some(setup) = &args.setup {
         shell(setup, Vec::new())?;
     }
@@ -56,7 +56,7 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
     Ok(ExitCode::from(u8::from(!same)))
 }
 
-/// Where results go, opened before anything is started.
+/// The outputs, opened before anything is started.
 struct Places {
     report: Output,
     export_json: Option<Place>,
@@ -81,8 +81,8 @@ impl Places {
         args: &ProveArgs,
         both: &[EnvChange],
         comparison: &Comparison,
-        counted: Option<&BothCounted>,
-        sides: &Sides,
+        counted: Option<&PairCounts>,
+        sides: &Pair,
     ) -> Result<(), Failure> {
         let counts = counted.map(|both| (&both.a, &both.b));
         let idle = counted.is_some_and(|both| !both.made);
@@ -120,13 +120,13 @@ impl Places {
         }
     }
 
-    /// For hyperfine's readers.
+    /// Writes hyperfine's formats.
     fn export(
         &mut self,
         args: &ProveArgs,
         comparison: &Comparison,
         names: [&[String]; 2],
-        sides: &Sides,
+        sides: &Pair,
     ) -> Result<(), Failure> {
         let Some(measured) = &comparison.measured else { return Ok(()) };
         let labels = [shell_words(names[0]), if args.vs.is_some() { shell_words(names[1]) } else { sides.head(args) }];
@@ -142,7 +142,7 @@ impl Places {
     }
 }
 
-/// Becomes the command, cured; or prints how the cure is kept.
+/// Executes the command with the cure applied, or prints how to keep the cure.
 pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
     let catalogue = catalogue(args.causes.as_deref())?;
     let cures = args.cause.iter().map(|id| chosen(&catalogue, id)).collect::<Result<Vec<_>, _>>();
@@ -159,15 +159,15 @@ pub(crate) fn cure(args: &CureArgs) -> Result<ExitCode, Failure> {
     }
     if args.print || args.export.is_some() {
         let mut output = Output::open(None, Output::Stdout)?;
-        // A relative place would be another one for a program that is started elsewhere.
+        // A relative folder would be another one for a program started elsewhere.
         let dir = args.export.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
-        let text = chosen::keep(&cures, args.keep_for.unwrap_or_default(), dir.as_deref());
+        let text = cure_choice::keep(&cures, args.keep_for.unwrap_or_default(), dir.as_deref());
         output.write("report", |w| w.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut spec = spec(&args.command);
     check_reach(&cures, spec.program.as_os_str())?;
-    spec.env.extend(chosen::changes(&cures, None)?);
+    spec.env.extend(cure_choice::changes(&cures, None)?);
     let error = spec.to_command().exec();
     Err(Failure::Exec(spec.program, error))
 }

@@ -1,4 +1,4 @@
-//! From a recording to what the user asked to see of it.
+//! Shows a recording as the user asked for it.
 
 use crate::call_set::CallSet;
 use crate::cli::{PlainArgs, ReportArgs, ShowArgs};
@@ -17,7 +17,7 @@ use systoll_present::{
     write_strace_table,
 };
 
-/// What of a recording is shown, and how.
+/// How a recording is shown.
 pub(crate) struct Shown {
     args: ShowArgs,
     /// The file of a page that is opened once it is written.
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Looks where it goes: to a file if one is named, else to `stream`.
+    /// Opens the output: the named file, else `stream`.
     pub(crate) fn open(args: &ShowArgs, stream: Output) -> Result<(Output, Self), Failure> {
         let terminal = args.output.is_none() && stream.is_terminal_or_stderr();
         if args.html && !args.open && terminal {
@@ -39,7 +39,7 @@ impl Shown {
         Ok((output, Self { args: args.clone(), page, catalogue, style }))
     }
 
-    /// Writes the recording as asked to where it goes, and opens a page where that was asked for.
+    /// Writes the recording to its output as requested, and opens the page if that was requested.
     pub(crate) fn tell(&self, output: &mut Output, recording: &Recording) -> Result<(), Failure> {
         self.put(output, recording, false)?;
         self.page.as_deref().map_or(Ok(()), page::open)
@@ -53,7 +53,7 @@ impl Shown {
         output.write_as_is("page", |w| page::write(w, recording, &judgement))
     }
 
-    /// Writes the recording as asked: report, table, groups or JSON.
+    /// Writes the recording as requested: report, table, groups or JSON.
     fn write(&self, w: &mut dyn Write, recording: &Recording, so_far: bool) -> io::Result<()> {
         let only = self.args.trace.as_ref().map(CallSet::calls);
         if self.args.counts {
@@ -101,7 +101,7 @@ impl Shown {
         }
     }
 
-    /// A report so far goes where the report will go; a file holds the latest.
+    /// Writes a report so far to the report's output; a file holds the latest one.
     pub(crate) fn so_far(&self, recording: &Recording) {
         let place = Output::open(self.page.as_deref().or(self.args.output.as_deref()), Output::Stderr);
         if let Err(failure) = place.and_then(|mut output| self.put(&mut output, recording, true)) {
@@ -110,8 +110,8 @@ impl Shown {
     }
 }
 
-/// The recording with only these system calls in its figures. Rows stay where they are: others
-/// point to them.
+/// Returns the recording with figures of only these system calls. Rows keep their index: other
+/// tables refer to it.
 fn narrowed(recording: &Recording, only: &BTreeSet<Sysno>) -> Recording {
     let mut some = recording.clone();
     some.rows.iter_mut().filter(|r| !only.contains(&r.syscall)).for_each(|r| r.counts = Counts::default());
@@ -146,7 +146,7 @@ pub(crate) fn read(path: &Path) -> Result<Recording, Failure> {
     read.map_err(|e| Failure::Recording(path.to_owned(), e))
 }
 
-/// Looks whether a recording can be kept there. What is there and is no recording is not replaced, unless that is `forced`.
+/// Opens the place for a recording. Another kind of file there is not replaced, unless `forced`.
 pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure> {
     let place = Place::open(path).map_err(|e| Failure::file("write", path, e))?;
     if !forced && place.holds_other(Recording::is_in) {
@@ -155,7 +155,7 @@ pub(crate) fn place_to_save(path: &Path, forced: bool) -> Result<Place, Failure>
     Ok(place)
 }
 
-/// Keeps a recording.
+/// Writes a recording to its place.
 pub(crate) fn save(place: &mut Place, recording: &Recording) -> Result<(), Failure> {
     let bytes = whole(|w| recording.write(w).map_err(io::Error::other));
     keep("recording", place, &bytes.map_err(|e| Failure::file("write", &place.path, e))?)

@@ -14,15 +14,16 @@ use std::time::Duration;
 use systoll_model::{BackendKind, Exit, Recording};
 use systoll_record::{Backend, Closely, Launch, WindowPolicy, automatic, backend, run_with_first};
 
-/// Once told to end, how long what the command left behind is still watched.
+/// Time for which processes that the command left behind are still watched after systoll was told
+/// to end.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Runs a command, shows what was asked for, and ends as the command did.
+/// Runs a command, shows the requested results, and exits as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let limits = systoll_record::Raised::new();
     let mut places = Places::open(args)?;
     let recording = record(args, &places)?;
-    // The command has run: if it failed, its exit code is its own, whatever becomes of what is told of it.
+    // The command has run: if it failed, its exit code wins over a failure to write results.
     let kept = places.save.as_mut().map_or(Ok(()), |place| save(place, &recording));
     let added = add(args, &recording);
     let told = places.report.as_mut().map_or(Ok(()), |(output, shown)| shown.tell(output, &recording));
@@ -51,7 +52,7 @@ fn add(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
 
 fn prove_straight(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
     systoll_record::let_signals_through();
-    // Where that can't be had a signal ends this process alone, as it would have.
+    // Without the handler, a signal simply ends this process.
     let _ = systoll_cure::catch_interrupts();
     straight::prove(args, recording)
 }
@@ -85,7 +86,7 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     Ok(recording?)
 }
 
-/// Where report and recording go, looked at before anything is started.
+/// The outputs for report and recording, checked before anything is started.
 struct Places {
     report: Option<(Output, Shown)>,
     save: Option<Place>,
@@ -109,10 +110,11 @@ fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
     }
 }
 
-/// What a shell says of a process that SIGTERM ended.
+/// Exit code of shells for a process that SIGTERM ended.
 const TOLD_TO_END: u8 = 143;
 
-/// Ends as the command did: with its code, or by its signal. Where it has not ended, systoll was told to.
+/// Exits as the command did: with its code, or by its signal. If it has not ended, systoll was told
+/// to end.
 fn end_as(exit: Option<Exit>) -> ExitCode {
     match exit {
         Some(Exit::Code(code)) => ExitCode::from(code as u8),

@@ -1,10 +1,10 @@
-//! What to use in place of strace's options: what its users type by habit after `systoll run`.
+//! Suggestions for strace's options that users type by habit after `systoll run`.
 
-/// Options of strace's that there are none of here, and what there is.
+/// Options of strace that systoll lacks, and what to use in their place.
 struct Habit {
-    /// The option's letter, and its long names.
+    /// The option's letter and its long names.
     typed: &'static [&'static str],
-    /// A line a sentence: what it is for, and the command.
+    /// The suggestion: purpose and command, one sentence a line.
     instead: &'static str,
 }
 
@@ -14,7 +14,7 @@ const fn habit(typed: &'static [&'static str], instead: &'static str) -> Habit {
 
 const NO_STREAM: &str = "systoll counts calls and keeps no stream of them: strace";
 
-/// By strace's manual, version 6.13.
+/// From the manual of strace 6.13.
 const HABITS: &[Habit] = &[
     habit(&["-p", "--attach", "--pid"], "systoll watches what it starts, and does not attach: systoll run -- CMD"),
     habit(
@@ -77,7 +77,7 @@ const HABITS: &[Habit] = &[
     ),
 ];
 
-/// What is said of an option of strace's that was typed after `command`.
+/// Returns the message for an option of strace that was typed after `command`.
 pub(crate) fn instead(command: &str, option: &str) -> Option<String> {
     let name = option.split('=').next().unwrap_or(option);
     let habit = HABITS.iter().find(|habit| habit.typed.contains(&name))?;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_straces_options_that_there_is_not_leads_somewhere() {
+    fn every_missing_strace_option_has_a_hint() {
         let mut all = crate::cli::command();
         let run = all.find_subcommand_mut("run").unwrap();
         let ours = |name: &str| {
@@ -98,7 +98,7 @@ mod tests {
                     || arg.get_short().is_some_and(|short| name == format!("-{short}"))
             })
         };
-        // Those that `strace -h` lists as letters.
+        // The letters that `strace -h` lists.
         for letter in "abcdefhiknopqrstuvwxyzACDEIOPSTUVXYZ".chars() {
             let name = format!("-{letter}");
             let told = instead("run", &name).is_some() || matches!(letter, 'h' | 'V');

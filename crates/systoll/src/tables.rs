@@ -4,17 +4,17 @@ use crate::cli::LabelArgs;
 use crate::failure::Failure;
 use crate::output::{Place, keep, to_stderr};
 use std::path::Path;
-use systoll_export::{Judged, for_fleet};
+use systoll_export::{JudgedRecording, for_fleet};
 use systoll_judge::{Catalogue, judge};
 use systoll_model::Recording;
 
-/// Makes the folder if it is not there: what can't be written to is told before anything runs.
+/// Creates the folder if it does not exist: an unwritable one is reported before anything runs.
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|e| Failure::file("write to", folder, e))?;
     nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).map_err(|e| Failure::file("write to", folder, e.into()))
 }
 
-/// Writes the table, and says where it is unless told to be quiet.
+/// Writes the table, and prints its path unless `quiet`.
 pub(crate) fn add(
     folder: &Path,
     recording: &Recording,
@@ -23,7 +23,7 @@ pub(crate) fn add(
     quiet: bool,
 ) -> Result<(), Failure> {
     let judgement = judge(recording, catalogue, &systoll_judge::Options::default());
-    let written = for_fleet(&Judged::new(recording, &judgement), &labels.labels());
+    let written = for_fleet(&JudgedRecording::new(recording, &judgement), &labels.labels());
     let (place, bytes) = written.map_err(Failure::Export)?;
     let path = folder.join(place);
     if let Some(folder) = path.parent() {

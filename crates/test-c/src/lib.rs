@@ -1,6 +1,6 @@
 //! Blocks of system calls counted, for languages that call C: `libsystoll_block.so`.
 //!
-//! C and C++ include `systoll_block.h` (`include/`); docs/in-tests.md has a test.
+//! C and C++ include `systoll_block.h` (`include/`); docs/use/in-tests.md has a test.
 //!
 //! ```
 //! // What a plugin does, in C's words.
@@ -35,29 +35,29 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use systoll_test::{Counts, PythonFrames, abi};
 
-/// A block that has ended.
+/// An ended block.
 pub struct Ended(Counts);
 
-/// What is told of a block at once.
+/// The counts of a block, as JSON.
 #[derive(Serialize)]
 struct Told {
     calls: BTreeMap<&'static str, u64>,
-    /// Names that stand for other calls as well, with those.
+    /// Names that also mean other calls, with those calls.
     made_as: BTreeMap<&'static str, &'static [&'static str]>,
     total: u64,
-    /// Why the counts are too low.
+    /// The reason why the counts are too low.
     incomplete: Option<String>,
     /// Calls whose callers found no room.
     without_caller: u64,
 }
 
-/// Who made calls: names are looked up when this is asked for.
+/// A caller, as JSON. Names are looked up when it is requested.
 #[derive(Serialize)]
 struct ToldCaller {
     call: &'static str,
     calls: u64,
     frames: Vec<String>,
-    /// Python's frames: code object and instruction, as addresses.
+    /// Python's frames: addresses of code object and instruction.
     script: Vec<[u64; 2]>,
 }
 
@@ -85,14 +85,15 @@ fn callers_json(counts: &Counts) -> *mut c_char {
     text(&told.collect::<Vec<_>>())
 }
 
-/// Begins a block in the calling thread. Null where it has begun, else why calls can't be counted: a
-/// text for `systoll_block_free_text`.
+/// Begins a block in the calling thread. Returns null if it has begun, else the reason why calls
+/// can't be counted: a text for `systoll_block_free_text`.
 ///
 /// # Safety
-/// `python` is null, or has the offsets of this process's interpreter and the calling thread's state.
+/// `python` is null, or has the offsets of this process's interpreter and the calling thread's
+/// state.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_begin(python: *const PythonFrames) -> *mut c_char {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     let python = unsafe { python.as_ref() }.copied();
     match abi::begin(python) {
         Ok(()) => std::ptr::null_mut(),
@@ -100,41 +101,44 @@ pub unsafe extern "C" fn systoll_block_begin(python: *const PythonFrames) -> *mu
     }
 }
 
-/// Ends the calling thread's innermost block. Null where it is in none: in another thread than the
-/// block began in, or in a child forked in it. Else for `systoll_block_free`.
+/// Ends the calling thread's innermost block. Returns null if it is in none: in another thread than
+/// the one that began the block, or in a child forked in it. Else returns a block for
+/// `systoll_block_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn systoll_block_end() -> *mut Ended {
     abi::end().map_or(std::ptr::null_mut(), |counts| Box::into_raw(Box::new(Ended(counts))))
 }
 
-/// The counts of an ended block as JSON, for `systoll_block_free_text`; null for null.
+/// Returns the counts of an ended block as JSON, for `systoll_block_free_text`; null for null.
 ///
 /// # Safety
-/// `ended` is null or of `systoll_block_end`, and not freed.
+/// `ended` is null or from `systoll_block_end`, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_counts(ended: *const Ended) -> *mut c_char {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| text(&told(&ended.0)))
 }
 
-/// The callers of an ended block as JSON, for `systoll_block_free_text`; null for null.
+/// Returns the callers of an ended block as JSON, for `systoll_block_free_text`; null for null.
 ///
 /// # Safety
-/// `ended` is null or of `systoll_block_end`, and not freed.
+/// `ended` is null or from `systoll_block_end`, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_callers(ended: *const Ended) -> *mut c_char {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| callers_json(&ended.0))
 }
 
-/// How often the block made the call of this name, or what libraries make of it today; `total` for all. The largest number
-/// where no call has the name, or there is no block.
+/// Returns how often the block made the call of this name, or the calls that libraries make for it
+/// today; `total` for all. Returns the largest number if no call has the name, or if there is no
+/// block.
 ///
 /// # Safety
-/// `ended` is null or of `systoll_block_end`, and not freed; `name` is a text that ends with a zero.
+/// `ended` is null or from `systoll_block_end`, and not freed; `name` is a text that ends with a
+/// zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_calls(ended: *const Ended, name: *const c_char) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     let (ended, name) = unsafe { (ended.as_ref(), CStr::from_ptr(name)) };
     match (ended, name.to_str()) {
         (Some(ended), Ok("total")) => ended.0.total(),
@@ -147,57 +151,59 @@ fn plain(told: &str) -> *mut c_char {
     CString::new(told).map_or(std::ptr::null_mut(), CString::into_raw)
 }
 
-/// Why the counts of an ended block are too low, for `systoll_block_free_text`; null where they are exact, and for null.
+/// Returns the reason why the counts of an ended block are too low, for `systoll_block_free_text`;
+/// null if they are exact, and for null.
 ///
 /// # Safety
-/// `ended` is null or of `systoll_block_end`, and not freed.
+/// `ended` is null or from `systoll_block_end`, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_incomplete(ended: *const Ended) -> *mut c_char {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     let why = unsafe { ended.as_ref() }.and_then(|ended| ended.0.incomplete());
     why.map_or(std::ptr::null_mut(), |why| plain(&why.to_string()))
 }
 
-/// Who made the calls of an ended block, a line each, for `systoll_block_free_text`; null for null.
+/// Returns the calls of an ended block with their callers, one line each, for
+/// `systoll_block_free_text`; null for null.
 ///
 /// # Safety
-/// `ended` is null or of `systoll_block_end`, and not freed.
+/// `ended` is null or from `systoll_block_end`, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_text(ended: *const Ended) -> *mut c_char {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { ended.as_ref() }.map_or(std::ptr::null_mut(), |ended| plain(&ended.0.to_string()))
 }
 
-/// Whether a system call of x86-64 has this name.
+/// Returns true if a system call of x86-64 has this name.
 ///
 /// # Safety
 /// `name` is a text that ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_is_call(name: *const c_char) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { CStr::from_ptr(name) }.to_str().is_ok_and(|name| systoll_test::number(name).is_some())
 }
 
-/// Frees an ended block; null is nothing.
+/// Frees an ended block; ignores null.
 ///
 /// # Safety
-/// `ended` is null or of `systoll_block_end`, and not freed.
+/// `ended` is null or from `systoll_block_end`, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_free(ended: *mut Ended) {
     if !ended.is_null() {
-        // SAFETY: made by `systoll_block_end`, and the caller's word that it is freed once.
+        // SAFETY: made by `systoll_block_end`; the caller guarantees that it is freed once.
         drop(unsafe { Box::from_raw(ended) });
     }
 }
 
-/// Frees a text of this library; null is nothing.
+/// Frees a text of this library; ignores null.
 ///
 /// # Safety
-/// `text` is null or of this library, and not freed.
+/// `text` is null or from this library, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn systoll_block_free_text(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: made by `CString::into_raw`, and the caller's word that it is freed once.
+        // SAFETY: made by `CString::into_raw`; the caller guarantees that it is freed once.
         drop(unsafe { CString::from_raw(text) });
     }
 }

@@ -1,4 +1,4 @@
-//! The plugins, each in its own language, against strace and by what their users see.
+//! The plugins in their own languages, compared with strace, and their output to users.
 #![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 #[path = "../../test/tests/strace/mod.rs"]
@@ -13,13 +13,13 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The library that cargo has built for these tests.
+/// Returns the library that cargo built for these tests.
 fn library() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     own.parent().unwrap().join("libsystoll_block.so")
 }
 
-/// A folder with the files of a plugin and the library in it, as an installed package has them.
+/// Makes a folder with the files of a plugin and the library, like an installed package.
 fn installed(plugin: &str, files: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for file in files {
@@ -29,7 +29,7 @@ fn installed(plugin: &str, files: &[&str]) -> TempDir {
     folder
 }
 
-/// Whether a tool is there; else its name is said, as what keeps a test from running.
+/// Returns true if a tool is available; else prints its name as the reason why a test is skipped.
 fn has(program: &str, arguments: &[&str]) -> bool {
     let there = Command::new(program).args(arguments).output().is_ok_and(|o| o.status.success());
     if !there {
@@ -38,8 +38,8 @@ fn has(program: &str, arguments: &[&str]) -> bool {
     there
 }
 
-/// Calls that a language's runtime makes when it sees fit: for memory, for its threads, where its signals
-/// end. All others are the work's.
+/// Calls that a language's runtime makes at any time: for memory, for its threads, at a signal's
+/// end. All others belong to the work.
 const RUNTIMES: &[&str] = &[
     "brk",
     "mmap",
@@ -74,7 +74,7 @@ fn compare(program: &Path, script: &[&str], work: &str, set: &[(&str, &str)]) {
 
 const PYTHON: &[&str] = &["__init__.py", "_calls.py", "_lines.py", "_native.py", "pytest_plugin.py"];
 
-/// A folder to put on Python's path.
+/// Makes a folder for Python's path.
 fn python() -> TempDir {
     let outer = tempfile::tempdir().unwrap();
     let package = installed("../../plugins/pytest/src/systoll", PYTHON);
@@ -83,7 +83,7 @@ fn python() -> TempDir {
 }
 
 #[test]
-fn python_counts_what_strace_counts() {
+fn python_counts_equal_strace() {
     if !has("python3", &["-V"]) {
         return;
     }
@@ -170,7 +170,7 @@ fn pytest_skips_where_it_cannot_count() {
 }
 
 #[test]
-fn node_counts_what_strace_counts() {
+fn node_counts_equal_strace() {
     if !has("node", &["--version"]) {
         return;
     }
@@ -188,7 +188,7 @@ fn node_counts_what_strace_counts() {
 }
 
 #[test]
-fn go_counts_what_strace_counts() {
+fn go_counts_equal_strace() {
     if !has("go", &["version"]) {
         return;
     }
@@ -220,7 +220,7 @@ fn go_counts_what_strace_counts() {
     }
 }
 
-/// The names that Go's package has are the crate's.
+/// Go's package has the same names as the crate.
 #[test]
 fn go_has_the_same_names() {
     let text = std::fs::read_to_string(here("../../plugins/go/names.go")).unwrap();
@@ -234,7 +234,7 @@ fn go_has_the_same_names() {
     assert_eq!(go, ours);
 }
 
-/// By the header alone, linked as a package has it.
+/// Compiles with the header alone, and links as with a package.
 #[test]
 fn c_and_cpp_include_a_header() {
     let folder = tempfile::tempdir().unwrap();
@@ -279,6 +279,6 @@ fn it_counts_under_address_sanitizer() {
     }
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
     let counted: Calls = serde_json::from_value(said["calls"].clone()).unwrap();
-    // Leaks are looked for by ptrace, which strace is in the way of.
+    // The leak checker uses ptrace, which strace prevents.
     assert_eq!(counted, between_marks(&program, &["plain", "-"], &[("ASAN_OPTIONS", "detect_leaks=0")]));
 }

@@ -1,4 +1,4 @@
-//! Calls instead of time: what reading a file costs, by two ways.
+//! Counts calls in place of time: reading a file in two ways.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Work whose calls are counted in two ways: by the crate (`count NAME`), or by strace between two marks
-//! (`plain NAME`). tests/oracle.rs compares.
+//! Work whose calls are counted in two ways: by the crate (`count NAME`), or by strace between two
+//! marks (`plain NAME`). tests/oracle.rs compares them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -39,11 +39,11 @@ fn folder() {
 }
 
 fn process() {
-    // Without pipes, of which one reads as often as they are filled.
+    // Without pipes, whose number of reads depends on timing.
     assert!(Command::new("/bin/true").status().is_ok_and(|s| s.success()));
 }
 
-/// What the threads call is theirs. They end before they are waited for, so that waiting makes no call.
+/// The threads' calls are their own. They end before they are joined, so joining makes no call.
 fn threads() {
     let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| fs::read("/proc/self/comm").is_ok())).collect();
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
@@ -66,7 +66,7 @@ fn forks() {
     }
 }
 
-/// A child that shares the memory and the stack until it execs.
+/// Starts a child that shares memory and stack until it execs.
 fn popen() {
     // SAFETY: texts that end with a zero; the pipe is closed once.
     unsafe {
@@ -75,9 +75,9 @@ fn popen() {
     }
 }
 
-/// Puts in a handler during which all signals are blocked.
+/// Installs a handler during which all signals are blocked.
 fn handle(signal: i32, handler: extern "C" fn(i32)) -> libc::sigaction {
-    // SAFETY: actions of this process alone.
+    // SAFETY: actions of this process only.
     unsafe {
         let (mut action, mut before): (libc::sigaction, libc::sigaction) = (zeroed(), zeroed());
         action.sa_sigaction = handler as *const () as usize;
@@ -114,7 +114,7 @@ fn masks() {
         assert_eq!(libc::sigismember(&raw const now, libc::SIGUSR2), 1);
         libc::pthread_sigmask(libc::SIG_BLOCK, null(), &raw mut now);
         assert_eq!(libc::sigismember(&raw const now, libc::SIGTERM), 0);
-        // A bad pointer stays the kernel's business.
+        // The kernel reports a bad pointer.
         assert_eq!(libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, 8, 0, 8), -1);
         assert_eq!(*libc::__errno_location(), libc::EFAULT);
     }
@@ -167,9 +167,9 @@ fn unknown() {
     }
 }
 
-/// What counts leaves no trace in what a program can ask.
+/// Counting leaves no trace that a program can see.
 fn altstack() {
-    // SAFETY: asks only.
+    // SAFETY: only reads.
     unsafe {
         let mut stack: libc::stack_t = zeroed();
         assert_eq!(libc::sigaltstack(null(), &raw mut stack), 0);
@@ -186,8 +186,8 @@ fn main() {
         return;
     }
     let work = WORK.iter().find(|(n, _)| n == name).expect("a name of the list").1;
-    // What is done once in a process: std asks whether there is a statx, libgcc sets up its unwinder,
-    // which counting uses too.
+    // Work that is done once in a process: std checks for statx, libgcc sets up its unwinder, which
+    // counting uses too.
     let _ = fs::metadata("/");
     panics();
     if how == "plain" {

@@ -1,4 +1,4 @@
-//! Blocks that begin and end in calls of their own, for the C interface of `systoll-test-c`.
+//! Functions that begin and end a block separately, for the C interface of `systoll-test-c`.
 
 use crate::counts::Counts;
 use crate::dispatch::{self, Begin, PythonFrames};

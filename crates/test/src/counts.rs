@@ -1,4 +1,4 @@
-//! What a block counted, by names.
+//! The counts of a block, by name.
 
 use crate::dispatch::{self, Begin, RawContext, RawCounts, ScriptFrame};
 use crate::names;
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A block's value, and what it called.
+/// A block's value and its counts.
 #[derive(Debug)]
 pub struct Block<T> {
     /// What the closure returned.
     pub value: T,
-    /// Its calls, or why they could not be counted.
+    /// Its calls, or the reason why they could not be counted.
     pub counts: Result<Counts, Unavailable>,
 }
 
@@ -35,14 +35,14 @@ pub fn calls<T>(block: impl FnOnce() -> T) -> Block<T> {
     Block { value, counts: open.end() }
 }
 
-/// A block that counts, ended where a panic leaves it as well. It stays in its thread.
+/// A block that is being counted. A panic that leaves it ends it as well. It stays in its thread.
 pub(crate) struct Open(PhantomData<*const ()>);
 
 impl Open {
     #[inline(never)]
     pub(crate) fn begin() -> Result<Self, Unavailable> {
         let here = 0u8;
-        // What the block calls lies further in than this function's caller.
+        // The block's frames are further inward than this function's caller.
         let stack_end = &raw const here as u64 + OWN_FRAME;
         dispatch::begin(Begin { stack_end, python: None }).map(|()| Self(PhantomData))
     }
@@ -53,7 +53,8 @@ impl Open {
     }
 }
 
-/// At least what `Open::begin` has on the stack; a frame too many of the caller's does no harm.
+/// Lower bound of the stack that `Open::begin` uses, in bytes; one frame of the caller too many
+/// does no harm.
 const OWN_FRAME: u64 = 256;
 
 impl Drop for Open {
@@ -68,14 +69,14 @@ pub struct Counts {
     raw: RawCounts,
 }
 
-/// Calls that came from one place.
+/// Calls from one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The system call's name.
     pub call: &'static str,
-    /// How often it was made from there.
+    /// The number of calls from this place.
     pub calls: u64,
-    /// Functions, innermost first, with file and line where they are known.
+    /// Functions, innermost first, with file and line if they are known.
     pub frames: Vec<String>,
     #[doc(hidden)]
     pub script: Vec<ScriptFrame>,
@@ -86,9 +87,9 @@ impl Counts {
         Self { raw }
     }
 
-    /// How often the call of this name was made, such as `openat`. 0 for a name that no call has. The name of an older
-    /// call stands as well for what libraries make today in its place: `open` for `openat`; [`Counts::by_name`] tells
-    /// them apart.
+    /// Returns the number of calls with this name, such as `openat`; 0 for an unknown name. The
+    /// name of an older call also counts the calls that libraries make today in its place: `open`
+    /// counts `openat`. [`Counts::by_name`] distinguishes them.
     pub fn of(&self, name: &str) -> u64 {
         names::made_as(name).iter().fold(self.of_call(name), |sum, call| sum + self.of_call(call))
     }
@@ -98,12 +99,13 @@ impl Counts {
         self.raw.numbers.iter().find(|(n, _)| *n == number).map_or(0, |(_, calls)| *calls)
     }
 
-    /// All calls. A signal handler's return (`rt_sigreturn`) is not among them: signals come when they come.
+    /// Returns the number of all calls. A signal handler's return (`rt_sigreturn`) does not count:
+    /// signals come at any time.
     pub fn total(&self) -> u64 {
         self.raw.numbers.iter().map(|(_, calls)| calls).sum::<u64>() + self.raw.beyond - self.of("rt_sigreturn")
     }
 
-    /// Each call that was made, with its count, by name.
+    /// Returns each call that was made, with its number, by name.
     pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
         let mut named: BTreeMap<&'static str, u64> = BTreeMap::new();
         for (number, calls) in &self.raw.numbers {
@@ -115,19 +117,20 @@ impl Counts {
         named
     }
 
-    /// Why these counts are too low, where they are.
+    /// Returns the reason why these counts are too low, if they are.
     pub fn incomplete(&self) -> Option<Incomplete> {
         self.raw.incomplete
     }
 
-    /// Calls that are counted, and whose callers found no room to be kept.
+    /// Returns the number of calls that are counted but whose callers found no room.
     pub fn without_caller(&self) -> u64 {
         self.raw.without_context
     }
 
-    /// Who made the calls, most first. Names are looked up now, which takes a while the first time.
+    /// Returns the callers, most calls first. Names are looked up now, which takes a while the
+    /// first time.
     pub fn callers(&self) -> Vec<Caller> {
-        // Contexts are kept by stack depth too, which is nothing to a reader.
+        // Contexts are also distinguished by stack depth, which means nothing to a reader.
         let mut merged: BTreeMap<(u32, &[u64], &[ScriptFrame]), RawContext> = BTreeMap::new();
         for context in &self.raw.contexts {
             let key = (context.number, context.addresses.as_slice(), context.script.as_slice());
@@ -142,25 +145,26 @@ impl Counts {
 fn caller(context: RawContext) -> Caller {
     let mut frames =
         context.addresses.iter().flat_map(|address| frame(*address)).filter(|name| !is_ours(name)).collect::<Vec<_>>();
-    // The C library's inlined halves have the names of their wholes.
+    // The C library's inlined parts have the names of their functions.
     frames.dedup();
     Caller { call: names::name(context.number), calls: context.calls, frames, script: context.script }
 }
 
-/// Frames of this crate between the block and what runs it.
+/// Returns true for frames of this crate between the block and its caller.
 fn is_ours(name: &str) -> bool {
     name.starts_with("systoll_test::counts::calls<")
         || name.starts_with("systoll_test::counts::calls ")
         || name == "systoll_test::counts::calls"
 }
 
-/// Where sources lie that were compiled elsewhere: std's and the C library's, whose lines do not help here.
+/// Folders of sources that were compiled elsewhere: std's and the C library's, whose lines do not
+/// help here.
 const NOT_HERE: [&str; 3] = ["/rustc", ".", "/usr/src"];
 
-/// The functions at a return address, inlined ones first.
+/// Returns the functions at a return address, inlined ones first.
 fn frame(address: u64) -> Vec<String> {
     let mut names = Vec::new();
-    // The call lies before the address it returns to.
+    // The call is before the address it returns to.
     backtrace::resolve((address - 1) as *mut std::ffi::c_void, |symbol| {
         let Some(name) = symbol.name() else { return };
         let name = format!("{name:#}");
@@ -177,7 +181,7 @@ fn frame(address: u64) -> Vec<String> {
 }
 
 impl fmt::Display for Counts {
-    /// Each call with its callers, for a failing test's output.
+    /// Writes each call with its callers, for a failing test's output.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for caller in self.callers() {
             writeln!(f, "  {} x {}: {}", caller.calls, caller.call, caller.frames.join(" < "))?;

@@ -1,15 +1,15 @@
-//! `assert_calls!`.
+//! The macro `assert_calls!`.
 
 use crate::counts::{Block, Counts};
 use crate::names;
 use crate::problem::Unavailable;
 
-/// Runs a block and panics where this thread made more system calls in it, or fewer, than is said.
-/// Gives the block's value.
+/// Runs a block and panics if this thread made more system calls in it than the limits allow, or
+/// fewer. Returns the block's value.
 ///
-/// A limit is a call's name or `total`, a comparison, and a number. Where calls can't be counted, the
-/// block runs, nothing is asserted, and standard error says why; with `SYSTOLL_TEST_STRICT=1` in the
-/// environment that panics too.
+/// A limit is a call's name or `total`, a comparison, and a number. If calls can't be counted, the
+/// block runs, nothing is asserted, and standard error says why; with `SYSTOLL_TEST_STRICT=1` in
+/// the environment it panics.
 ///
 /// ```
 /// let text = systoll_test::assert_calls!(openat <= 1, total < 20, {
@@ -32,7 +32,8 @@ macro_rules! assert_calls {
             $(
                 let calls = if stringify!($call) == "total" { counts.total() } else { counts.of(stringify!($call)) };
                 let limit: u64 = $limit;
-                // Too low a count proves no limit kept, and one that is broken already stays broken.
+                // A count that is too low does not prove that a limit is kept, but a broken limit
+                // stays broken.
                 assert!(calls $comparison limit, "{} {} {}, but there were {}:\n{}",
                     stringify!($call), stringify!($comparison), limit, calls, counts);
             )+
@@ -44,7 +45,7 @@ macro_rules! assert_calls {
     }};
 }
 
-/// Whether a limit may name this.
+/// Returns true if a limit may have this name.
 pub const fn known(call: &str) -> bool {
     same(call, "total") || names::is_name(call)
 }
@@ -53,7 +54,7 @@ const fn same(a: &str, b: &str) -> bool {
     names::same(a.as_bytes(), b.as_bytes())
 }
 
-/// The counts of a block, or the word that it was not counted.
+/// Returns the counts of a block. If it was not counted, prints the reason and returns `None`.
 pub fn check<T>(block: &Block<T>) -> Option<&Counts> {
     match &block.counts {
         Ok(counts) => Some(counts),

@@ -1,4 +1,4 @@
-//! Benchmarks by system calls.
+//! A measurement for criterion that counts system calls.
 
 use crate::counts::Open;
 use criterion::Throughput;
@@ -55,7 +55,7 @@ impl Measurement for SystemCalls {
     }
 }
 
-/// A measurement that has begun.
+/// A measurement in progress.
 pub struct Counting(Open);
 
 struct Calls;

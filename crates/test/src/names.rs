@@ -1,20 +1,21 @@
-//! Names of system calls, as `systoll-model` has them: a test holds the two against each other.
+//! Names of system calls. A test compares them with those of `systoll-model`.
 
-/// What a call is called whose number has no name.
+/// Name of a call whose number has no name.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// The name of the call with this number; `unknown` where there is none.
+/// Returns the name of the call with this number; `unknown` if there is none.
 pub fn name(number: u32) -> &'static str {
     NAMES.iter().find(|n| n.number == number).map_or(UNKNOWN, |n| n.name)
 }
 
-/// The number of the call of this name.
+/// Returns the number of the call with this name.
 pub fn number(name: &str) -> Option<u32> {
     NAMES.iter().find(|n| n.name == name).map(|n| n.number)
 }
 
-/// What C libraries and runtimes make today of a function that is called as an older call is: whoever limits `open` means
-/// `openat`. From glibc 2.31 to 2.41 and musl 1.2 for x86-64; `systoll run -e` reads names in the same way.
+/// The calls that C libraries and runtimes make today for a function named like an older call: a
+/// limit on `open` means `openat`. From glibc 2.31 to 2.41 and musl 1.2 for x86-64; `systoll run
+/// -e` reads names in the same way.
 const MADE_AS: &[(&str, &[&str])] = &[
     ("open", &["openat", "openat2"]),
     ("creat", &["open", "openat"]),
@@ -32,22 +33,22 @@ const MADE_AS: &[(&str, &[&str])] = &[
     ("inotify_init", &["inotify_init1"]),
 ];
 
-/// The calls that a name stands for beside the call of that name; none for most.
+/// Returns the calls that a name means beside the call of that name; none for most.
 pub fn made_as(name: &str) -> &'static [&'static str] {
     MADE_AS.iter().find(|(older, _)| *older == name).map_or(&[], |(_, calls)| calls)
 }
 
-/// All names that stand for other calls, with those.
+/// Returns all names that mean other calls, with those calls.
 pub fn all_made_as() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     MADE_AS.iter().copied()
 }
 
-/// All names of calls.
+/// Returns all names of calls.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|n| n.name)
 }
 
-/// Whether there is a call of this name, for the compiler to tell.
+/// Returns true if there is a call of this name, at compile time.
 pub(crate) const fn is_name(name: &str) -> bool {
     let mut at = 0;
     while at < NAMES.len() {

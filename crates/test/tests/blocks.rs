@@ -1,15 +1,15 @@
-//! How blocks behave: in one another, in several threads, left by panics, where they can't count.
+//! Blocks that are nested, in several threads, left by panics, or in places where they can't count.
 #![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 use std::panic::catch_unwind;
 use systoll_test::{Counts, Incomplete, Unavailable, assert_calls, calls};
 
 fn getppid() {
-    // SAFETY: it takes nothing and can't fail.
+    // SAFETY: getppid takes no arguments and can't fail.
     unsafe { libc::getppid() };
 }
 
-/// What a block counted; nothing where this machine can't count, which is said.
+/// Returns a block's value and counts. If this machine can't count, prints that and returns `None`.
 fn counted<T>(block: impl FnOnce() -> T) -> Option<(T, Counts)> {
     let block = calls(block);
     match block.counts {
@@ -22,7 +22,7 @@ fn counted<T>(block: impl FnOnce() -> T) -> Option<(T, Counts)> {
 }
 
 #[test]
-fn blocks_in_one_another_count_into_the_outer_one() {
+fn nested_blocks_count_into_the_outer_one() {
     let Some((inner, outer)) = counted(|| {
         getppid();
         let inner = counted(|| (0..3).for_each(|_| getppid())).unwrap().1;
@@ -44,7 +44,7 @@ fn too_deep(depth: usize) -> Option<Unavailable> {
 }
 
 #[test]
-fn blocks_lie_no_deeper_than_is_said() {
+fn nesting_has_a_limit() {
     if counted(|| ()).is_some() {
         assert_eq!((too_deep(7), too_deep(8)), (None, Some(Unavailable::TooDeep)));
         assert_eq!(counted(getppid).unwrap().1.total(), 1);
@@ -65,7 +65,7 @@ fn a_panic_ends_the_block() {
     let left = catch_unwind(|| calls(|| std::panic::resume_unwind(Box::new("left"))));
     assert!(left.is_err());
     if let Some((_, counts)) = counted(getppid) {
-        // Were the block still open, this one would lie in it, and one more would be too deep some day.
+        // If the block were still open, this one would be nested, and one more would be too deep.
         assert_eq!(counts.total(), 1);
         assert_eq!(too_deep(7), None);
     }
@@ -73,21 +73,23 @@ fn a_panic_ends_the_block() {
 
 extern "C" fn ends_in_a_block(id: *mut libc::c_void) -> *mut libc::c_void {
     assert!(systoll_test::abi::begin(None).is_ok());
-    // SAFETY: the starter's own variable, which it reads when this thread has ended.
+    // SAFETY: the starter's own variable, which it reads after this thread has ended.
     unsafe { *id.cast::<i32>() = libc::gettid() };
     std::ptr::null_mut()
 }
 
-/// A thread that ends in a block leaves what is known of it; one that gets its id counts all the same.
+/// A thread that ends in a block leaves its state behind; a later thread with its id counts all the
+/// same.
 #[test]
-fn a_thread_that_ended_in_a_block_is_not_taken_for_a_later_one() {
+fn a_thread_that_ended_in_a_block_is_not_mistaken_for_a_later_one() {
     if counted(|| ()).is_none() {
         return;
     }
     let mut same = 0;
     for _ in 0..200 {
         let mut id = 0i32;
-        // SAFETY: a thread of ours, joined before its variable goes; it leaves nothing of Rust's behind.
+        // SAFETY: a thread of ours, joined before its variable is dropped; it leaves nothing of
+        // Rust's behind.
         unsafe {
             let mut thread = std::mem::zeroed();
             let argument = (&raw mut id).cast();
@@ -100,7 +102,7 @@ fn a_thread_that_ended_in_a_block_is_not_taken_for_a_later_one() {
         }
         let next = std::thread::spawn(|| {
             let calls = counted(|| (0..9).for_each(|_| getppid())).unwrap().1.of("getppid");
-            // SAFETY: it takes nothing and can't fail.
+            // SAFETY: gettid takes no arguments and can't fail.
             (unsafe { libc::gettid() }, calls)
         });
         let (now, calls) = next.join().unwrap();
@@ -122,7 +124,7 @@ fn asks_often(times: u64) {
 }
 
 #[test]
-fn callers_are_named_and_what_lies_around_the_block_is_not() {
+fn only_callers_within_the_block_are_named() {
     let Some((_, counts)) = counted(|| asks_often(9)) else { return };
     let callers = counts.callers();
     assert_eq!(callers.iter().map(|c| c.calls).sum::<u64>(), 9);
@@ -132,7 +134,7 @@ fn callers_are_named_and_what_lies_around_the_block_is_not() {
 }
 
 #[test]
-fn an_assertion_holds_or_says_who_broke_it() {
+fn a_broken_assertion_names_the_caller() {
     assert_eq!(
         assert_calls!(getppid <= 2, total == 2, {
             asks_often(2);
@@ -150,7 +152,7 @@ fn an_assertion_holds_or_says_who_broke_it() {
     assert!(catch_unwind(|| assert_calls!(getppid > 2, {})).is_err());
 }
 
-/// Calls from stacks of different depths: each is a context of its own.
+/// Makes calls from stacks of different depths: each is a context of its own.
 #[inline(never)]
 fn deeper(depth: u32) {
     getppid();
@@ -161,7 +163,7 @@ fn deeper(depth: u32) {
 }
 
 #[test]
-fn what_finds_no_room_for_its_caller_is_counted_all_the_same() {
+fn calls_without_room_for_a_caller_are_counted() {
     let Some((_, counts)) = counted(|| deeper(2_999)) else { return };
     let with_caller: u64 = counts.callers().iter().map(|c| c.calls).sum();
     assert_eq!(counts.of("getppid"), 3_000);
@@ -170,7 +172,7 @@ fn what_finds_no_room_for_its_caller_is_counted_all_the_same() {
     assert_eq!(counted(|| deeper(9)).unwrap().1.without_caller(), 0, "the tables are empty again");
 }
 
-/// A wait of no time with all signals blocked, between two calls.
+/// Waits for no time with all signals blocked, between two calls.
 fn waits_blocked() {
     getppid();
     // SAFETY: a mask of ours, and no descriptors.
@@ -184,7 +186,7 @@ fn waits_blocked() {
 }
 
 #[test]
-fn a_wait_that_blocks_sigsys_is_not_counted_and_says_so() {
+fn a_wait_that_blocks_sigsys_is_reported_as_uncounted() {
     let Some((_, counts)) = counted(waits_blocked) else { return };
     assert_eq!((counts.of("getppid"), counts.incomplete()), (1, Some(Incomplete::WaitedWithSigsysBlocked)));
     assert!(
@@ -194,9 +196,9 @@ fn a_wait_that_blocks_sigsys_is_not_counted_and_says_so() {
     assert_eq!(counted(getppid).unwrap().1.incomplete(), None);
 }
 
-/// The action for SIGSYS, as the kernel has it.
+/// Returns the kernel's action for SIGSYS.
 fn sigsys() -> usize {
-    // SAFETY: asks only.
+    // SAFETY: only reads.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGSYS, std::ptr::null(), &raw mut now);
@@ -204,7 +206,7 @@ fn sigsys() -> usize {
     }
 }
 
-/// Alone in its process, since other tests' blocks have the handler in.
+/// Alone in its process, since other tests' blocks have the handler installed.
 #[test]
 #[ignore = "started by the test below"]
 fn alone_sigsys_is_the_programs_again() {
@@ -214,10 +216,10 @@ fn alone_sigsys_is_the_programs_again() {
     }
 }
 
-/// What containers of a strict kind do: prctl is refused for what is asked here.
+/// As in strict containers: a filter refuses the prctl that counting needs.
 #[test]
 #[ignore = "started by the test below"]
-fn alone_a_filter_that_refuses_is_said() {
+fn alone_a_refusing_filter_is_reported() {
     const PRCTL_DISPATCH: u32 = 59;
     let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     let equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -244,7 +246,7 @@ fn alone_a_filter_that_refuses_is_said() {
     assert_eq!(assert_calls!(getppid == 3, { 8 }), 8, "the block runs, and nothing is asserted");
 }
 
-/// What a test of this file that is left out says in a process of its own, and whether it passes there.
+/// Runs an ignored test of this file in its own process. Returns true if it passed, and its output.
 fn apart(test: &str, strict: bool) -> (bool, String) {
     let own = std::env::current_exe().unwrap();
     let mut run = std::process::Command::new(&own);
@@ -259,21 +261,21 @@ fn apart(test: &str, strict: bool) -> (bool, String) {
 
 #[test]
 fn in_processes_of_their_own() {
-    for test in ["alone_sigsys_is_the_programs_again", "alone_a_filter_that_refuses_is_said"] {
+    for test in ["alone_sigsys_is_the_programs_again", "alone_a_refusing_filter_is_reported"] {
         let (passes, said) = apart(test, false);
         assert!(passes, "{said}");
     }
 }
 
 #[test]
-fn who_is_strict_takes_no_test_that_does_not_count() {
-    let (passes, said) = apart("alone_a_filter_that_refuses_is_said", true);
+fn strict_mode_fails_tests_that_do_not_count() {
+    let (passes, said) = apart("alone_a_refusing_filter_is_reported", true);
     assert!(!passes && said.contains("system calls can't be counted"), "{said}");
 }
 
-/// A program that valgrind translates, or qemu, runs its blocks and says that it has not counted.
+/// A program that valgrind or qemu translates runs its blocks and says that it has not counted.
 #[test]
-fn translators_are_told() {
+fn translators_are_reported() {
     let example =
         std::env::current_exe().unwrap().parent().and_then(|deps| deps.parent()).unwrap().join("examples/blocks");
     for translator in ["valgrind", "qemu-x86_64"] {

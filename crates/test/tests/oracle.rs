@@ -1,4 +1,4 @@
-//! Counts of blocks against strace's of the same work.
+//! Compares counts of blocks with strace's of the same work.
 #![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 mod strace;
@@ -6,14 +6,14 @@ mod strace;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The example that does the work, which cargo builds beside its tests.
+/// Returns the example with the work, which cargo builds beside its tests.
 fn blocks() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().and_then(|deps| deps.parent()).unwrap().join("examples/blocks")
 }
 
 #[test]
-fn blocks_count_what_strace_counts() {
+fn block_counts_equal_strace() {
     if let Some(why) = strace::missing() {
         println!("skipped: {why}");
         return;
@@ -31,7 +31,7 @@ fn blocks_count_what_strace_counts() {
         };
         let mut traced = strace::between_marks(&blocks(), &["plain", name], &[]);
         if name == "sigsys" {
-            // The program's handler is called by ours, and returns to it.
+            // Our handler calls the program's handler, which returns to ours.
             assert_eq!(traced.remove("rt_sigreturn"), Some(1));
         }
         assert_eq!(counted, traced, "{name}");

@@ -1,7 +1,7 @@
 //! A folder of this user's that no other user can touch.
 //!
-//! Invariant: everything in it is reached from the open folder by name, never by a path or through a
-//! symbolic link, and is this user's alone (0700, 0600) or left alone. Files appear whole.
+//! Invariant: everything in it is reached from the open folder by name, never by a path or through
+//! a symbolic link, and is either this user's alone (0700, 0600) or ignored. Files appear complete.
 
 use crate::walk::{Untrusted, is, walk};
 use nix::errno::Errno;
@@ -17,14 +17,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a file is called until it is whole, before random letters.
+/// Prefix of an unfinished file's name, before a random number.
 const UNFINISHED: &str = "new-";
-/// After which its writer has surely died.
+/// Age after which an unfinished file's writer has surely died.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// How long a file counts as used after it was read: so that not every reading writes its time.
+/// Time for which a file counts as used after it was read: not every read writes its time.
 const USED: Duration = Duration::from_secs(3600);
-/// When the folder is too large, it is shrunk to this part of its limit, so that not every
-/// entry makes it look through the folder for something to drop.
+/// Fraction of the limit to which a folder that is too large is shrunk: not every new entry has to
+/// search the folder for something to drop.
 const SHRINK: (u64, u64) = (3, 4);
 
 /// An open folder.
@@ -35,11 +35,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder `names` below `base`. What is not there of them, and `base` itself, is made;
-    /// what leads to `base` is not: as root with another's HOME that would leave folders of root's.
+    /// Opens the folder `names` below `base`. Creates those that do not exist, and `base` itself,
+    /// but not the folders above it: as root with another user's HOME, that would leave folders of
+    /// root's.
     ///
     /// # Errors
-    /// Where another user can change what leads there, or may look into it.
+    /// Another user can change the way to it, or may read it.
     pub fn below(base: &Path, names: &[&str]) -> Result<Self, Untrusted> {
         let (mut fd, _) = walk(base, 1)?;
         let mut path = base.to_owned();
@@ -65,20 +66,21 @@ impl Folder {
         Ok(Self { fd, path })
     }
 
-    /// Where it is. No other user can make this path lead elsewhere.
+    /// Returns its path. No other user can redirect it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether code in its files can't be run.
+    /// Returns true if files in it can't be executed.
     #[must_use]
     pub fn forbids_code(&self) -> bool {
         fstatvfs(&self.fd).is_ok_and(|told| told.flags().contains(FsFlags::ST_NOEXEC))
     }
 
-    /// All of a file, if it is private, ours, and no longer than `limit`. It then counts as used: its time of
-    /// modification is when it was written or, give or take an hour, last read.
+    /// Returns the content of a file, if it is private, ours, and at most `limit` bytes long. Marks
+    /// it as used: its time of modification is when it was written or, to within an hour, last
+    /// read.
     #[must_use]
     pub fn read(&self, name: &str, limit: u64) -> Option<Vec<u8>> {
         let (file, size) = self.open(name, limit)?;
@@ -87,10 +89,10 @@ impl Folder {
         Some(bytes)
     }
 
-    /// [`Folder::read`], for a reader that wants it in pieces: the file, and how long it is.
+    /// Works as [`Folder::read`], for reading in pieces. Returns the file and its length in bytes.
     #[must_use]
     pub fn open(&self, name: &str, limit: u64) -> Option<(File, u64)> {
-        // Without O_NONBLOCK a fifo under that name would have us wait for ever.
+        // Without O_NONBLOCK, opening a FIFO of that name would wait for ever.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = File::from(openat(&self.fd, name, flags, Mode::empty()).ok()?);
         let stat = fstat(&file).ok()?;
@@ -99,16 +101,16 @@ impl Folder {
             return None;
         }
         if is_older(&stat, USED) {
-            // Where times can't be set, what is read often goes as soon as the rest.
+            // If times can't be set, files that are read often are dropped as early as others.
             let _ = futimens(&file, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW);
         }
         Some((file, size))
     }
 
-    /// Writes a file of `parts` in one step: a reader sees all of it or what was there before.
+    /// Writes a file of `parts` in one step: a reader sees all of it or the previous file.
     ///
     /// # Errors
-    /// Where it can't be written; nothing is left behind.
+    /// It can't be written; nothing is left behind.
     pub fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         let new = format!("{UNFINISHED}{:016x}", RandomState::new().hash_one(name));
         let written = self.write_new(&new, parts);
@@ -125,12 +127,13 @@ impl Folder {
         parts.iter().try_for_each(|part| file.write_all(part))
     }
 
-    /// Removes a file; no matter if that fails.
+    /// Removes a file; ignores failures.
     pub fn remove(&self, name: &str) {
         let _ = unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir);
     }
 
-    /// Drops the files that were not used for longest, but for `keep`, where all are longer than `limit` together.
+    /// Drops the least recently used files, but not `keep`, if all are larger than `limit`
+    /// together.
     pub fn shrink(&self, limit: u64, keep: &str) {
         let Ok(names) = std::fs::read_dir(format!("/proc/self/fd/{}", self.fd.as_fd().as_raw_fd())) else { return };
         let (mut files, mut total) = (Vec::new(), 0u64);
@@ -153,7 +156,7 @@ impl Folder {
             return;
         }
         files.sort_unstable();
-        // The newest stays, or an entry as large as the limit would never be kept.
+        // The newest stays: else an entry as large as the limit would never be kept.
         files.pop();
         for (_, size, name) in files {
             if total <= limit / SHRINK.1 * SHRINK.0 {
@@ -173,7 +176,7 @@ fn is_private(stat: &FileStat) -> bool {
     is_own(stat) && stat.st_mode & 0o077 == 0
 }
 
-/// Whether a file was modified longer than `age` ago.
+/// Returns true if a file was modified longer than `age` ago.
 fn is_older(stat: &FileStat, age: Duration) -> bool {
     let since = |now: Duration| now.as_secs().checked_sub(u64::try_from(stat.st_mtime).ok()?);
     SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(since).is_some_and(|since| since > age.as_secs())
@@ -195,7 +198,7 @@ mod tests {
         assert_eq!(folder.read("a", 7), None);
         let meta = fs::metadata(folder.path().join("a")).unwrap();
         assert_eq!(meta.mode() & 0o777, 0o600);
-        // A link under its name is not written through.
+        // A link under its name is not followed.
         let other = home.path().join("other");
         fs::write(&other, "untouched").unwrap();
         fs::remove_file(folder.path().join("a")).unwrap();
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_outlives_what_is_not() {
+    fn read_files_outlive_unread_ones() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::below(home.path(), &["systoll"]).unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(100_000);
@@ -220,7 +223,7 @@ mod tests {
         folder.shrink(250, "keep");
         let left = |name: &str| folder.path().join(name).exists();
         assert_eq!(["first", "second", "third", "keep"].map(left), [true, false, false, true]);
-        // One of the last hour is left as it is.
+        // A time of the last hour is not updated.
         let modified = || fs::metadata(folder.path().join("first")).unwrap().modified().unwrap();
         let before = modified();
         std::thread::sleep(Duration::from_millis(20));

@@ -1,11 +1,11 @@
-//! Programs of the box that systoll starts by itself, without having been told which.
+//! Programs of the box that systoll starts on its own, without a user's choice.
 
 use crate::check;
 use nix::unistd::{AccessFlags, access};
 use std::path::PathBuf;
 
-/// The first program of that name in `PATH` that no other user can have changed. Relative folders of
-/// `PATH` are passed over: they depend on the current folder.
+/// Returns the first program of that name in `PATH` that no other user can have changed. Ignores
+/// relative folders in `PATH`, which depend on the current folder.
 #[must_use]
 pub fn helper(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());

@@ -1,17 +1,30 @@
 //! Folders and files that no other user can have changed, or can change before they are used.
 //!
-//! systoll writes code into processes from what it kept on disk, and has programs load libraries from
-//! there. A user who can put a file of theirs in such a place runs code as the user who runs systoll. A
-//! path is as good as its worst component: the owner of any folder on the way, or who may write to
-//! it, can put another in the place of what comes below.
+//! systoll writes code into processes from its files on disk, and makes programs load libraries
+//! from there. A user who can put a file into such a place runs code as the user who runs systoll.
+//! A path is as safe as its weakest component: the owner of any folder on the way, or anyone who
+//! may write to it, can replace everything below.
 //!
-//! Invariant: what this crate gives out was reached from `/` component by component, each opened and
-//! its owner and mode read from the descriptor. Each belongs to root or to this user, and no other user
-//! may write to it; where others may (`/tmp`), it is sticky, so that they can't rename what is ours.
-//! Such a path leads to the same files for all that walk it later: the loader, a shell, a child.
+//! Invariant: paths that this crate returns were walked from `/` component by component, each
+//! opened, and its owner and mode read from the descriptor. Each belongs to root or to this user,
+//! and no other user may write to it; if others may (`/tmp`), it is sticky: they can't rename our
+//! files. Such a path leads to the same files for everyone who walks it later: the loader, a shell,
+//! a child.
 //!
-//! Only what belongs to other users is held back. Root, and this user's own programs, can do as they
-//! like anyway.
+//! This protects against other users only. Root, and this user's own programs, can do as they like
+//! anyway.
+//!
+//! # Example
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! // Root owns each folder on the way, and no other user may write to one.
+//! assert!(systoll_trust::check(Path::new("/bin/sh")).is_ok());
+//!
+//! // Every user can put a file into /tmp: what lies there is trusted only if it is root's or ours.
+//! assert!(systoll_trust::check(Path::new("/tmp/no-such-library.so")).is_err());
+//! ```
 #![forbid(unsafe_code)]
 
 mod folder;

@@ -1,4 +1,4 @@
-//! Where this user keeps things, by the environment.
+//! The user's folders, from the environment.
 
 use crate::{Folder, Untrusted, check};
 use nix::unistd::geteuid;
@@ -6,14 +6,15 @@ use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
-/// The user's folder of caches: `$XDG_CACHE_HOME`, or `~/.cache` (XDG Base Directory Specification
-/// 0.8). Where neither says, `None`. Nothing has been looked at yet.
+/// Returns the user's folder of caches: `$XDG_CACHE_HOME`, or `~/.cache` (XDG Base Directory
+/// Specification 0.8). Returns `None` if neither variable is set. Does not check it.
 #[must_use]
 pub fn cache() -> Option<PathBuf> {
     place(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"), ".cache")
 }
 
-/// The user's folder of data that stay: `$XDG_DATA_HOME`, or `~/.local/share`, likewise.
+/// Returns the user's folder of permanent data: `$XDG_DATA_HOME`, or `~/.local/share`. Does not
+/// check it.
 #[must_use]
 pub fn data() -> Option<PathBuf> {
     place(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"), ".local/share")
@@ -23,21 +24,21 @@ fn place(xdg: Option<OsString>, home: Option<OsString>, below: &str) -> Option<P
     absolute(xdg).or_else(|| absolute(home).map(|home| home.join(below)))
 }
 
-/// The specification: a relative path is to be ignored.
+/// Ignores a relative path, as the specification says.
 fn absolute(path: Option<OsString>) -> Option<PathBuf> {
     path.map(PathBuf::from).filter(|p| p.is_absolute())
 }
 
-/// The folder of temporary files, `$TMPDIR` or `/tmp`: no other user can replace what this user makes
-/// there.
+/// Returns the folder of temporary files, `$TMPDIR` or `/tmp`, in which no other user can replace
+/// this user's files.
 ///
 /// # Errors
-/// Where that can be said of neither: what is wrong with `/tmp`.
+/// Neither is safe: the reason for `/tmp`.
 pub fn temporary() -> Result<PathBuf, Untrusted> {
     of_temporaries(|path| check(path).map(|()| path.to_owned()))
 }
 
-/// What the first folder of temporary files gives that gives something.
+/// Returns the first result of trying the folders of temporary files.
 fn of_temporaries<T>(try_one: impl Fn(&Path) -> Result<T, Untrusted>) -> Result<T, Untrusted> {
     match absolute(std::env::var_os("TMPDIR")).map(|path| try_one(&path)) {
         Some(Ok(first)) => Ok(first),
@@ -45,11 +46,11 @@ fn of_temporaries<T>(try_one: impl Fn(&Path) -> Result<T, Untrusted>) -> Result<
     }
 }
 
-/// The folder `names` below one of this user's own among the temporary files. It stays, and the
-/// next run finds it again. Where another user has taken its name, it gets a random one.
+/// Returns the folder `names` below one of this user's own among the temporary files. It stays, and
+/// the next run finds it again. If another user has taken its name, it gets a random one.
 ///
 /// # Errors
-/// Where no folder of temporary files will do.
+/// No folder of temporary files is usable.
 pub fn own_temporary(names: &[&str]) -> Result<Folder, Untrusted> {
     of_temporaries(|base| own_below(base, names))
 }
@@ -62,7 +63,7 @@ fn own_below(base: &Path, names: &[&str]) -> Result<Folder, Untrusted> {
     let below = |name: &str| Folder::below(base, &[&[name], names].concat());
     below(&known).or_else(|why| match why {
         Untrusted::Owner { .. } | Untrusted::Open { .. } => below(&random),
-        // A file or a link of another user's.
+        // Another user's file or link.
         Untrusted::Io { ref source, .. } if !is_full(source) => below(&random),
         why => Err(why),
     })
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_left_to_who_took_it() {
+    fn a_taken_name_is_left_to_its_owner() {
         let tmp = tempfile::tempdir().unwrap();
         fs::set_permissions(tmp.path(), Permissions::from_mode(0o1777)).unwrap();
         let taken = tmp.path().join(format!("systoll-{}", geteuid()));
@@ -109,7 +110,7 @@ mod tests {
         fs::remove_file(&taken).unwrap();
         fs::write(&taken, "").unwrap();
         elsewhere();
-        // The attack: another user makes the folder first.
+        // The attack: another user creates the folder first.
         fs::remove_file(&taken).unwrap();
         fs::create_dir_all(taken.join("x")).unwrap();
         if chown(&taken, Some(65534), Some(65534)).is_ok() {

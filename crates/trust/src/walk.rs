@@ -1,4 +1,4 @@
-//! Looks at every component of a path, each by its descriptor.
+//! Checks every component of a path, each by its descriptor.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat, readlinkat};
@@ -10,17 +10,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows in one path (`path_resolution(7)`).
+/// Links followed in one path at most, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: u32 = 40;
 const ROOT: u32 = 0;
 
-/// Why a path is not to be relied on.
+/// The reason why a path is not safe.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
     /// Another user owns a component.
     #[error("{} belongs to user {owner}, who could put something else there", path.display())]
     Owner {
-        /// The component, with what leads to it.
+        /// The path up to the component.
         path: PathBuf,
         /// Its owner.
         owner: u32,
@@ -28,27 +28,27 @@ pub enum Untrusted {
     /// Others may write to a component.
     #[error("others may write to {}, and so put something else there", path.display())]
     Writable {
-        /// The component, with what leads to it.
+        /// The path up to the component.
         path: PathBuf,
     },
-    /// A folder of this user's that others may look into, where one is wanted that they may not.
+    /// A folder of this user's must be private, and others may read it.
     #[error("others may look into {}", path.display())]
     Open {
         /// The folder.
         path: PathBuf,
     },
-    /// Not a path from the root.
+    /// The path does not start at the root.
     #[error("{} is no absolute path", path.display())]
     Relative {
         /// The path.
         path: PathBuf,
     },
-    /// It can't be opened or made.
+    /// A component can't be opened or created.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The component, with what leads to it.
+        /// The path up to the component.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -62,17 +62,17 @@ impl From<Untrusted> for io::Error {
     }
 }
 
-/// Whether no other user can make this path lead to something else. What it leads to may itself be
-/// a folder that others write to, where it is sticky.
+/// Checks that no other user can redirect this path. It may lead to a folder that others write to,
+/// if that is sticky.
 ///
 /// # Errors
-/// The first component that they can change; also where there is nothing.
+/// The first component that others can change, or that does not exist.
 pub fn check(path: &Path) -> Result<(), Untrusted> {
     walk(path, 0).map(drop)
 }
 
-/// What a path leads to, opened with O_PATH, and its state. Of folders at its end that are not there, the last
-/// `make` are made, this user's alone.
+/// Opens the end of a path with O_PATH, and returns it with its state. Creates the last `make`
+/// folders if they do not exist, for this user alone.
 pub(crate) fn walk(path: &Path, make: usize) -> Result<(OwnedFd, FileStat), Untrusted> {
     if !path.is_absolute() {
         return Err(Untrusted::Relative { path: path.to_owned() });
@@ -100,7 +100,7 @@ pub(crate) fn walk(path: &Path, make: usize) -> Result<(OwnedFd, FileStat), Untr
 fn components(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     path.components().filter_map(|c| match c {
         Component::Normal(name) => Some(name.to_owned()),
-        // Where a folder's parent is, the kernel knows: a link may have led here.
+        // The kernel knows a folder's parent: a link may have led here.
         Component::ParentDir => Some("..".into()),
         Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
     })
@@ -109,7 +109,7 @@ fn components(path: &Path) -> impl Iterator<Item = OsString> + '_ {
 struct Walk {
     here: OwnedFd,
     stat: FileStat,
-    /// For words only: nothing is opened by it.
+    /// For messages only: nothing is opened by it.
     at: PathBuf,
 }
 
@@ -120,20 +120,20 @@ impl Walk {
         let here = open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).map_err(io)?;
         let stat = fstat(&here).map_err(io)?;
         // Its owner (in a user namespace the number may stand for any user) owns the loader and
-        // libc of all we run. Its mode counts like that of the rest.
+        // libc of everything we run. Its mode counts like that of other folders.
         if is_changed_by_others(&stat) {
             return Err(Untrusted::Writable { path: at });
         }
         Ok(Self { here, stat, at })
     }
 
-    /// Goes one component further, or gives where a link leads that stands there.
+    /// Enters the next component. If it is a link, returns its target instead.
     fn enter(&mut self, name: &OsStr, may_make: bool) -> Result<Option<OsString>, Untrusted> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let look = || openat(&self.here, name, flags, Mode::empty());
         let found = match look() {
             Err(Errno::ENOENT) if may_make && name != ".." => match mkdirat(&self.here, name, Mode::S_IRWXU) {
-                // Another systoll may have been as quick.
+                // Another systoll may have created it first.
                 Ok(()) | Err(Errno::EEXIST) => look(),
                 Err(errno) => Err(errno),
             },
@@ -144,7 +144,7 @@ impl Walk {
         if stat.st_uid != ROOT && stat.st_uid != geteuid().as_raw() {
             return Err(Untrusted::Owner { path: self.at.join(name), owner: stat.st_uid });
         }
-        // A link has no mode of its own; only who owns it, or its folder, can make it another.
+        // A link has no mode of its own; only its owner, or its folder's, can replace it.
         if is(&stat, SFlag::S_IFLNK) {
             return readlinkat(&found, "").map(Some).map_err(|errno| self.failed(name, errno));
         }
@@ -161,8 +161,8 @@ impl Walk {
     }
 }
 
-/// Whether others can change it, or rename what is in it. An access list's rights for single users
-/// show as the group's (`acl(5)`).
+/// Returns true if others can change it, or rename its entries. The rights that an access list
+/// grants to single users appear in the group's (`acl(5)`).
 fn is_changed_by_others(stat: &FileStat) -> bool {
     let sticky = is(stat, SFlag::S_IFDIR) && stat.st_mode & Mode::S_ISVTX.bits() != 0;
     stat.st_mode & 0o022 != 0 && !sticky
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_roots_or_ours_is_relied_on() {
+    fn files_of_root_and_this_user_are_trusted() {
         let dir = tempfile::tempdir().unwrap();
         for path in [Path::new("/"), Path::new("/etc/passwd"), Path::new("/tmp"), dir.path()] {
             check(path).unwrap();
         }
-        // Links of ours, through folders up and down.
+        // Links of ours, up and down through folders.
         let (deep, link) = (dir.path().join("a/b"), dir.path().join("link"));
         fs::create_dir_all(&deep).unwrap();
         symlink("a/./b/../b", &link).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_goes_in_circles_is_told() {
+    fn missing_files_and_circular_links_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let ring = dir.path().join("ring");
         symlink("ring", &ring).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_on_the_way_that_others_write_to_spoils_it() {
+    fn a_folder_that_others_may_write_to_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (above, below) = (dir.path().join("above"), dir.path().join("above/below"));
         fs::create_dir_all(&below).unwrap();
@@ -227,7 +227,7 @@ mod tests {
                 other => panic!("{bits:o}: {other:?}"),
             }
         }
-        // Sticky, what is ours stays ours.
+        // In a sticky folder, our files stay ours.
         for bits in [0o1777, 0o755, 0o750, 0o700] {
             mode(&above, bits);
             check(&below).unwrap_or_else(|why| panic!("{bits:o}: {why}"));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_own_spoils_it_wherever_it_stands() {
+    fn a_component_of_another_user_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (theirs, ours) = (dir.path().join("theirs"), dir.path().join("theirs/ours"));
         fs::create_dir_all(&ours).unwrap();
@@ -254,7 +254,7 @@ mod tests {
             other => panic!("{path:?}: {other:?}"),
         };
         assert_eq!(refused(&ours), theirs);
-        // A link of theirs may lead elsewhere tomorrow; one of ours leads through theirs.
+        // Another user's link may lead elsewhere later; a link of ours may lead through theirs.
         let (their_link, our_link) = (dir.path().join("their-link"), dir.path().join("our-link"));
         symlink("/etc", &their_link).unwrap();
         std::os::unix::fs::lchown(&their_link, NOBODY, NOBODY).unwrap();

@@ -1,43 +1,43 @@
-//! What a figure may be.
+//! The bounds of a figure in a budget.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use std::fmt;
 
-/// From where to where a figure may lie, both ends included.
+/// The interval that a figure may lie in, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// At least.
+    /// The lower end.
     pub low: f64,
-    /// At most; infinite where there is no such end.
+    /// The upper end; infinite if there is none.
     pub high: f64,
 }
 
-/// What can be written where a figure is wanted.
+/// The forms of a bound.
 const FORMS: &str = "a number, or \"..=50\" (at most), \"10..\" (at least), \"10..=20\"";
 
 impl Bound {
-    /// Just `figure`.
+    /// Returns the bound that only `figure` keeps.
     pub fn exactly(figure: f64) -> Self {
         Self { low: figure, high: figure }
     }
 
-    /// Whether `figure` lies within.
+    /// Returns true if `figure` lies within.
     pub fn holds(self, figure: f64) -> bool {
         (self.low..=self.high).contains(&figure)
     }
 
-    /// How far `figure` lies outside.
+    /// Returns the distance from `figure` to the bound; 0 within it.
     pub fn excess(self, figure: f64) -> f64 {
         (figure - self.high).max(self.low - figure).max(0.0)
     }
 
-    /// Whether only one end was given.
+    /// Returns true if only one end was given.
     pub fn is_one_sided(self) -> bool {
         self.high.is_infinite() || self.low <= 0.0 && self.high > 0.0
     }
 
-    /// Reads `12`, `..=50`, `10..` or `10..=20`.
+    /// Parses `12`, `..=50`, `10..` or `10..=20`.
     fn parse(text: &str) -> Option<Self> {
         let number = |t: &str| t.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
         let bound = match text.split_once("..") {
@@ -53,7 +53,7 @@ impl Bound {
 }
 
 impl fmt::Display for Bound {
-    /// As a person reads it: `12`, `at most 50`, `10 to 20`.
+    /// Writes it for people: `12`, `at most 50`, `10 to 20`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.low, self.high) {
             (low, high) if low == high => write!(f, "{low}"),

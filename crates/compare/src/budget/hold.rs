@@ -1,4 +1,4 @@
-//! Holds runs against a budget.
+//! Compares runs with a budget.
 
 use super::{Bound, Budget, Limit};
 use crate::change::Place;
@@ -12,104 +12,104 @@ use systoll_model::{FrameId, Location, Recording, Row, Sysno};
 /// One run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What was recorded; [`Recording::check`] holds for it.
+    /// The recording. [`Recording::check`] holds for it.
     pub recording: &'a Recording,
-    /// What the judge says of it.
+    /// The judgement of the recording.
     pub judgement: &'a Judgement,
-    /// Units of work it did, where that is known.
+    /// Units of work that the run did, if that is known.
     pub units: Option<f64>,
 }
 
-/// A figure of the runs, held against its bound.
+/// A figure of the runs and its bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What was counted: `openat < read_config`.
+    /// The name of its limit: `openat < read_config`.
     pub name: String,
-    /// What of it: `calls`, `failed`, `rate`.
+    /// The figure: `calls`, `failed` or `rate`.
     pub figure: &'static str,
     /// What it may be.
     pub bound: Bound,
-    /// What it is in the run that comes nearest to the bound.
+    /// The figure in the run that comes nearest to the bound.
     pub value: f64,
-    /// The least of all runs.
+    /// The lowest figure of all runs.
     pub low: f64,
-    /// The most of all runs.
+    /// The highest figure of all runs.
     pub high: f64,
-    /// Whether no run holds the bound.
+    /// True if no run keeps the bound.
     pub broken: bool,
-    /// Who makes most of the calls.
+    /// The caller with most of the calls.
     pub who: Option<Who>,
-    /// The line of the budget, from 1; 0 where no line of it speaks of this.
+    /// The line of the limit in the budget, from 1; 0 if no line is about these calls.
     pub at_line: usize,
 }
 
-/// Who makes calls.
+/// A caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
     /// The system call.
     pub syscall: Sysno,
-    /// The public function it called.
+    /// The public function it calls.
     pub api: Option<Arc<str>>,
-    /// The place in the source, or the function alone.
+    /// Its place in the source, or only its function.
     pub place: Option<Place>,
     /// The program.
     pub program: Arc<str>,
-    /// How many of them it makes.
+    /// The number of calls it makes.
     pub calls: u64,
 }
 
 /// A finding of the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldFinding {
-    /// Its cause, or its kind where no cause is known.
+    /// Its cause, or its kind if the cause is not known.
     pub id: Arc<str>,
-    /// What it says.
+    /// Its explanation.
     pub why: String,
-    /// How to stop it, the best way first.
+    /// Its cures, the best first.
     pub stop: Vec<String>,
-    /// Calls it claims needless.
+    /// Number of needless calls.
     pub needless: u64,
-    /// Who makes them.
+    /// The place that makes them.
     pub place: Option<Place>,
-    /// Whether the budget knows it, or holds no findings.
+    /// True if the budget accepts it, or does not limit findings.
     pub known: bool,
 }
 
-/// What breaks a budget beside limits.
+/// A breach that concerns no limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Breach {
-    /// No run is exact, for this reason, and the budget wants one that is.
+    /// The budget requires exact counts, and no run is exact. Holds the reason.
     NotExact(String),
-    /// The command did not say how much work it did, which a limit needs.
+    /// A limit needs the units of work, which the command did not print.
     NoUnits,
 }
 
-/// A budget, held.
+/// The result of comparing runs with a budget.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Held {
-    /// Each limit's figures, in the budget's order, then system calls that none names.
+    /// The figures of each limit, in the budget's order, then of system calls that no limit names.
     pub measured: Vec<Measured>,
-    /// Findings of all runs, dearest first.
+    /// Findings of all runs, most expensive first.
     pub findings: Vec<HeldFinding>,
-    /// What else breaks it.
+    /// Other breaches.
     pub breaches: Vec<Breach>,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Held {
-    /// Whether nothing breaks the budget.
+    /// Returns true if nothing breaks the budget.
     pub fn holds(&self) -> bool {
         self.breaches.is_empty() && self.broken() == 0 && self.findings.iter().all(|f| f.known)
     }
 
-    /// Limits that are broken.
+    /// Returns the number of broken limits.
     pub fn broken(&self) -> usize {
         self.measured.iter().filter(|m| m.broken).count()
     }
 }
 
-/// Holds `runs` against `budget`: what one run keeps is kept.
+/// Compares `runs` with `budget`. A limit holds if one run keeps it.
 pub fn hold(budget: &Budget, runs: &[Run<'_>]) -> Held {
     let mut held = Held { runs: runs.len(), ..Held::default() };
     if budget.exact && !runs.iter().any(|r| r.recording.exact()) {
@@ -129,7 +129,7 @@ pub fn hold(budget: &Budget, runs: &[Run<'_>]) -> Held {
     held
 }
 
-/// The figures of one limit.
+/// Returns the figures of one limit.
 pub(super) fn measure(limit: &Limit, runs: &[Run<'_>]) -> Vec<Measured> {
     let counts: Vec<Interval> = runs.iter().map(|run| count(limit, run)).collect();
     let most = runs.iter().zip(&counts).max_by(|(_, a), (_, b)| a.high.total_cmp(&b.high));
@@ -155,7 +155,7 @@ pub(super) fn measure(limit: &Limit, runs: &[Run<'_>]) -> Vec<Measured> {
     measured
 }
 
-/// A figure, as far as it is known.
+/// A figure with its bounds.
 #[derive(Clone, Copy)]
 struct Interval {
     low: f64,
@@ -172,7 +172,7 @@ impl Interval {
         Self { low: self.low / by, middle: self.middle / by, high: self.high / by }
     }
 
-    /// How far all of it lies outside.
+    /// Returns the distance from the interval to the bound; 0 if they overlap.
     fn excess(self, bound: Bound) -> f64 {
         if self.low <= bound.high && self.high >= bound.low { 0.0 } else { bound.excess(self.middle) }
     }
@@ -207,7 +207,7 @@ fn count(limit: &Limit, run: &Run<'_>) -> Interval {
     sum
 }
 
-/// Whether a frame stands at `FILE:NUMBER`, of the file's path as much as is given.
+/// Returns true if a frame stands at `FILE:NUMBER`. `FILE` may be the end of the path.
 fn is_line(recording: &Recording, id: FrameId, wanted: &str) -> bool {
     let Some((file, number)) = wanted.rsplit_once(':') else { return false };
     let Some(place) = recording.frames.get(id.0 as usize).and_then(|f| f.location()) else { return false };
@@ -215,7 +215,7 @@ fn is_line(recording: &Recording, id: FrameId, wanted: &str) -> bool {
     place.line.map(|n| n.to_string()).as_deref() == Some(number) && place.file.as_deref().is_some_and(ends)
 }
 
-/// Who makes most of a limit's calls.
+/// Returns the caller of most of a limit's calls.
 fn who(limit: &Limit, recording: &Recording) -> Option<Who> {
     let rows = recording.rows.iter().filter(|row| limit.selector.selects(recording, row));
     let place =
@@ -229,7 +229,7 @@ fn caller_of_most<'a>(
     calls: &dyn Fn(&Row) -> u64,
 ) -> Option<Who> {
     let location = |row: &Row| row.user.and_then(|id| recording.frames.get(id.0 as usize)?.location());
-    // Contexts of one place are one caller.
+    // Contexts with the same place are one caller.
     let mut at: HashMap<Caller<'_>, usize> = HashMap::new();
     let mut callers: Vec<(u64, &Row)> = Vec::new();
     for row in rows.filter(|row| calls(row) > 0) {
@@ -240,7 +240,7 @@ fn caller_of_most<'a>(
             None => callers.push((calls(row), row)),
         }
     }
-    // Of equals the first.
+    // The first of equals.
     let (most, row) = callers.into_iter().rev().max_by_key(|(calls, _)| *calls)?;
     let location = location(row);
     Some(Who {
@@ -259,7 +259,8 @@ struct Caller<'a> {
     place: Option<&'a Location>,
 }
 
-/// System calls that no limit names, each held by itself. A limit of all calls names none.
+/// Returns the figures of the system calls that no limit names, each by itself. A limit of all
+/// calls names none.
 fn others(budget: &Budget, bound: Bound, runs: &[Run<'_>]) -> Vec<Measured> {
     let made = unnamed(budget, runs);
     let limit = |call: Sysno| Limit {
@@ -275,7 +276,7 @@ fn others(budget: &Budget, bound: Bound, runs: &[Run<'_>]) -> Vec<Measured> {
     each.filter(|m| m.broken).collect()
 }
 
-/// System calls made in a run that no limit names.
+/// Returns the system calls of the runs that no limit names.
 pub(super) fn unnamed(budget: &Budget, runs: &[Run<'_>]) -> BTreeSet<Sysno> {
     let named: BTreeSet<Sysno> =
         budget.limits.iter().filter_map(|l| l.selector.calls.as_ref()).flatten().copied().collect();
@@ -283,7 +284,7 @@ pub(super) fn unnamed(budget: &Budget, runs: &[Run<'_>]) -> BTreeSet<Sysno> {
     rows.map(|row| row.syscall).filter(|call| !named.contains(call)).collect()
 }
 
-/// Findings of all runs.
+/// Returns the findings that all runs have.
 fn found(budget: &Budget, runs: &[Run<'_>]) -> Vec<HeldFinding> {
     let mut in_runs: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     for run in runs {
@@ -307,7 +308,7 @@ fn found(budget: &Budget, runs: &[Run<'_>]) -> Vec<HeldFinding> {
     held.collect()
 }
 
-/// The counts of a limit over the runs.
+/// Returns the range of a limit's counts over the runs.
 pub(super) fn range(limit: &Limit, runs: &[Run<'_>], failed: bool) -> Range {
     let of = |run: &Run<'_>| {
         if failed {

@@ -1,4 +1,4 @@
-//! Writes a budget's figures anew, and leaves the rest of its text as it is.
+//! Updates the figures in a budget's text, and leaves the rest as it is.
 
 use super::hold::{range, unnamed};
 use super::{Bound, Budget, Limit, Run, Units};
@@ -10,15 +10,16 @@ use std::collections::BTreeSet;
 use systoll_model::Sysno;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value};
 
-/// What a new budget begins with.
+/// First lines of a new budget.
 const HEAD: &str = "# What `systoll check` holds: exact counts of system calls.\n\
                     # `systoll check --update` writes the figures anew; what else is here stays as it is.\n\n";
 
-/// The text of a budget that `runs` hold: `text` with new figures, or a new one where there is none. Limits with one
-/// end stay while they hold; a count that varied gets room on both sides for as much again.
+/// Returns the text of a budget that `runs` keep: `text` with new figures, or a new one. Limits
+/// with one bound stay as long as they hold. A count that varied gets its own spread as room on
+/// both sides.
 ///
 /// # Errors
-/// Where `text` is no budget.
+/// `text` is no budget.
 pub fn learn(text: Option<&str>, per: Option<&Units>, runs: &[Run<'_>]) -> Result<String, super::BudgetError> {
     let budget = text.map(Budget::parse).transpose()?;
     let start = text.unwrap_or_default();
@@ -63,7 +64,8 @@ pub fn learn(text: Option<&str>, per: Option<&Units>, runs: &[Run<'_>]) -> Resul
     Ok(format!("{}{document}", if fresh { HEAD } else { "" }))
 }
 
-/// Findings that the budget knows or a run has.
+/// Returns the findings that the budget accepts and a run still has, then the others that a run
+/// has.
 fn known(budget: &Budget, runs: &[Run<'_>]) -> Array {
     let found = runs.iter().flat_map(|r| &r.judgement.findings).map(|f| findings::id(f).to_string());
     let all: BTreeSet<String> = found.collect();
@@ -87,7 +89,7 @@ fn update(limit: &Limit, table: &mut Table, runs: &[Run<'_>]) {
     }
 }
 
-/// In place of a value, with the comment behind it.
+/// Replaces a value and keeps the comment behind it.
 fn set(table: &mut Table, key: &str, mut value: Value) {
     if let Some(old) = table.get(key).and_then(Item::as_value) {
         *value.decor_mut() = old.decor().clone();
@@ -95,7 +97,7 @@ fn set(table: &mut Table, key: &str, mut value: Value) {
     table.insert(key, Item::Value(value));
 }
 
-/// A limit of a system call that had none.
+/// Makes the limit of a system call that had none.
 fn new_limit(call: Sysno, runs: &[Run<'_>]) -> Table {
     let selector = Selector { calls: Some(BTreeSet::from([call])), ..Selector::default() };
     let limit = Limit { selector, line: None, calls: None, failed: None, rate: None, name: String::new(), at_line: 0 };
@@ -110,7 +112,7 @@ fn new_limit(call: Sysno, runs: &[Run<'_>]) -> Table {
     table
 }
 
-/// What depends on chance may come to twice as much.
+/// Returns the bound of a count that depends on chance: twice as much.
 fn at_most(high: u64) -> Value {
     format!("..={}", high.saturating_mul(2).max(high.saturating_add(16))).into()
 }
@@ -126,7 +128,7 @@ fn count(calls: Range, bound: Bound) -> Value {
     }
 }
 
-/// A rate may grow by a tenth.
+/// Returns the bound of a rate: a tenth more.
 fn rate(high: f64) -> Value {
     format!("..={}", (high * 110.0).ceil() / 100.0).into()
 }

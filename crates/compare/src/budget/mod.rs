@@ -1,4 +1,5 @@
-//! Budgets: what a program may call, as text that a person writes and `check --update` keeps.
+//! Budgets: limits on a program's calls, as text that a person writes and `check --update`
+//! maintains.
 
 mod bound;
 mod hold;
@@ -13,57 +14,57 @@ use serde::Deserialize;
 use systoll_model::Phase;
 use toml::Spanned;
 
-/// A budget's text is no longer than this, bytes.
+/// Bytes of a budget's text at most.
 pub const MAX_TEXT: usize = 1 << 20;
-/// Nor has it more limits.
+/// Limits of a budget at most.
 const MAX_LIMITS: usize = 10_000;
 
-/// What a program may call.
+/// Limits on a program's calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Budget {
-    /// How much work a run does.
+    /// The units of work that a run does.
     pub per: Option<Units>,
-    /// Calls of each system call that no limit names; not held where there is none.
+    /// The bound of each system call that no limit names; not checked if `None`.
     pub others: Option<Bound>,
-    /// Findings that are known, by their cause or kind; findings are not held where there is no list.
+    /// Accepted findings, by cause or kind; findings are not checked if `None`.
     pub findings: Option<Vec<String>>,
-    /// Whether runs must be counted exactly.
+    /// True if calls must be counted exactly.
     pub exact: bool,
-    /// How the command must end.
+    /// The command's required exit code.
     pub exit: i32,
     /// The limits.
     pub limits: Vec<Limit>,
 }
 
-/// How much work a run does.
+/// The units of work that a run does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Units {
-    /// So many units.
+    /// This number.
     Number(f64),
-    /// What the command prints in place of `{}` in this text.
+    /// The number that the command prints in place of `{}` in this text.
     Printed(String),
 }
 
-/// What some calls may come to.
+/// A limit on some calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// Which calls; all where nothing is given.
+    /// The calls; all if it is empty.
     pub selector: Selector,
-    /// A line of the source that makes them: `config.c:41`.
+    /// The line of the source that makes the calls: `config.c:41`.
     pub line: Option<String>,
-    /// How often they may be made.
+    /// The bound on their number.
     pub calls: Option<Bound>,
-    /// How often they may fail.
+    /// The bound on the number of failures.
     pub failed: Option<Bound>,
-    /// How often they may be made for each unit of work.
+    /// The bound on their number for each unit of work.
     pub rate: Option<Bound>,
-    /// What it is called, in the budget's words.
+    /// Its name, in the budget's words.
     pub name: String,
-    /// The line of the budget it begins on, from 1.
+    /// The line of the budget that it starts on, from 1.
     pub at_line: usize,
 }
 
-/// Why a budget can't be used.
+/// The reason why a budget can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct BudgetError {
@@ -108,10 +109,11 @@ struct RawLimit {
 }
 
 impl Budget {
-    /// Reads a budget.
+    /// Parses a budget.
     ///
     /// # Errors
-    /// Where it is no TOML, has a key or name that is not known, or contradicts itself: with the line.
+    /// The text is no TOML, has an unknown key or name, or contradicts itself. The error has the
+    /// line.
     pub fn parse(text: &str) -> Result<Self, BudgetError> {
         let error = |line, what: &str| BudgetError { line, what: what.to_owned() };
         if text.len() > MAX_TEXT {
@@ -146,22 +148,23 @@ impl Budget {
 }
 
 impl Units {
-    /// Reads what was typed: a number, or a text with `{}`.
+    /// Parses a number, or a text with `{}`.
     ///
     /// # Errors
-    /// Where it is neither.
+    /// The text is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
         units(text.parse().map_or_else(|_| RawUnits::Printed(text.to_owned()), RawUnits::Number))
     }
 
-    /// The number of units that a run did; `printed` is what its command wrote. `None` where it does not say.
+    /// Returns the units of work that a run did. `printed` is its command's output. Returns `None`
+    /// if the output does not tell.
     pub fn count(&self, printed: &str) -> Option<f64> {
         let text = match self {
             Self::Number(number) => return Some(*number),
             Self::Printed(text) => text,
         };
         let (before, after) = text.split_once("{}")?;
-        // The last one counts: a program may tell how far it has come.
+        // The last match counts: a program may print its progress.
         printed.rmatch_indices(before).find_map(|(at, _)| {
             let number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '_');
             let start = at + before.len();
@@ -231,7 +234,7 @@ fn limit(raw: RawLimit, at_line: usize) -> Result<Limit, String> {
     Ok(Limit { selector, line: raw.line, calls: raw.calls, failed: raw.failed, rate: raw.rate, name, at_line })
 }
 
-/// The line that the byte `at` of `text` is on, from 1.
+/// Returns the line of the byte `at` of `text`, from 1.
 fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes().iter().take(at).filter(|b| **b == b'\n').count() + 1
 }
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         for (text, line, word) in [
             ("pre = 1", 1, "unknown field `pre`"),
             ("\n[[limit]]\nsyscal = \"x\"", 3, "unknown field `syscal`"),
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_found_in_what_was_printed() {
+    fn units_are_found_in_the_output() {
         let units = Units::parse("served {} requests").unwrap();
         assert_eq!(units.count("served 5 requests\nserved 1,000 requests in 2 s\n"), Some(1000.0));
         assert_eq!(

@@ -1,18 +1,18 @@
-//! How much of a recording a page holds.
+//! Bounds on the part of a recording that a page holds.
 
 use serde_json::Value;
 
-/// Bounds of what is in a page; halved until it is small enough.
+/// Bounds of a page's contents. They are halved until the page is small enough.
 pub(super) struct Bounds {
-    /// Rows told one by one; the others are added up.
+    /// Rows in the table; the others are added up.
     pub(super) rows: usize,
-    /// Windows.
+    /// Windows in the page.
     pub(super) windows: usize,
-    /// Findings, and remarks.
+    /// Findings in the page; and, separately, remarks.
     pub(super) findings: usize,
-    /// Characters of one text.
+    /// Characters of a text.
     pub(super) text: usize,
-    /// Entries of a list that the bounds above say nothing of.
+    /// Entries of any other list.
     pub(super) list: usize,
 }
 
@@ -23,7 +23,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Half of everything; false where there is nothing left to halve.
+    /// Halves all bounds. Returns false if they were at their minimum.
     pub(super) fn halve(&mut self) -> bool {
         let before = self.rows + self.windows + self.findings + self.text + self.list;
         self.rows = (self.rows / 2).max(16);
@@ -34,7 +34,7 @@ impl Bounds {
         before != self.rows + self.windows + self.findings + self.text + self.list
     }
 
-    /// A text that is not too long.
+    /// Returns `text` cut to the bound.
     pub(super) fn text(&self, text: &str) -> String {
         match text.char_indices().nth(self.text) {
             Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -42,7 +42,7 @@ impl Bounds {
         }
     }
 
-    /// Texts and lists within `json` cut, however deep they lie.
+    /// Cuts all texts and lists within `json`, however deep.
     pub(super) fn apply(&self, json: &mut Value) {
         match json {
             Value::String(text) => *text = self.text(text),

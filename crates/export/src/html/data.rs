@@ -1,10 +1,11 @@
-//! What the page's script draws: the report's JSON, rows with their stacks, windows as strace would write them.
+//! The data that the page's script draws: the report's JSON, rows with their stacks, windows as
+//! strace would write them.
 
 use super::cut::Bounds;
 use super::excerpt::{AROUND, Excerpt};
 use super::timeline::timeline;
 use crate::call_text::call_text;
-use crate::judged::{Judged, KERNEL, Link, Told, Value as Drawn, short};
+use crate::judged_recording::{JudgedRecording, JudgedRow, KERNEL, Link, Value as Drawn, short};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -13,12 +14,12 @@ use systoll_judge::Finding;
 use systoll_model::{Recording, Row, Stack, Window};
 use systoll_present::report_json;
 
-/// Excerpts in a page, at most.
+/// Excerpts of sources in a page at most.
 const SOURCES: usize = 60;
-/// Characters of a line of a source.
+/// Characters of a source line at most.
 const LINE: usize = 200;
 
-/// Fields of the report's JSON that the page takes as they are.
+/// Fields of the report's JSON that are copied into the page.
 const KEPT: [&str; 22] = [
     "systoll",
     "exit",
@@ -44,8 +45,8 @@ const KEPT: [&str; 22] = [
     "problems",
 ];
 
-/// The lines that findings name, as far as they can be read.
-pub(super) fn sources(judged: &Judged<'_>, read: &mut dyn FnMut(&str, u32) -> Option<Excerpt>) -> Vec<Value> {
+/// Returns excerpts around the lines that findings name, as far as they can be read.
+pub(super) fn sources(judged: &JudgedRecording<'_>, read: &mut dyn FnMut(&str, u32) -> Option<Excerpt>) -> Vec<Value> {
     let mut told = Vec::new();
     let mut seen = BTreeSet::new();
     for finding in judged.judgement.findings.iter().chain(&judged.judgement.also) {
@@ -63,7 +64,7 @@ pub(super) fn sources(judged: &Judged<'_>, read: &mut dyn FnMut(&str, u32) -> Op
     told
 }
 
-/// Files and lines of a finding: its scripts' lines, else its own frame's.
+/// Returns the files and lines of a finding: its user's frame, and its scripts' lines.
 fn places<'a>(rec: &'a Recording, finding: &Finding) -> Vec<(&'a str, u32)> {
     let rows = finding.rows.iter().map(|id| rec.row(*id));
     let lines = rows.flat_map(|row| row.lines.iter().map(|line| line.frame));
@@ -76,8 +77,8 @@ fn places<'a>(rec: &'a Recording, finding: &Finding) -> Vec<(&'a str, u32)> {
         .collect()
 }
 
-/// All of it, within `bounds`.
-pub(super) fn data(judged: &Judged<'_>, sources: &[Value], bounds: &Bounds) -> Value {
+/// Returns all data of the page, within `bounds`.
+pub(super) fn data(judged: &JudgedRecording<'_>, sources: &[Value], bounds: &Bounds) -> Value {
     let rec = judged.recording;
     let mut report = report_json(&slim(rec, bounds), judged.judgement, None);
     let mut data = Map::new();
@@ -109,7 +110,8 @@ pub(super) fn data(judged: &Judged<'_>, sources: &[Value], bounds: &Bounds) -> V
     data
 }
 
-/// What the report's JSON needs of a recording: no stacks, which the page has in its own form, and short names.
+/// Returns the part of a recording that the report's JSON needs: without stacks, which the page has
+/// in its own form, and with short names.
 fn slim(rec: &Recording, bounds: &Bounds) -> Recording {
     let cut = |text: &Arc<str>| -> Arc<str> {
         if text.len() > bounds.text { bounds.text(text).into() } else { text.clone() }
@@ -123,7 +125,7 @@ fn slim(rec: &Recording, bounds: &Bounds) -> Recording {
         rows: rec.rows.clone(),
         prices: rec.prices.clone(),
         problems: rec.problems.clone(),
-        // Whether there are any is part of the verdict.
+        // The verdict depends on whether there are any.
         windows: rec.windows.iter().take(1).cloned().collect(),
         stacks,
         ..Recording::default()
@@ -150,10 +152,12 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The dearest rows; what the others come to is one row more, so that all add up to the report's totals.
-    fn of(judged: &Judged<'a>, bounds: &Bounds) -> Self {
-        let mut all: Vec<Told<'a>> = judged.rows().collect();
-        let cost = |t: &Told<'_>| (t.needless_ns, t.value(Drawn::Toll), t.value(Drawn::Waited), t.row.counts.calls);
+    /// Makes the table of the most expensive rows. The others are summed in one more row: all rows
+    /// add up to the report's totals.
+    fn of(judged: &JudgedRecording<'a>, bounds: &Bounds) -> Self {
+        let mut all: Vec<JudgedRow<'a>> = judged.rows().collect();
+        let cost =
+            |t: &JudgedRow<'_>| (t.needless_ns, t.value(Drawn::Toll), t.value(Drawn::Waited), t.row.counts.calls);
         all.sort_by_key(|t| (Reverse(cost(t)), t.index));
         let rest = all.split_off(all.len().min(bounds.rows));
         let mut table = Self::default();
@@ -168,7 +172,7 @@ impl<'a> Table<'a> {
         table
     }
 
-    fn row(&mut self, judged: &Judged<'a>, told: &Told<'a>, bounds: &Bounds) -> Value {
+    fn row(&mut self, judged: &JudgedRecording<'a>, told: &JudgedRow<'a>, bounds: &Bounds) -> Value {
         let rec = judged.recording;
         let row = told.row;
         let user = row.user.map(|id| rec.frame(id));
@@ -199,7 +203,7 @@ impl<'a> Table<'a> {
         json
     }
 
-    /// Indices of a whole stack's functions, the program's outermost.
+    /// Returns the indices of a stack's functions, the program first, then outermost to innermost.
     fn stack(&mut self, mut links: Vec<Link<'a>>, row: &Row, program: &'a str, bounds: &Bounds) -> Vec<usize> {
         links.truncate(bounds.list);
         let api = row.api.as_ref().map(|_| 1);
@@ -220,7 +224,7 @@ impl<'a> Table<'a> {
         stack
     }
 
-    fn rest(&mut self, rest: &[Told<'a>]) -> Value {
+    fn rest(&mut self, rest: &[JudgedRow<'a>]) -> Value {
         let name = format!("({} smaller rows)", rest.len());
         self.frames.push(json!({"name": name, "kind": "program", "place": ""}));
         let mut sum = json!({"syscall": name, "program": "", "api": null, "function": null, "file": null,
@@ -252,7 +256,7 @@ impl<'a> Table<'a> {
     }
 }
 
-fn figures(told: &Told<'_>) -> Value {
+fn figures(told: &JudgedRow<'_>) -> Value {
     let counts = &told.row.counts;
     json!({
         "calls": counts.calls, "errors": counts.failed(), "bytes": counts.bytes, "toll_ns": counts.toll_ns,
@@ -260,7 +264,7 @@ fn figures(told: &Told<'_>) -> Value {
     })
 }
 
-/// Windows that hold most calls a finding is about, then the latest others; in the order of time.
+/// Returns windows in the order of time: those with most calls of findings, then the latest others.
 fn windows(rec: &Recording, causes: &[Option<&str>], bounds: &Bounds) -> Vec<Value> {
     let cause = |id: systoll_model::RowId| causes.get(id.0 as usize).copied().flatten();
     let mut all: Vec<&Window> = rec.windows.iter().collect();

@@ -1,6 +1,6 @@
-//! What of a source file is shown.
+//! Excerpts of source files.
 
-/// Lines of a source file around one that calls.
+/// Lines of a source file around one that makes calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// Number of the first line, from 1.
@@ -9,5 +9,5 @@ pub struct Excerpt {
     pub text: Vec<String>,
 }
 
-/// How many lines before and after one are shown of a source.
+/// Lines before and after it that are shown.
 pub const AROUND: u32 = 3;

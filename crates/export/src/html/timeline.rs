@@ -1,25 +1,26 @@
-//! How many calls had been made by when. Windows know it exactly, for the calls they hold: which call of its row,
-//! and when. Between those places the count is taken to grow evenly.
+//! The number of calls over time. Windows know exactly which call of its row was made when; between
+//! these points, the count is interpolated linearly.
 
-use crate::judged::Judged;
+use crate::judged_recording::JudgedRecording;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use systoll_model::{Recording, Row, RowId, Sysno};
 
-/// Places in time.
+/// Points in time.
 const POINTS: u32 = 160;
 /// System calls with a line of their own.
 const LINES: usize = 6;
 
-/// A count at a time.
+/// The number of a row's calls at a time.
 #[derive(Clone, Copy)]
-struct Known {
+struct CountAt {
     at_ns: u64,
     calls: u64,
 }
 
-/// Calls so far at each of some times: `{"times": […], "main_ns": …, "series": [{"name", "calls": […]}]}`.
-pub(super) fn timeline(judged: &Judged<'_>) -> Value {
+/// Returns the calls so far at each of several times: `{"times": […], "main_ns": …, "series":
+/// [{"name", "calls": […]}]}`.
+pub(super) fn timeline(judged: &JudgedRecording<'_>) -> Value {
     let rec = judged.recording;
     let mut known = known(rec);
     let end = rec.header.wall_ns.max(known.values().flatten().map(|k| k.at_ns).max().unwrap_or(0));
@@ -48,14 +49,14 @@ pub(super) fn timeline(judged: &Judged<'_>) -> Value {
     json!({"times": times, "main_ns": main.filter(|at| *at <= end), "series": series})
 }
 
-/// What is known of a row, from nothing at its process's start to all of it at its end.
-fn places(rec: &Recording, row: &Row, seen: Vec<Known>, end: u64) -> Vec<Known> {
+/// Returns a row's known counts, from zero at its process's start to all calls at its end.
+fn places(rec: &Recording, row: &Row, seen: Vec<CountAt>, end: u64) -> Vec<CountAt> {
     let process = rec.process(row.process);
     let first = seen.first().map_or(end, |k| k.at_ns);
     let last = seen.last().map_or(0, |k| k.at_ns);
     let ended = if process.end_ns == 0 { end } else { process.end_ns.min(end) };
-    let start = Known { at_ns: process.start_ns.min(first), calls: 0 };
-    let all = Known { at_ns: ended.max(last).max(start.at_ns), calls: row.counts.calls };
+    let start = CountAt { at_ns: process.start_ns.min(first), calls: 0 };
+    let all = CountAt { at_ns: ended.max(last).max(start.at_ns), calls: row.counts.calls };
     std::iter::once(start).chain(seen).chain([all]).collect()
 }
 
@@ -63,11 +64,11 @@ fn one(name: &str, calls: &[f64]) -> Value {
     json!({"name": name, "calls": calls.iter().map(|n| n.round() as u64).collect::<Vec<u64>>()})
 }
 
-/// What windows know of each row, in the order of time, counts that only grow.
-fn known(rec: &Recording) -> BTreeMap<RowId, Vec<Known>> {
-    let mut known: BTreeMap<RowId, Vec<Known>> = BTreeMap::new();
+/// Returns the counts that windows know of each row, in the order of time, never falling.
+fn known(rec: &Recording) -> BTreeMap<RowId, Vec<CountAt>> {
+    let mut known: BTreeMap<RowId, Vec<CountAt>> = BTreeMap::new();
     for call in rec.windows.iter().flat_map(|w| &w.calls) {
-        known.entry(call.row).or_default().push(Known { at_ns: call.entry_ns, calls: call.nth });
+        known.entry(call.row).or_default().push(CountAt { at_ns: call.entry_ns, calls: call.nth });
     }
     for (id, places) in &mut known {
         places.sort_by_key(|k| (k.at_ns, k.calls));
@@ -80,8 +81,8 @@ fn known(rec: &Recording) -> BTreeMap<RowId, Vec<Known>> {
     known
 }
 
-/// Between two places that are known, in proportion to the time.
-fn so_far(places: &[Known], at: u64) -> f64 {
+/// Returns the count at a time, interpolated between two known counts.
+fn so_far(places: &[CountAt], at: u64) -> f64 {
     let next = places.partition_point(|k| k.at_ns <= at);
     let after = places.get(next);
     match (next.checked_sub(1).and_then(|before| places.get(before)), after) {
@@ -99,8 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_grow_between_what_is_known() {
-        let places = [Known { at_ns: 10, calls: 0 }, Known { at_ns: 20, calls: 100 }, Known { at_ns: 20, calls: 110 }];
+    fn counts_are_interpolated_between_known_points() {
+        let places =
+            [CountAt { at_ns: 10, calls: 0 }, CountAt { at_ns: 20, calls: 100 }, CountAt { at_ns: 20, calls: 110 }];
         let at = [0, 10, 15, 20, 99].map(|at| so_far(&places, at));
         assert_eq!(at, [0.0, 0.0, 50.0, 110.0, 110.0]);
     }

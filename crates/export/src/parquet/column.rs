@@ -1,7 +1,8 @@
 //! A column of one row group: its pages.
 //!
-//! Texts are written once each and named by number, numbers plainly; known or not by runs. A column is compressed
-//! (gzip, which all readers have) where that makes it smaller. Layout and codes are those of
+//! Each different text is written once and referred to by number; numbers are written plainly.
+//! Which values are known is run-length encoded. A column is compressed (gzip, which all readers
+//! have) if that makes it smaller. Layout and codes are those of
 //! <https://parquet.apache.org/docs/file-format/>.
 
 use super::thrift::{Struct, varint};
@@ -10,22 +11,22 @@ use flate2::write::GzEncoder;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// What a column holds, a value a row.
+/// The values of a column, one a row.
 pub(super) enum Values<'a> {
-    /// Known in every row.
+    /// Texts, known in every row.
     Texts(Vec<&'a str>),
-    /// `None` where it is not known.
+    /// Numbers; `None` if one is not known.
     Numbers(Vec<Option<i64>>),
 }
 
-/// How values are written.
+/// Encodings of values.
 pub(super) mod encoding {
     pub(crate) const PLAIN: i32 = 0;
     pub(crate) const RLE: i32 = 3;
     pub(crate) const RLE_DICTIONARY: i32 = 8;
 }
 
-/// How a column is compressed.
+/// Compression of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     None = 0,
@@ -35,17 +36,17 @@ pub(super) enum Codec {
 const DATA_PAGE: i32 = 0;
 const DICTIONARY_PAGE: i32 = 2;
 
-/// The pages of a column, as they are in the file.
+/// The pages of a column as they are in the file.
 pub(super) struct Pages {
     pub(super) codec: Codec,
-    /// The dictionary's page; of numbers there is none.
+    /// The dictionary's page; numbers have none.
     pub(super) dictionary: Option<Vec<u8>>,
     pub(super) data: Vec<u8>,
-    /// Bytes of all pages before they were compressed, with their headers.
+    /// Size of all pages before compression, with their headers, in bytes.
     pub(super) uncompressed: usize,
 }
 
-/// Writes a column.
+/// Makes the pages of a column.
 ///
 /// # Errors
 /// A page of 2 GiB, which rows of bounded names never make.
@@ -116,7 +117,7 @@ impl Page {
     }
 }
 
-/// How many different texts there are, each of them once, and which of them each row has.
+/// Returns the number of different texts, the texts one after the other, and each row's index.
 fn by_dictionary(texts: &[&str]) -> (usize, Vec<u8>, Vec<u8>) {
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut entries = Vec::new();
@@ -136,7 +137,7 @@ fn by_dictionary(texts: &[&str]) -> (usize, Vec<u8>, Vec<u8>) {
     (numbers.len(), entries, body)
 }
 
-/// Which are known, and those that are.
+/// Returns which numbers are known, then the known numbers.
 fn plain(numbers: &[Option<i64>]) -> Vec<u8> {
     let known: Vec<u64> = numbers.iter().map(|n| u64::from(n.is_some())).collect();
     let mut levels = Vec::new();
@@ -147,7 +148,8 @@ fn plain(numbers: &[Option<i64>]) -> Vec<u8> {
     body
 }
 
-/// Runs of equal values: how many, and which, in whole bytes of `width` bits.
+/// Appends the run-length encoding of `values`: length and value of each run, in whole bytes of
+/// `width` bits.
 fn runs(out: &mut Vec<u8>, values: &[u64], width: u32) {
     for run in values.chunk_by(|a, b| a == b) {
         varint(out, (run.len() as u64) << 1);
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_takes_a_level_and_no_value() {
+    fn an_unknown_value_takes_a_level_only() {
         assert_eq!(plain(&[None, Some(-1)]), [4, 0, 0, 0, 2, 0, 2, 1, 255, 255, 255, 255, 255, 255, 255, 255]);
     }
 
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gzip_makes_larger_stays_as_it_is() {
+    fn incompressible_pages_stay_uncompressed() {
         assert!(pages(&Values::Numbers(vec![Some(1)])).unwrap().codec == Codec::None);
         assert!(pages(&Values::Numbers(vec![Some(1); 1000])).unwrap().codec == Codec::Gzip);
     }

@@ -1,23 +1,24 @@
-//! Where a run's table lies among many: `day=2026-11-22/service=shop/host=web-7/RUN.parquet`, as Hive, Spark, DuckDB,
-//! Trino and ClickHouse read folders as columns.
+//! The path of a run's table among many: `day=2026-11-22/service=shop/host=web-7/RUN.parquet`, as
+//! Hive, Spark, DuckDB, Trino and ClickHouse read folders as columns.
 //!
-//! Invariant: whatever a name holds, it is one folder's name of at most [`LONGEST`] bytes, and leads nowhere else.
+//! Invariant: whatever a name holds, it becomes the name of one folder, of at most [`LONGEST`]
+//! bytes, and leads nowhere else.
 
 use std::path::PathBuf;
 use systoll_model::Recording;
 
-/// What a recording does not say of its run, and what is told instead of what it says.
+/// Labels of a run that the user gives. They replace what the recording says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// What the program serves as; empty: the file name of the command.
+    /// The service that the program is; empty for the command's file name.
     pub service: String,
-    /// Which build of it ran, in the user's own words; empty where the user says nothing.
+    /// The build that ran, in the user's own words; may be empty.
     pub release: String,
-    /// The box; empty: what the recording says.
+    /// The box; empty for the recording's.
     pub host: String,
 }
 
-/// Where in a folder of many a run's table belongs.
+/// Returns the path of a run's table within a folder of many.
 pub(super) fn place(rec: &Recording, labels: &Labels) -> PathBuf {
     let h = &rec.header;
     let program = h.command.first().map_or("", |c| c.rsplit('/').next().unwrap_or_default());
@@ -28,20 +29,21 @@ pub(super) fn place(rec: &Recording, labels: &Labels) -> PathBuf {
         .join(format!("{}.parquet", run_id(rec)))
 }
 
-/// Bytes of a value in a folder's name, of the 255 that file systems allow.
+/// Bytes of a value in a folder's name at most; file systems allow 255 for the whole name.
 const LONGEST: usize = 200;
 
-/// A name as Hive writes it in a folder's: what is no letter, digit or plain sign as `%` and two digits. What is
-/// too long ends in a number made of all of it.
+/// Writes a name as Hive writes it in a folder's name: characters that are no letter, digit or
+/// plain sign as `%` and two digits. A name that is too long is cut and ends with a hash of all of
+/// it.
 fn folder(name: &str) -> String {
     if name.is_empty() {
         return "unknown".into();
     }
     let number = format!("-{:016x}", hash(&[name.as_bytes()]));
-    // As far as it may go where it is cut: characters stay whole, or readers could not tell which they were.
+    // Cut between characters: readers could not decode half of one.
     let (mut out, mut cut) = (String::new(), 0);
     for (at, c) in name.char_indices() {
-        // A first sign of another kind is Hive's own name for "no value", or hides a folder.
+        // Another first character would be Hive's own name for "no value", or hide the folder.
         if c.is_ascii_alphanumeric() || (at > 0 && matches!(c, '.' | '_' | '-')) {
             out.push(c);
         } else {
@@ -59,7 +61,7 @@ fn folder(name: &str) -> String {
     out
 }
 
-/// A run's own name: when it began, and a number made of what no two runs share.
+/// Returns a run's own name: its start, and a hash of figures that no two runs share.
 pub(super) fn run_id(rec: &Recording) -> String {
     let h = &rec.header;
     let figures = [h.started_unix, h.seed, h.wall_ns, h.user_ns, h.sys_ns, rec.calls()].map(u64::to_le_bytes);
@@ -68,18 +70,20 @@ pub(super) fn run_id(rec: &Recording) -> String {
     format!("{}-{:016x}", h.started_unix.min(LAST_SECOND), hash(&parts))
 }
 
-/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>), which is the same in every version of this program.
+/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>), which is the same in every version of
+/// this program.
 fn hash(parts: &[&[u8]]) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    // A byte that no text has tells where a part ends.
+    // A byte that no text has ends each part.
     parts.iter().fold(0xcbf2_9ce4_8422_2325, |hash, part| step(part.iter().fold(hash, |h, b| step(h, *b)), 0xff))
 }
 
 /// The last second of the year 9999.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// The day of a time in seconds since 1970, in UTC, as ISO 8601 has it. The sums are Hinnant's
-/// (<https://howardhinnant.github.io/date_algorithms.html>): years begin in March, so that leap days come last.
+/// Returns the day of a time in seconds since 1970, in UTC, as ISO 8601 writes it. The formulas are
+/// Hinnant's (<https://howardhinnant.github.io/date_algorithms.html>): years start in March, which
+/// puts leap days last.
 fn day(unix: u64) -> String {
     let days = unix.min(LAST_SECOND) / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

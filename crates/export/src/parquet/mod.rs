@@ -1,8 +1,8 @@
-//! Parquet: the table of CSV and what is known of the run, each column with its type; and the folders that such files
-//! lie in where there are many of them.
+//! Parquet: the table of CSV and facts about the run, each column with its type; and the folder
+//! layout for many such files.
 //!
-//! Written by hand: the `parquet` crate takes 43 s of processor time to build, twice what all other formats take
-//! together, for a writer of which this needs two types and one page a column.
+//! Written by hand: the `parquet` crate takes 43 s of processor time to build, twice as much as all
+//! other formats together, and this writer needs only two types and one page a column.
 
 mod column;
 mod folders;
@@ -13,34 +13,35 @@ pub use folders::Labels;
 
 use crate::comma_separated::{COLUMNS, Cell, Column, cells};
 use crate::error::ExportError;
-use crate::judged::{Judged, Told};
+use crate::judged_recording::{JudgedRecording, JudgedRow};
 use column::{Pages, Values, encoding, pages};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use thrift::Struct;
 
-/// Version of the columns: it grows where one changes its meaning, not where one is added.
+/// Version of the columns. It grows when one changes its meaning, not when one is added.
 const VERSION: &str = "1";
-/// Rows of a group, which is what writer and readers hold at once.
+/// Rows of a group, which writers and readers hold in memory at once.
 const GROUP: usize = 1 << 13;
 /// First and last bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
 
-/// A table for a folder of many, and where in that folder it belongs. The same recording comes to the same file.
+/// Returns a table for a folder of many, and its path within that folder. The same recording gives
+/// the same file.
 ///
 /// # Errors
 /// [`ExportError`], as of [`crate::export`].
-pub fn for_fleet(judged: &Judged<'_>, labels: &Labels) -> Result<(PathBuf, Vec<u8>), ExportError> {
+pub fn for_fleet(judged: &JudgedRecording<'_>, labels: &Labels) -> Result<(PathBuf, Vec<u8>), ExportError> {
     let mut bytes = Vec::new();
     write(judged, labels, &mut bytes)?;
     Ok((folders::place(judged.recording, labels), bytes))
 }
 
 /// Writes the table.
-pub(crate) fn write(judged: &Judged<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(), ExportError> {
+pub(crate) fn write(judged: &JudgedRecording<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(), ExportError> {
     let columns: Vec<Column> = COLUMNS.iter().chain(&run::OF_ROWS).chain(&run::OF_RUNS).copied().collect();
     let of_run = run::of_run(judged, labels);
-    let told: Vec<Told<'_>> = judged.rows().collect();
+    let told: Vec<JudgedRow<'_>> = judged.rows().collect();
     let mut file = File { out, written: 0 };
     file.put(MAGIC)?;
     let mut groups = Vec::new();
@@ -59,7 +60,7 @@ pub(crate) fn write(judged: &Judged<'_>, labels: &Labels, out: &mut dyn Write) -
     file.put(MAGIC)
 }
 
-/// A file as far as it is written.
+/// A file and the bytes written so far.
 struct File<'a> {
     out: &'a mut dyn Write,
     written: u64,
@@ -72,12 +73,12 @@ impl File<'_> {
     }
 }
 
-/// Physical types, and the words for "known in each row" and "not in each".
+/// Codes of physical types, of "known in every row" and of "not known in every row".
 const INT64: i32 = 2;
 const BYTE_ARRAY: i32 = 6;
 const REQUIRED: i32 = 0;
 const OPTIONAL: i32 = 1;
-/// The converted type of text; its logical type is field 1 of a union, an empty struct.
+/// The converted type of text. Its logical type is field 1 of a union, an empty struct.
 const UTF8: i32 = 0;
 
 fn described(column: &Column) -> Struct {
@@ -93,7 +94,8 @@ fn described(column: &Column) -> Struct {
     Struct::default().i32(1, INT64).i32(3, OPTIONAL).text(4, column.name)
 }
 
-/// Writes a group of rows: `table` holds what differs from row to row, `of_run` what does not.
+/// Writes a group of rows. `table` holds the columns that differ from row to row, `of_run` the
+/// others.
 fn group(
     file: &mut File<'_>,
     columns: &[Column],
@@ -143,7 +145,7 @@ fn text(cell: &Cell) -> &str {
     if let Cell::Text(text) = cell { text } else { "" }
 }
 
-/// Numbers beyond 2^63 - 1 are cut to that.
+/// Returns a number; those above 2^63 - 1 are cut to that.
 fn number(cell: &Cell) -> Option<i64> {
     if let Cell::Number(number) = cell { number.map(|n| i64::try_from(n).unwrap_or(i64::MAX)) } else { None }
 }

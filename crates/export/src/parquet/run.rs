@@ -1,14 +1,15 @@
-//! Columns that CSV has not: what a row's finding is about, and what is known of the run, the same in all its rows.
+//! Columns that CSV does not have: the finding of a row, and facts about the run, the same in all
+//! its rows.
 
 use super::folders::{Labels, run_id};
 use crate::comma_separated::{Cell, Column};
-use crate::judged::{Judged, Told, short};
+use crate::judged_recording::{JudgedRecording, JudgedRow, short};
 use systoll_model::{Recording, TimeZone};
 
-/// Of a row's finding. New columns come last.
+/// Columns of a row's finding. New ones come last.
 pub(super) const OF_ROWS: [Column; 3] = [Column::text("kind"), Column::text("object"), Column::text("cure")];
 
-/// Of the run.
+/// Columns of the run. New ones come last.
 pub(super) const OF_RUNS: [Column; 21] = [
     Column::text("run"),
     Column::number("started_unix"),
@@ -33,16 +34,16 @@ pub(super) const OF_RUNS: [Column; 21] = [
     Column::text("systoll"),
 ];
 
-/// In the order of [`OF_ROWS`].
-pub(super) fn of_row(told: &Told<'_>) -> Vec<Cell> {
+/// Returns the cells of [`OF_ROWS`].
+pub(super) fn of_row(told: &JudgedRow<'_>) -> Vec<Cell> {
     let text = |text: &str| Cell::Text(short(text).to_owned());
     let Some(finding) = told.finding else { return vec![text(""), text(""), text("")] };
     let cure = finding.cures.first().map_or("", |cure| &cure.how);
     vec![text(finding.kind.name()), text(finding.what.as_deref().unwrap_or_default()), text(cure)]
 }
 
-/// In the order of [`OF_RUNS`].
-pub(super) fn of_run(judged: &Judged<'_>, labels: &Labels) -> Vec<Cell> {
+/// Returns the cells of [`OF_RUNS`].
+pub(super) fn of_run(judged: &JudgedRecording<'_>, labels: &Labels) -> Vec<Cell> {
     let (rec, h) = (judged.recording, &judged.recording.header);
     let text = |text: &str| Cell::Text(short(text).to_owned());
     let number = |number: u64| Cell::Number(Some(number));
@@ -71,7 +72,7 @@ pub(super) fn of_run(judged: &Judged<'_>, labels: &Labels) -> Vec<Cell> {
     ]
 }
 
-/// What `TZ` says, in words that are no time zone where it says nothing.
+/// Returns the value of `TZ`, or words that are no time zone if it has none.
 fn time_zone(zone: &TimeZone) -> &str {
     match zone {
         TimeZone::Unknown => "",
@@ -81,10 +82,10 @@ fn time_zone(zone: &TimeZone) -> &str {
     }
 }
 
-/// Letters of a build-id that are told: enough to tell two builds apart.
+/// Digits of a build-id that are kept, enough to distinguish two builds.
 const BUILD: usize = 12;
 
-/// The C library: its file and its build, which a version alone would not tell apart.
+/// Returns the C library's file and build: a version alone would not distinguish two builds.
 fn libc(rec: &Recording) -> String {
     let is_libc = |name: &str| ["libc.so", "libc-2.", "ld-musl", "libc.musl"].iter().any(|n| name.starts_with(n));
     let Some(module) = rec.modules.iter().find(|m| is_libc(m.file_name())) else { return String::new() };

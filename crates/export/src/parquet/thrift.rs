@@ -1,6 +1,7 @@
 //! Thrift's compact protocol, as far as Parquet's headers need it.
 //!
-//! Written after <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
+//! Written after
+//! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
 /// A field's type on the wire.
 #[derive(Clone, Copy)]
@@ -13,7 +14,7 @@ enum Wire {
     Struct = 12,
 }
 
-/// A struct that is being written: its fields must come in growing order of their ids.
+/// A struct that is being written. Its fields must come in the order of rising ids.
 #[derive(Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -22,7 +23,7 @@ pub(super) struct Struct {
 
 impl Struct {
     fn field(&mut self, id: i16, wire: Wire) {
-        // Ids of Parquet's structs grow by less than 16 from one to the next that is written.
+        // Ids of consecutive fields of Parquet's structs differ by less than 16.
         let by = (id - self.last) as u8;
         self.bytes.push(by << 4 | wire as u8);
         self.last = id;
@@ -86,7 +87,7 @@ impl Struct {
         }
     }
 
-    /// The bytes, with the struct's end.
+    /// Returns the bytes, with the struct's end.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
@@ -98,7 +99,7 @@ fn binary(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Seven bits a byte, the lowest first.
+/// Appends seven bits a byte, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

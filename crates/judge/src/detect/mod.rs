@@ -54,7 +54,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
     let rung = awake::Rung::of(recording, semantics);
     // A call is claimed by the first that can tell why.
-    let mut detectors: [Box<dyn Detector>; 31] = [
+    let mut detectors: Vec<Box<dyn Detector>> = vec![
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording, semantics)),
         Box::new(ritual::Ritual::default()),

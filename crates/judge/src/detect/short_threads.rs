@@ -30,9 +30,11 @@ pub(super) struct ShortThreads {
 
 impl ShortThreads {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        // Where the time of the only process is in doubt, it took no more than was measured.
+        let at_most = recording.header.own_cpu_most_ns.filter(|_| recording.processes.len() == 1);
         let habit = (0u32..).zip(&recording.processes).filter(|(_, p)| {
             let threads = p.threads.saturating_sub(p.instances.max(1));
-            threads >= MANY && p.cpu_ns.is_some_and(|ns| ns / threads <= SHORT)
+            threads >= MANY && p.cpu_ns.or(at_most).is_some_and(|ns| ns / threads <= SHORT)
         });
         let habit: Set<u32> = habit.map(|(process, _)| process).collect();
         let (mut stacks, mut proven) = (Set::default(), Set::default());

@@ -1,19 +1,19 @@
-//! Memory that arguments pointed to, in the file: each piece as what differs from an earlier one.
+//! Stores the memory that arguments pointed to: each piece as its difference from an earlier one.
 //!
-//! A program that asks the same thing again gets nearly the same bytes again (a `struct stat`
-//! with another atime): whole, these would be most of a recording.
+//! A program that asks the same again gets nearly the same bytes (a `struct stat` with another
+//! access time). Stored whole, they would be most of a recording.
 
 use super::error::{FileError, damaged};
 use super::wire;
 use std::collections::HashMap;
 
-/// Bytes all pieces of a file may unfold to, and again those of all arguments.
+/// Bytes that all pieces of a file may unfold to; and, counted separately, all arguments.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// Below this a piece costs less as it is.
+/// A piece shorter than this many bytes is stored whole.
 const WORTHWHILE: usize = 8;
 
-/// Each piece next to the latest one before it of the same length.
+/// Encodes each piece as its difference from the latest earlier piece of the same length.
 pub(super) fn encode(pieces: &[Vec<u8>]) -> wire::Blobs {
     let mut out = wire::Blobs::default();
     let mut latest: HashMap<usize, usize> = HashMap::new();
@@ -32,7 +32,7 @@ pub(super) fn encode(pieces: &[Vec<u8>]) -> wire::Blobs {
     out
 }
 
-/// The pieces again.
+/// Decodes the pieces.
 pub(super) fn decode(blobs: &wire::Blobs) -> Result<Vec<Vec<u8>>, FileError> {
     let count = blobs.middle.len();
     if [blobs.back.len(), blobs.prefix.len(), blobs.suffix.len()] != [count; 3] {
@@ -59,7 +59,7 @@ pub(super) fn decode(blobs: &wire::Blobs) -> Result<Vec<Vec<u8>>, FileError> {
     Ok(pieces)
 }
 
-/// Takes `bytes` from what is left.
+/// Subtracts `bytes` from the room that is left. Fails if there is too little.
 pub(super) fn take(room: &mut usize, bytes: usize) -> Result<(), FileError> {
     let left = room.checked_sub(bytes);
     *room = left.ok_or_else(|| FileError::TooLarge(format!("arguments of more than {MAX_BYTES} bytes")))?;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_unfold_without_end_are_turned_down() {
+    fn decompression_bombs_are_refused() {
         let mut bomb = encode(&[vec![1; 1 << 20]]);
         for _ in 0..100 {
             bomb.back.push(1);

@@ -1,12 +1,12 @@
-//! Values beside those that every profile has.
+//! Columns of a pprof profile beside those that every profile has.
 
-/// A value that goes with each row of a profile.
+/// A column of a profile: one value for each row.
 #[derive(Clone, Debug)]
 pub struct PprofColumn<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
     /// Its unit: `count`, `bytes`, `nanoseconds`.
     pub unit: &'a str,
-    /// One a row, in the order of [`crate::Recording::rows`]; 0 where there is none.
+    /// One value a row, in the order of [`crate::Recording::rows`]; 0 if the row has none.
     pub values: Vec<u64>,
 }

@@ -1,5 +1,5 @@
-//! Our own message as a recording. Nothing it says is believed: indices are checked, what it
-//! would unfold to is bounded.
+//! Decodes our message into a recording. It trusts nothing in it: indices are checked, sizes are
+//! bounded.
 
 use super::error::{FileError, damaged};
 use super::intern::Strings;
@@ -89,7 +89,7 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
     })
 }
 
-/// A processor time. Nothing that ran took none at all: zero says that it is not known.
+/// Decodes a processor time. Nothing that ran took no time: zero means that it is not known.
 fn known(cpu_ns: u64) -> Option<u64> {
     Some(cpu_ns).filter(|ns| *ns > 0)
 }

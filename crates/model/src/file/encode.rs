@@ -1,4 +1,4 @@
-//! A recording as our own message.
+//! Encodes a recording as our message.
 
 use super::blobs;
 use super::codes;
@@ -176,7 +176,8 @@ impl Encoder {
         out
     }
 
-    /// Fills the columns that not every call has an entry in, and says which.
+    /// Fills the columns that have no entry for some calls. Returns the flags of those that got
+    /// one.
     fn optional_columns(
         &mut self,
         call: &crate::window::WindowCall,
@@ -238,7 +239,7 @@ fn row_line(l: &crate::row::RowLine) -> wire::RowLine {
     wire::RowLine { frame: l.frame.0, looks: l.looks, weight: l.weight }
 }
 
-/// What a window's next call of the row is compared with.
+/// The values that a window's next call of the row is a difference to.
 #[derive(Default)]
 struct Previous {
     nth: u64,

@@ -1,15 +1,15 @@
-//! Why a recording could not be read or written.
+//! The reasons why a recording could not be read or written.
 
 use std::io;
 
-/// Why a recording could not be read or written. The texts name the cause and not the file,
-/// which the caller knows.
+/// The reason why a recording could not be read or written. Its text names the cause but not the
+/// file, which the caller knows.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The reader or writer failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// There is nothing in it.
+    /// It has no bytes.
     #[error("it is empty")]
     Empty,
     /// It does not begin as gzip does.
@@ -18,13 +18,13 @@ pub enum FileError {
     /// It ends too early.
     #[error("it is cut short")]
     Truncated,
-    /// Its gzip or what that holds is broken.
+    /// Its gzip, or the message inside, is broken.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// A profile of another kind of tool.
+    /// A profile that another kind of tool made.
     #[error("not a recording of systoll's: {0}")]
     Foreign(String),
-    /// Written by a later version.
+    /// A later version wrote it.
     #[error("it was written by a newer systoll (recording format {file}, this one reads up to {ours})")]
     Newer {
         /// Version of the file's format.
@@ -32,7 +32,7 @@ pub enum FileError {
         /// The newest version this reader knows.
         ours: u32,
     },
-    /// More than any recording holds, or than a reader is willing to take in.
+    /// It holds more than any recording does, or more than a reader accepts.
     #[error("it holds too much: {0}")]
     TooLarge(String),
     /// The recording to be written contradicts itself.
@@ -40,7 +40,7 @@ pub enum FileError {
     Invalid(String),
 }
 
-/// An index of a message that has no such entry, or the like.
+/// Makes the error of a message that contradicts itself, e.g. by an index without an entry.
 pub(super) fn damaged(what: &str) -> FileError {
     FileError::Damaged(what.to_owned())
 }

@@ -1,5 +1,4 @@
-//! A look at a message's fields without decoding them: what is hostile is turned down before it
-//! is unfolded.
+//! Reads a message's fields without decoding them, to refuse hostile ones before they are unfolded.
 
 /// The length-delimited field `number` of `message`; the last one, as protobuf has it.
 ///
@@ -18,13 +17,16 @@ pub(super) fn find(message: &[u8], number: u64) -> Result<Option<&[u8]>, String>
 
 /// How many fields `message` has.
 ///
+/// Counts the fields of `message`.
+///
 /// # Errors
-/// What is wrong with the message.
+/// Says what is wrong with the message.
 pub(super) fn count(message: &[u8]) -> Result<usize, String> {
     Fields(message).try_fold(0, |n, field| field.map(|_| n + 1))
 }
 
-/// Field numbers and, of length-delimited fields, their bytes; empty for other kinds.
+/// Iterates over field numbers and, for length-delimited fields, their bytes; no bytes for other
+/// kinds.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
@@ -54,7 +56,7 @@ impl<'a> Fields<'a> {
                 self.bytes(length).map(|bytes| (number, bytes))
             }
             5 => self.bytes(4).map(|_| (number, &[][..])),
-            // Groups, which neither format uses, and what is no wire type at all.
+            // Groups, which neither format uses, and invalid wire types.
             _ => None,
         }
     }
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_and_broken_ones_told() {
+    fn fields_are_found_and_broken_ones_are_errors() {
         // 1: varint 300, 2: "ab", 3: fixed32, 2: "c"
         let message = [0x08, 0xac, 0x02, 0x12, 2, b'a', b'b', 0x1d, 0, 0, 0, 0, 0x12, 1, b'c'];
         assert_eq!(find(&message, 2), Ok(Some(&b"c"[..])));

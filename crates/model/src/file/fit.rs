@@ -1,4 +1,4 @@
-//! Keeping our message within its bound: windows go first, counts never.
+//! Keeps our message within its bound: windows are dropped first, counts never.
 
 use super::encode::encode;
 use crate::names::Stack;
@@ -8,10 +8,11 @@ use crate::row::RowId;
 use prost::Message;
 use std::collections::{BTreeMap, HashSet};
 
-/// Bytes our message takes at most, before compression, unless the exact table alone takes more.
+/// Size of our message at most, in bytes before compression, unless the exact table alone takes
+/// more.
 pub(super) const BOUND: usize = 1 << 20;
 
-/// What is given up, in this order, until the message fits.
+/// The steps of thinning, in order, until the message fits.
 const STEPS: [Step; 6] = [
     Step::WindowsPerRow(8),
     Step::WindowsPerRow(4),
@@ -23,15 +24,15 @@ const STEPS: [Step; 6] = [
 
 #[derive(Clone, Copy)]
 enum Step {
-    /// Keep so many windows a row: the first, the latest, and some evenly between.
+    /// Keeps this many windows a row: the first, the latest, and some evenly between.
     WindowsPerRow(usize),
-    /// Forget what arguments pointed to.
+    /// Drops the memory that arguments pointed to.
     ArgumentBytes,
-    /// Forget the windows' stacks.
+    /// Drops the windows' stacks.
     Stacks,
 }
 
-/// The message of `rec`, thinned where it has to be.
+/// Returns the message of `rec`, thinned if it has to be.
 pub(super) fn message(rec: &Recording, bound: usize) -> Vec<u8> {
     let whole = encode(rec).encode_to_vec();
     if whole.len() <= bound || rec.windows.is_empty() {
@@ -101,7 +102,7 @@ fn keep_windows(rec: &mut Recording, most: usize) {
     });
 }
 
-/// At most `most` of `all`, evenly, the first and the last among them.
+/// Returns `most` of `all` at most, evenly spread, with the first and the last.
 fn spread(all: &[usize], most: usize) -> Vec<usize> {
     if all.len() <= most {
         return all.to_vec();
@@ -109,8 +110,8 @@ fn spread(all: &[usize], most: usize) -> Vec<usize> {
     (0..most).filter_map(|i| all.get(i * (all.len() - 1) / (most - 1).max(1)).copied()).collect()
 }
 
-/// Empties stacks that only dropped windows named. They stay in the table: handles keep pointing
-/// where they did.
+/// Empties the stacks that only dropped windows used. They stay in the table, which keeps all
+/// indices valid.
 fn empty_unused_stacks(rec: &mut Recording) {
     let of_rows = rec.rows.iter().flat_map(|r| [r.context, r.outer]);
     let of_windows = rec.windows.iter().flat_map(|w| &w.calls).filter_map(|c| c.stack);

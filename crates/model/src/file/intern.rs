@@ -1,4 +1,4 @@
-//! Values that many messages share, by index.
+//! Tables of values that messages refer to by index.
 
 use super::error::{FileError, damaged};
 use std::borrow::Borrow;
@@ -13,14 +13,14 @@ pub(super) struct Interner<T> {
 }
 
 impl<T: Clone + Eq + Hash> Interner<T> {
-    /// One that holds `first` at index 0.
+    /// Makes a table with `first` at index 0.
     pub(super) fn with(first: T) -> Self {
         let mut new = Self { index: HashMap::new(), values: Vec::new() };
         new.add(first);
         new
     }
 
-    /// The index of `value`, which is added if it is new.
+    /// Returns the index of `value`; adds it if it is new.
     pub(super) fn index<Q>(&mut self, value: &Q) -> u32
     where
         Q: ?Sized + Eq + Hash + ToOwned<Owned = T>,
@@ -33,34 +33,34 @@ impl<T: Clone + Eq + Hash> Interner<T> {
     }
 
     fn add(&mut self, value: T) -> u32 {
-        // A table of 2^32 values can't be held in memory beside its index.
+        // Memory can't hold a table of 2^32 values and its index.
         let index = self.values.len() as u32;
         self.index.insert(value.clone(), index);
         self.values.push(value);
         index
     }
 
-    /// All values, by index.
+    /// Returns all values, by index.
     pub(super) fn into_values(self) -> Vec<T> {
         self.values
     }
 }
 
-/// The message's strings, shared.
+/// The strings of a message, by index.
 pub(super) struct Strings(Vec<Arc<str>>);
 
 impl Strings {
-    /// Those of the message.
+    /// Takes over the strings of a message.
     pub(super) fn of(strings: &[String]) -> Self {
         Self(strings.iter().map(|s| Arc::from(s.as_str())).collect())
     }
 
-    /// The string with this index.
+    /// Returns the string with this index.
     pub(super) fn get(&self, index: u32) -> Result<Arc<str>, FileError> {
         self.0.get(index as usize).cloned().ok_or_else(|| damaged("a string is missing"))
     }
 
-    /// The string with this index, where there is one.
+    /// Returns the string with this index, or `None` if there is no index.
     pub(super) fn optional(&self, index: Option<u32>) -> Result<Option<Arc<str>>, FileError> {
         index.map(|i| self.get(i)).transpose()
     }

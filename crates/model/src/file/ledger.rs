@@ -1,4 +1,4 @@
-//! Ledgers in and out of their columns.
+//! Encodes and decodes ledgers.
 
 use super::error::{FileError, damaged};
 use super::intern::{Interner, Strings};
@@ -7,10 +7,10 @@ use crate::ledger::{Ledger, LedgerObject};
 use crate::row::RowId;
 use crate::sysno::Sysno;
 
-/// Objects of a ledger, and other system calls of one, that are believed.
+/// Objects of a ledger, and other system calls of one object, that the reader accepts at most.
 const MOST: usize = 64;
 
-/// One ledger.
+/// Encodes a ledger.
 pub(super) fn encode(l: &Ledger, strings: &mut Interner<String>) -> wire::Ledger {
     let also = |o: &LedgerObject| std::iter::once(o.also.len() as u32).chain(o.also.iter().map(|s| s.0)).collect();
     wire::Ledger {
@@ -34,7 +34,7 @@ pub(super) fn encode(l: &Ledger, strings: &mut Interner<String>) -> wire::Ledger
     }
 }
 
-/// One ledger back.
+/// Decodes a ledger.
 pub(super) fn decode(l: &wire::Ledger, strings: &Strings) -> Result<Ledger, FileError> {
     let mut also = l.top_also.iter().copied();
     let columns = l.top_names.iter().zip(&l.top_looks).zip(&l.top_calls).zip(&l.top_same);

@@ -1,7 +1,7 @@
 //! The recording's file: a gzipped pprof profile with one field of our own.
 //!
-//! Invariants: domain types are not serialised, the wire types are `pprof` and `wire`; whatever
-//! bytes are read, the reader neither panics nor takes more than some hundred MiB.
+//! Invariants: domain types are not serialised, only the wire types in `pprof` and `wire`. Whatever
+//! bytes it reads, the reader neither panics nor takes more than some hundred MiB.
 
 mod blobs;
 mod codes;
@@ -29,26 +29,26 @@ use flate2::write::GzEncoder;
 use prost::Message;
 use std::io::{self, Read, Write};
 
-/// Bytes a file may hold, uncompressed.
+/// Bytes of an uncompressed file at most.
 const MAX_FILE: u64 = 64 << 20;
 
-/// Bytes one message may have that is decoded as a whole.
+/// Bytes of a message at most that is decoded as a whole.
 const MAX_MESSAGE: usize = 16 << 20;
 
-/// Entries all tables of a message may have together: an entry of two bytes becomes some hundred
+/// Entries of all tables of a message at most, together: an entry of two bytes becomes some hundred
 /// bytes of memory.
 const MAX_ENTRIES: usize = 1 << 19;
 
-/// The default level, 6, takes half as long again and gains nothing on a recording.
+/// Compression level. The default, 6, takes half as long again and gains nothing on a recording.
 const LEVEL: Compression = Compression::new(4);
 
 impl Recording {
-    /// Writes the recording as a gzipped pprof profile (docs/recording.md). Windows are thinned
-    /// where our part of it would exceed 1 MiB before compression; the file says so.
+    /// Writes the recording as a gzipped pprof profile (docs/reference/recording.md). If our part of it would
+    /// exceed 1 MiB before compression, windows are thinned; the file says so.
     ///
     /// # Errors
-    /// [`FileError::Io`] of `out`; [`FileError::Invalid`] where [`Recording::check`] does not hold;
-    /// [`FileError::TooLarge`] where [`Recording::read`] would not take the file.
+    /// [`FileError::Io`] if `out` fails; [`FileError::Invalid`] if [`Recording::check`] fails;
+    /// [`FileError::TooLarge`] if [`Recording::read`] would refuse the file.
     pub fn write(&self, out: impl Write) -> Result<(), FileError> {
         self.check().map_err(FileError::Invalid)?;
         let mut profile = profile::profile(self, &[]);
@@ -57,9 +57,9 @@ impl Recording {
         packed(&profile, out)
     }
 
-    /// Writes what other tools read of a recording, and nothing of what only [`Recording::read`] does: a gzipped
-    /// pprof profile with `more` values for each row, and `shown` (the name of one of them, or of one that
-    /// every profile has) as what is shown by default.
+    /// Writes a gzipped pprof profile for other tools, without the part that only
+    /// [`Recording::read`] understands. It has `more` values for each row, and shows the column
+    /// `shown` by default (one of `more`, or one that every profile has).
     ///
     /// # Errors
     /// Those of [`Recording::write`].
@@ -72,9 +72,9 @@ impl Recording {
         packed(&profile, out)
     }
 
-    /// Reads a recording that [`Recording::write`] wrote, here or elsewhere. One that another
-    /// tool rewrote opens with what is left and a problem of kind
-    /// [`crate::ProblemKind::Stripped`] that says what is gone.
+    /// Reads a recording that [`Recording::write`] wrote, on this box or another. If another tool
+    /// rewrote it, what is left of it is read, and a problem of kind
+    /// [`crate::ProblemKind::Stripped`] says what is gone.
     ///
     /// # Errors
     /// [`FileError`] says what is wrong with the bytes. Every recording returned passes
@@ -95,7 +95,8 @@ impl Recording {
 }
 
 impl Recording {
-    /// Whether `input` is a file that [`Recording::write`] made, and nothing took what is ours out of it.
+    /// Returns true if [`Recording::write`] made the file `input` and our part of it is still
+    /// there.
     pub fn is_in(input: impl Read) -> bool {
         unpack(input).is_ok_and(|bytes| fields::find(&bytes, pprof::PRIVATE).is_ok_and(|found| found.is_some()))
     }
@@ -112,7 +113,7 @@ fn packed(profile: &pprof::Profile, out: impl Write) -> Result<(), FileError> {
     Ok(())
 }
 
-/// The bytes within the gzip.
+/// Decompresses a file.
 fn unpack(mut input: impl Read) -> Result<Vec<u8>, FileError> {
     let mut magic = Vec::new();
     input.by_ref().take(2).read_to_end(&mut magic)?;
@@ -135,8 +136,7 @@ fn unpack(mut input: impl Read) -> Result<Vec<u8>, FileError> {
     if bytes.len() as u64 > MAX_FILE { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads from `inner` and remembers whether that failed: what went wrong behind it is the
-/// file's fault otherwise.
+/// Reads from `inner` and remembers whether that failed: any other error is the file's fault.
 struct Source<R> {
     inner: R,
     failed: bool,
@@ -150,7 +150,7 @@ impl<R: Read> Read for Source<R> {
     }
 }
 
-/// Whether `message` may be decoded as a whole.
+/// Checks that `message` is small enough to decode as a whole.
 fn bounded(message: &[u8]) -> Result<(), FileError> {
     if message.len() > MAX_MESSAGE {
         return Err(FileError::TooLarge(format!("a message of {} bytes", message.len())));

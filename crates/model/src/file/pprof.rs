@@ -5,8 +5,8 @@
 
 use prost::Message;
 
-/// The field of `Profile` that carries our message. pprof uses 1 to 15, protobuf keeps 19000 to
-/// 19999 for itself; readers that don't know it skip it.
+/// Number of the field of `Profile` that carries our message. pprof uses 1 to 15, protobuf reserves
+/// 19000 to 19999; readers that don't know the field skip it.
 pub(super) const PRIVATE: u64 = 7001;
 
 #[derive(Clone, PartialEq, Message)]
@@ -45,7 +45,7 @@ pub(super) struct Profile {
     pub(super) private: Vec<u8>,
 }
 
-/// Both are indices into the string table, as are all strings of a profile.
+/// A value's name and unit, both as indices into the string table, as are all strings of a profile.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int64, tag = "1")]

@@ -1,8 +1,10 @@
-//! A recording as a pprof profile that other tools understand.
+//! Converts a recording to a pprof profile that other tools understand.
 //!
-//! One sample a row and whole stack seen of it: up to the user's frame stacks are exact, what lies above is drawn from looks, by
-//! whose weights the row's values are shared out; they add up to the row's. pprof's top and speedscope show frames and not labels: so the leaf is a
-//! function named after the system call, in a mapping `[kernel]`, and below it stands the API.
+//! It has one sample for each row and each whole stack seen of it. Stacks are exact up to the
+//! user's frame and sampled above it; the row's values are split in proportion to the stacks'
+//! weights and add up to the row's. pprof's top and speedscope show frames but not labels:
+//! therefore the leaf is a function named after the system call, in a mapping `[kernel]`, and the
+//! API is the frame above it.
 
 use super::column::PprofColumn;
 use super::intern::Interner;
@@ -12,17 +14,17 @@ use crate::names::{FrameId, ModuleId};
 
 use crate::recording::Recording;
 use crate::row::{Row, RowId};
-use crate::told::shares;
+use crate::shown_frames::shares;
 use std::collections::HashMap;
 
-/// Name of the mapping that system calls are functions of.
+/// Name of the mapping whose functions are the system calls.
 pub(super) const KERNEL: &str = "[kernel]";
 
-/// What is in a sample's values, in order; the last is shown by default.
+/// Names and units of a sample's values, in order. The last is shown by default.
 pub(super) const TYPES: [(&str, &str); 5] =
     [("calls", "count"), ("errors", "count"), ("bytes", "bytes"), ("waited", "nanoseconds"), ("toll", "nanoseconds")];
 
-/// The profile without our message. `more` values go with each sample after [`TYPES`].
+/// Builds the profile without our message. The values of `more` follow [`TYPES`] in each sample.
 pub(super) fn profile(rec: &Recording, more: &[PprofColumn<'_>]) -> Profile {
     let mut b = Builder {
         rec,
@@ -44,15 +46,16 @@ struct Builder<'a> {
     rec: &'a Recording,
     more: &'a [PprofColumn<'a>],
     strings: Interner<String>,
-    /// Function ids by name and file, both as string indices.
+    /// Function ids, by indices of name and file.
     functions: HashMap<(i64, i64), u64>,
-    /// Locations of system calls and APIs by mapping and function id.
+    /// Locations of system calls and APIs, by mapping and function id.
     leaves: HashMap<(u64, u64), u64>,
     profile: Profile,
 }
 
 impl Builder<'_> {
-    /// A text that other tools print as it is: what a terminal would act on is escaped.
+    /// Adds a text that other tools print as it is. Characters that a terminal would act on are
+    /// escaped.
     fn string(&mut self, text: &str) -> i64 {
         let plain = text.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
         if plain { self.strings.index(text).into() } else { self.strings.index(&clean(text)).into() }
@@ -84,7 +87,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Module `i` is mapping `i + 1`, the kernel the last.
+    /// Adds the mappings: module `i` is mapping `i + 1`, the kernel is the last.
     fn mappings(&mut self) {
         let modules = self.rec.modules.iter().map(|m| (&*m.path, m.build_id.as_deref().unwrap_or("")));
         for (index, (path, build_id)) in modules.chain([(KERNEL, "")]).enumerate() {
@@ -92,7 +95,7 @@ impl Builder<'_> {
                 id: index as u64 + 1,
                 filename: self.string(path),
                 build_id: self.string(build_id),
-                // Everything is resolved: tools need not look for the files.
+                // All names are resolved: tools need not look for the files.
                 has_functions: true,
                 has_filenames: true,
                 has_line_numbers: true,
@@ -107,7 +110,7 @@ impl Builder<'_> {
         self.rec.modules.len() as u64 + 1
     }
 
-    /// Frame `i` is location `i + 1`; system calls and APIs come after them.
+    /// Adds the locations: frame `i` is location `i + 1`. System calls and APIs come after them.
     fn locations(&mut self) {
         for (index, frame) in self.rec.frames.iter().enumerate() {
             let line = |l: &crate::names::Location| Line {
@@ -134,13 +137,14 @@ impl Builder<'_> {
         })
     }
 
-    /// A location of `mapping` that is nothing but a function's name.
+    /// Returns a location of `mapping` that is only a function's name.
     fn leaf(&mut self, mapping: u64, name: &str) -> u64 {
         let function_id = self.function(name, "");
         let next = self.profile.location.len() as u64 + 1;
         *self.leaves.entry((mapping, function_id)).or_insert_with(|| {
             let line = vec![Line { function_id, line: 0 }];
-            // Tools take locations of one mapping and address for one: give each its own.
+            // Tools merge locations with the same mapping and address: each gets an address of its
+            // own.
             self.profile.location.push(Location { id: next, mapping_id: mapping, address: u64::MAX - next, line });
             next
         })
@@ -151,7 +155,7 @@ impl Builder<'_> {
             let c = &row.counts;
             let calls = [c.calls, c.failed(), c.bytes, c.waited_ns.unwrap_or(0), c.toll_ns.unwrap_or(0)];
             let more = self.more.iter().map(|column| column.values.get(at).copied().unwrap_or(0));
-            let stacks = self.rec.told_stacks(RowId(at as u32));
+            let stacks = self.rec.shown_stacks(RowId(at as u32));
             let weights: Vec<u64> = stacks.iter().map(|stack| stack.weight).collect();
             let parts: Vec<Vec<u64>> = calls.into_iter().chain(more).map(|value| shares(value, &weights)).collect();
             for (nth, stack) in stacks.iter().enumerate() {
@@ -166,7 +170,7 @@ impl Builder<'_> {
         }
     }
 
-    /// System call, API, the user's frame and outwards. Without an API, all frames there are.
+    /// Returns a sample's locations: system call, API, then `frames`.
     fn chain(&mut self, row: &Row, frames: &[FrameId]) -> Vec<u64> {
         let mut chain = vec![self.leaf(self.kernel(), &row.syscall.to_string())];
         if let Some(api) = &row.api {

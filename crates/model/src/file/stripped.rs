@@ -1,5 +1,5 @@
-//! A recording out of a profile that lost our message: `go tool pprof -proto` and others drop
-//! what they don't know. Counts, prices and names are left.
+//! Rebuilds a recording from a profile that lost our message: `go tool pprof -proto` and others
+//! drop fields they don't know. Counts, prices and names are left.
 
 use super::error::FileError;
 use super::error::damaged;
@@ -39,7 +39,7 @@ pub(super) fn rebuild(p: &Profile) -> Result<Recording, FileError> {
 struct Rebuilder<'a> {
     p: &'a Profile,
     strings: Vec<Arc<str>>,
-    /// Where in a sample's values each of [`TYPES`] is.
+    /// Index of each of [`TYPES`] in a sample's values.
     columns: [Option<usize>; 5],
     modules: HashMap<u64, ModuleId>,
     /// Name and file by function id.
@@ -65,7 +65,7 @@ impl<'a> Rebuilder<'a> {
         }
     }
 
-    /// An empty string where there is none.
+    /// Returns the string with this index, or an empty one.
     fn string(&self, index: i64) -> Arc<str> {
         usize::try_from(index).ok().and_then(|i| self.strings.get(i)).cloned().unwrap_or_else(|| Arc::from(""))
     }
@@ -142,7 +142,7 @@ impl<'a> Rebuilder<'a> {
         if locations.is_empty() {
             locations.push(Location { function: Arc::from("?"), file: None, line: None });
         }
-        // Whose code it is was in our message; a name alone does not tell.
+        // Our message had the class; a name alone does not tell it.
         let class = FrameClass::Unknown;
         let module = self.modules.get(&location.mapping_id).copied();
         Frame { module, address: location.address, class, locations, callee: None, language: None }
@@ -230,7 +230,7 @@ impl<'a> Rebuilder<'a> {
     }
 }
 
-/// The index that the next entry of `table` gets.
+/// Returns the index of the next entry of `table`.
 fn id_for<T>(table: &[T]) -> Result<u32, FileError> {
     u32::try_from(table.len()).map_err(|_| FileError::TooLarge("more than 2^32 entries".into()))
 }

@@ -1,4 +1,4 @@
-//! Windows out of their columns.
+//! Decodes windows from their columns.
 
 use super::blobs::{MAX_BYTES, take};
 use super::error::FileError;
@@ -13,10 +13,10 @@ use crate::syscalls::Moment;
 use crate::window::{ArgData, Window, WindowCall};
 use std::collections::HashMap;
 
-/// Calls all windows of a file may hold. The 500 windows of a long recording hold 16,000.
+/// Calls in all windows of a file at most. The 500 windows of a long recording hold 16,000.
 const MAX_CALLS: usize = 1 << 20;
 
-/// All windows of a message.
+/// Decodes all windows of a message.
 pub(super) fn decode_all(
     windows: &[wire::Window],
     strings: &Strings,
@@ -29,7 +29,7 @@ pub(super) fn decode_all(
     windows.iter().map(|w| Columns::new(w).window(strings, blobs, &mut room)).collect()
 }
 
-/// Where each column of a window has been read to.
+/// The read position in each column of a window.
 struct Columns<'a> {
     window: &'a wire::Window,
     rows: Column<'a, u32>,
@@ -59,7 +59,7 @@ impl<'a, T: Copy> Column<'a, T> {
         self.0.next().copied().ok_or_else(|| damaged("a window's column is too short"))
     }
 
-    /// The next value where `flags` say that the call has one.
+    /// Returns the next value if `flags` say that the call has one.
     fn next_if(&mut self, flags: u32, flag: u32) -> Result<Option<T>, FileError> {
         if flags & flag == 0 { Ok(None) } else { self.next().map(Some) }
     }
@@ -154,7 +154,7 @@ fn before(flags: u32) -> Before {
     }
 }
 
-/// What a row's next call in the window differs from.
+/// The values that the window's next call of the row is a difference to.
 #[derive(Default)]
 struct Previous {
     nth: u64,

@@ -1,14 +1,14 @@
-//! Our own message: everything of a recording, in the shape it has in the file.
+//! Our message: a whole recording in the shape it has in the file.
 //!
-//! Invariant: fields are added, never renumbered nor given another meaning; what an older reader
-//! would misread raises [`VERSION`]. docs/recording.md describes it for others.
+//! Invariant: fields are added, but never get another number or meaning. A change that an older
+//! reader would misread raises [`VERSION`]. docs/reference/recording.md describes the message for others.
 
 use prost::Message;
 
-/// Version of the message. A reader refuses what is above its own.
+/// Version of the message. A reader refuses higher versions.
 pub(super) const VERSION: u32 = 1;
 
-/// Only the version, read before anything else is believed.
+/// The version alone, read before anything else.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Versioned {
     #[prost(uint32, tag = "1")]
@@ -19,10 +19,10 @@ pub(super) struct Versioned {
 pub(super) struct Recording {
     #[prost(uint32, tag = "1")]
     pub(super) version: u32,
-    /// Strings the other messages name by index.
+    /// Strings that the other messages refer to by index.
     #[prost(string, repeated, tag = "2")]
     pub(super) strings: Vec<String>,
-    /// Memory that arguments pointed to, by index.
+    /// Memory that arguments pointed to; windows refer to it by index.
     #[prost(message, optional, tag = "3")]
     pub(super) blobs: Option<Blobs>,
     #[prost(message, optional, tag = "4")]
@@ -64,7 +64,7 @@ pub(super) struct Recording {
 pub(super) struct RowTrunk {
     #[prost(uint32, tag = "1")]
     pub(super) row: u32,
-    /// The frames above the row's context.
+    /// Index of the stack above the row's context.
     #[prost(uint32, tag = "2")]
     pub(super) stack: u32,
     #[prost(uint64, tag = "3")]
@@ -74,10 +74,10 @@ pub(super) struct RowTrunk {
 /// A package that a script's sources are of.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Package {
-    /// Index of a string: where they lie.
+    /// Index of the string with the path of its sources.
     #[prost(uint32, tag = "1")]
     pub(super) home: u32,
-    /// Index of a string.
+    /// Index of the string with its version.
     #[prost(uint32, tag = "2")]
     pub(super) version: u32,
 }
@@ -91,13 +91,14 @@ pub(super) struct InPlace {
     pub(super) answered: u64,
     #[prost(uint64, tag = "3")]
     pub(super) needed: u64,
-    /// Why (see codes) and how many, in turns.
+    /// Pairs of a reason (see codes) and a number of calls.
     #[prost(uint64, repeated, tag = "4")]
     pub(super) missed: Vec<u64>,
 }
 
 /// Pieces of memory, in columns. A piece is `prefix` bytes of the piece `back` places before it,
-/// its `middle`, and `suffix` bytes of that other's end; `back` 0: its `middle` alone.
+/// its `middle`, and the last `suffix` bytes of that other piece. If `back` is 0, it is its
+/// `middle` alone.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Blobs {
     #[prost(uint32, repeated, tag = "1")]
@@ -168,10 +169,10 @@ pub(super) struct Header {
     pub(super) own_cpu_least_ns: Option<u64>,
     #[prost(string, tag = "27")]
     pub(super) node: String,
-    /// The command's TZ.
+    /// The command's TZ, if it was set.
     #[prost(string, optional, tag = "28")]
     pub(super) time_zone: Option<String>,
-    /// It is known that there was none.
+    /// True if it is known that TZ was not set.
     #[prost(bool, tag = "29")]
     pub(super) no_time_zone: bool,
 }
@@ -240,7 +241,7 @@ pub(super) struct Frame {
     pub(super) locations: Vec<Location>,
     #[prost(uint32, optional, tag = "5")]
     pub(super) callee: Option<u32>,
-    /// 0 for native code.
+    /// The language's code; 0 for native code.
     #[prost(uint32, tag = "6")]
     pub(super) language: u32,
 }
@@ -283,7 +284,7 @@ pub(super) struct Row {
     pub(super) calls: u64,
     #[prost(uint64, tag = "9")]
     pub(super) unreturned: u64,
-    /// Error numbers, each followed by its count.
+    /// Pairs of an error number and its count.
     #[prost(uint64, repeated, tag = "10")]
     pub(super) errors: Vec<u64>,
     #[prost(uint64, tag = "11")]
@@ -296,7 +297,7 @@ pub(super) struct Row {
     pub(super) elapsed_ns: u64,
     #[prost(uint64, tag = "15")]
     pub(super) max_ns: u64,
-    /// Calls by power of two of ns.
+    /// Calls by power of two of elapsed ns.
     #[prost(uint64, repeated, tag = "16")]
     pub(super) histogram: Vec<u64>,
     #[prost(uint64, tag = "17")]
@@ -309,7 +310,7 @@ pub(super) struct Row {
     pub(super) lines: Vec<RowLine>,
     #[prost(uint64, optional, tag = "21")]
     pub(super) min_ns: Option<u64>,
-    /// Calls of the histogram that were not timed themselves.
+    /// Calls in the histogram that were not timed.
     #[prost(uint64, tag = "22")]
     pub(super) untimed: u64,
     #[prost(uint64, tag = "23")]
@@ -342,7 +343,7 @@ pub(super) struct VdsoRow {
     pub(super) calls: u64,
 }
 
-/// What a thread called, in columns of one length: one entry a system call.
+/// The calls of a thread, in columns of one length: one entry for each system call.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Thread {
     #[prost(uint32, tag = "1")]
@@ -357,17 +358,17 @@ pub(super) struct Thread {
     pub(super) calls: Vec<u64>,
     #[prost(uint64, repeated, tag = "6")]
     pub(super) failed: Vec<u64>,
-    /// One more than the figure; 0 where it is not known.
+    /// Time in ns plus one; 0 if it is not known.
     #[prost(uint64, repeated, tag = "7")]
     pub(super) toll_ns: Vec<u64>,
-    /// One more than the figure; 0 where it is not known.
+    /// Time in ns plus one; 0 if it is not known.
     #[prost(uint64, repeated, tag = "8")]
     pub(super) waited_ns: Vec<u64>,
 }
 
-/// A window in columns: one entry a call, or only for calls whose flag says so. What is a
-/// difference is one to the window's previous call of the same row (the first one's to zero),
-/// wrapping around 2^64; so the thousands of like calls cost a byte a register.
+/// A window in columns. A column has one entry a call, or one for each call whose flag says so. A
+/// difference is taken to the window's previous call of the same row (to zero for the first),
+/// wrapping around 2^64: thousands of similar calls cost a byte a register.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Window {
     #[prost(uint32, tag = "1")]
@@ -378,18 +379,18 @@ pub(super) struct Window {
     pub(super) row: u32,
     #[prost(uint32, tag = "4")]
     pub(super) octave: u32,
-    /// One a call; see [`flag`].
+    /// One entry a call; see [`flag`].
     #[prost(uint32, repeated, tag = "5")]
     pub(super) flags: Vec<u32>,
     #[prost(uint32, repeated, tag = "6")]
     pub(super) rows: Vec<u32>,
-    /// Differences.
+    /// Differences to the row's previous call.
     #[prost(sint64, repeated, tag = "7")]
     pub(super) nth: Vec<i64>,
-    /// Differences, six a call.
+    /// Differences to the row's previous call, six a call.
     #[prost(sint64, repeated, tag = "8")]
     pub(super) args: Vec<i64>,
-    /// Differences.
+    /// Differences to the row's previous call.
     #[prost(sint64, repeated, tag = "9")]
     pub(super) results: Vec<i64>,
     /// Differences to the window's previous call, whatever its row.
@@ -401,26 +402,26 @@ pub(super) struct Window {
     pub(super) waited_ns: Vec<u64>,
     #[prost(uint32, repeated, tag = "13")]
     pub(super) signals: Vec<u32>,
-    /// Strings.
+    /// Indices of strings.
     #[prost(uint32, repeated, tag = "14")]
     pub(super) fds: Vec<u32>,
     #[prost(uint32, repeated, tag = "15")]
     pub(super) stacks: Vec<u32>,
-    /// Pieces of memory of each call that has some.
+    /// The number of pieces of memory, for each call that has some.
     #[prost(uint32, repeated, tag = "16")]
     pub(super) data: Vec<u32>,
-    /// One a piece: argument × 4, plus 1 if read at the exit, plus 2 if cut.
+    /// One entry a piece: argument × 4, plus 1 if read at the exit, plus 2 if cut.
     #[prost(uint32, repeated, tag = "17")]
     pub(super) data_keys: Vec<u32>,
-    /// One a piece: index into the blobs.
+    /// One entry a piece: its index in the blobs.
     #[prost(uint32, repeated, tag = "18")]
     pub(super) data_blobs: Vec<u32>,
-    /// Differences to the window's previous call that has one.
+    /// Differences to the window's previous call with a value.
     #[prost(sint64, repeated, tag = "19")]
     pub(super) faults: Vec<i64>,
 }
 
-/// Which columns hold an entry for a call of a window.
+/// Flags of a call of a window: the columns that have an entry for it.
 pub(super) mod flag {
     pub(in super::super) const RETURNED: u32 = 1;
     pub(in super::super) const WAITED: u32 = 2;
@@ -447,7 +448,7 @@ pub(super) struct LongCall {
     pub(super) startup: bool,
 }
 
-/// What a row's calls were about. Its objects are columns of one length.
+/// The objects of a row's calls. The objects' columns have one length.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Ledger {
     #[prost(uint32, tag = "1")]
@@ -482,12 +483,12 @@ pub(super) struct Ledger {
     pub(super) top_calls: Vec<u64>,
     #[prost(uint64, repeated, tag = "16")]
     pub(super) top_same: Vec<u64>,
-    /// Of each object in turn: how many, and which.
+    /// For each object: the number of its other system calls, then their numbers.
     #[prost(uint32, repeated, tag = "17")]
     pub(super) top_also: Vec<u32>,
 }
 
-/// The prices of calls are columns of one length.
+/// Prices. The calls' columns have one length.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Prices {
     #[prost(message, optional, tag = "1")]

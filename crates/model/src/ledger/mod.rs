@@ -1,10 +1,12 @@
-//! The ledger of a run: what dear calls that name an object were about, from the first to the last.
+//! The ledger of a run: which objects the expensive calls that name one were about, from the first
+//! call to the last.
 //!
-//! A window shows 32 calls in a row; what a program asks again a thousand calls later no window shows. So some
-//! calls of each row are looked at one by one over the whole run, at random places ([`Looked`]), or all of them
-//! where that costs nothing, and [`Notes`] keeps which object each was about and what the answer was. Threads of a
-//! process share it. What comes of it is one [`Ledger`] a row, and for each call of a window how its question is
-//! known from [`Before`].
+//! A window shows 32 calls in a row, so no window shows a question that a program repeats a
+//! thousand calls later. Therefore some calls of each row are looked at one by one over the whole
+//! run, at random places, or all of them if that costs nothing. Such a call is a look ([`Looked`]).
+//! [`Notes`] keeps the object and the answer of each. Threads of a process share them. The result
+//! is one [`Ledger`] a row, and for each call of a window whether its question was asked
+//! [`Before`].
 
 mod notes;
 mod question;
@@ -16,48 +18,50 @@ use crate::row::RowId;
 use crate::sysno::Sysno;
 use std::sync::Arc;
 
-/// How a call's question is known from before, by the ledger of its process.
+/// Whether a call's question was asked before, by the ledger of its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Before {
-    /// It is not, or it was answered otherwise.
+    /// It was not asked before, or it was answered differently.
     #[default]
     Unknown,
-    /// The same was asked of the same object, and answered alike.
+    /// The same question was asked about the same object, with the same answer.
     Same,
-    /// The same object was asked about by the other way, links followed or not, and the answer was alike: it is no link.
+    /// The same question was asked with links followed where this call does not follow them, or the
+    /// reverse, with the same answer: the object is no link.
     OtherWay,
 }
 
-/// What a row's calls were about, over the whole run.
+/// The objects of a row's calls over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// The row.
     pub row: RowId,
-    /// Calls that were looked at.
+    /// Looks: calls whose object and answer were noted.
     pub looks: u64,
-    /// Calls of the row that these stand for.
+    /// Calls of the row that the looks stand for.
     pub calls: u64,
-    /// The sum of the squares of what each look stands for.
+    /// Sum of the squares of the numbers of calls that each look stands for.
     pub squares: u64,
-    /// Of `calls`: the process had asked the same of the same object before, and was answered alike. No more than
-    /// was seen: an object that was looked at once may have been asked about between the looks.
+    /// Of `calls`: the process had asked the same about the same object before, with the same
+    /// answer. A lower bound: an object with one look may have been asked about between the looks.
     pub repeats: u64,
-    /// The same, but it had been asked by the other way, and not in this way.
+    /// Of `calls`: as `repeats`, but the process had asked only the other way
+    /// ([`Before::OtherWay`]).
     pub other_way: u64,
-    /// Of `calls`: the process had asked before, and was answered otherwise.
+    /// Of `calls`: the process had asked before, with another answer.
     pub changes: u64,
-    /// Different objects among the looks.
+    /// Different objects of the looks.
     pub objects: u64,
-    /// Of these, looked at once, …
+    /// Objects with one look.
     pub once: u64,
-    /// … and twice.
+    /// Objects with two looks.
     pub twice: u64,
-    /// Where there were too many objects to keep: one in so many was, as a power of two, picked by its name. All
-    /// figures but `looks` are of those.
+    /// If there were too many objects to keep: only one of 2^`level` is kept, chosen by a hash of
+    /// its name. All figures but `looks` count these objects only.
     pub level: u8,
-    /// Whether some names were relative to a working directory.
+    /// True if some names were relative to a working directory.
     pub relative: bool,
-    /// Objects that most looks were at, most first.
+    /// The objects with most looks, most first.
     pub top: Vec<LedgerObject>,
 }
 
@@ -66,37 +70,38 @@ pub struct Ledger {
 pub struct LedgerObject {
     /// Its path.
     pub name: Arc<str>,
-    /// Looks at calls about it.
+    /// Looks at calls about the object.
     pub looks: u64,
-    /// Calls these stand for.
+    /// Calls that these looks stand for.
     pub calls: u64,
-    /// Looks that were answered as the same question had been before.
+    /// Looks that repeated an earlier question and its answer.
     pub same: u64,
-    /// Other system calls that the process made about it, as far as they were looked at.
+    /// Other system calls that the process made about the object, as far as looks saw them.
     pub also: Vec<Sysno>,
 }
 
-/// A figure between two bounds.
+/// An estimate with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
-    /// At least.
+    /// The lower bound.
     pub low: f64,
-    /// Probably.
+    /// The estimate.
     pub estimate: f64,
-    /// At most.
+    /// The upper bound.
     pub high: f64,
 }
 
 impl Ledger {
-    /// Whether every call of the row, of which there were `calls`, was looked at and every object kept.
+    /// Returns true if all `calls` of the row were looked at and every object is kept.
     pub fn whole(&self, calls: u64) -> bool {
         self.level == 0 && self.looks >= calls && self.calls == self.looks
     }
 
-    /// The share of the row's calls that asked what the process had been told before, by whichever way: at least as
-    /// large, for a first look at an object may have been a repeat too. The interval is of two standard errors; none
-    /// where all of the row's `calls` were looked at. Calls that no look stands for, as where a loop outran the
-    /// launcher, may all be repeats, or none.
+    /// Returns the share of the row's `calls` that asked something the process had been told
+    /// before, either way. It is a lower bound: the first look at an object may have been a repeat
+    /// too. The interval is two standard errors wide on each side, or zero if all calls were looked
+    /// at. Calls that no look stands for (e.g. a loop that outran the launcher) widen it: they may
+    /// all be repeats, or none.
     pub fn known_share(&self, calls: u64) -> Between {
         let share = self.repeats.saturating_add(self.other_way).min(self.calls) as f64 / self.calls.max(1) as f64;
         let scatter = 2.0 * (self.smoothed(share) / self.observations().max(1.0)).sqrt();
@@ -106,29 +111,31 @@ impl Ledger {
         Between { low: of_all(share - scatter), estimate: share, high: of_all(share + scatter) + missing }
     }
 
-    /// The share of the row's `calls` that no look stands for.
+    /// Returns the share of the row's `calls` that no look stands for.
     fn missing(&self, calls: u64) -> f64 {
         let told = self.calls as f64 / calls.max(1) as f64;
-        // Of objects that were picked by name, how many calls were left out is not known.
+        // For objects chosen by name, it is not known how many calls were left out.
         if self.level == 0 { (1.0 - told).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The share of the row's calls whose answer had changed since the process last asked.
+    /// Returns the share of the row's calls whose answer had changed since the process last asked.
     pub fn changed_share(&self) -> f64 {
         self.changes.min(self.calls) as f64 / self.calls.max(1) as f64
     }
 
-    /// As many looks that stand for one call each would say as much.
+    /// Returns the effective sample size: the number of looks with equal weights that would be as
+    /// precise.
     pub fn observations(&self) -> f64 {
         let calls = self.calls as f64;
         let looks = calls * calls / (self.squares.max(1)) as f64;
-        // Objects are what was picked, not calls.
+        // Objects were drawn, not calls.
         if self.level == 0 { looks } else { looks.min(self.objects as f64) }
     }
 
-    /// The number of different objects that a row of `calls` calls was about: exact where all was looked at, else from
-    /// how many were looked at once and twice (Chao and Lin 2012, of looks drawn without putting back). The low bound
-    /// is what was seen; the high bound that of calls of which each look at a lone object is one of many.
+    /// Returns the number of different objects in all `calls` of the row: exact if all were looked
+    /// at, else estimated from the objects with one and with two looks (Chao and Lin 2012, for
+    /// draws without replacement). The lower bound is the number seen. The upper bound assumes that
+    /// each object with one look is one of many.
     pub fn objects_in_all(&self, calls: u64) -> Between {
         let kept = (1u64 << self.level.min(63)) as f64;
         let seen = self.objects as f64 * kept;
@@ -144,7 +151,7 @@ impl Ledger {
         Between { low: seen, estimate: (seen + unseen * kept).clamp(seen, high), high }
     }
 
-    /// Variance of one look; a share that all looks agree on is not sure.
+    /// Returns the variance of one look, smoothed: a share on which all looks agree is not certain.
     fn smoothed(&self, share: f64) -> f64 {
         let n = self.observations();
         let p = (share * n + 1.0) / (n + 2.0);

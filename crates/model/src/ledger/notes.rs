@@ -1,4 +1,4 @@
-//! The ledger while it is written: bounded, whatever a program asks.
+//! Collects the looks of a run within bounds, whatever a program asks.
 
 use super::question::{Question, hasher};
 use super::{Before, Ledger, LedgerObject};
@@ -10,62 +10,64 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Questions and objects of rows kept at most, together; of more, those of every other object go.
+/// Questions and objects of rows that are kept at most, together. Beyond it, every other object is
+/// dropped.
 const MOST: usize = 1 << 16;
-/// Objects are picked by this many bits of their names' hash at most.
+/// Levels of thinning at most; each uses one bit of the hash of an object's name.
 const LEVELS: usize = 24;
-/// Objects of a row that are told by name.
+/// Objects of a row that are named at most.
 const TOP: usize = 5;
-/// Other system calls that are told of one.
+/// Other system calls that are named for an object at most.
 const ALSO: usize = 4;
-/// Rows that are told, those with most calls looked at.
+/// Rows that get a ledger at most: those with most calls looked at.
 const ROWS: usize = 256;
-/// A row with fewer looks tells nothing.
+/// Looks that a row needs for a ledger.
 const LEAST_LOOKS: u64 = 16;
-/// Bytes of a name that are told.
+/// Bytes of a name that are kept at most.
 const LONGEST: usize = 256;
 
-/// A call that was looked at.
+/// A look: one call whose question and answer are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Looked<'a> {
-    /// The process image it was made in, by any number that is its own.
+    /// The process image that made it, as any number that identifies it.
     pub process: u32,
-    /// Its row, by any number that is its own; all its calls are of one system call.
+    /// Its row, as any number that identifies it. All calls of a row are of one system call.
     pub row: u32,
     /// The system call.
     pub syscall: Sysno,
-    /// What it asked.
+    /// The question it asked.
     pub question: &'a Question<'a>,
-    /// When it was made, ns since the run's start.
+    /// Time of the call, ns since the run's start.
     pub at_ns: u64,
-    /// For how many calls of the row it stands; zero: it was not picked at random, and is only remembered.
+    /// Calls of the row that the look stands for. Zero if the call was not drawn at random: then it
+    /// is only remembered.
     pub stands_for: u64,
 }
 
-/// Calls that were looked at, and what they were about.
+/// The looks of a run, and the objects they were about.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// By process, question and object.
-    asked: HashMap<Key, Asked>,
-    rows: BTreeMap<u32, OfRow>,
-    /// Objects of all rows.
+    /// Answers, by process, question and object.
+    asked: HashMap<Key, LastAnswer>,
+    rows: BTreeMap<u32, RowNotes>,
+    /// Objects of all rows together.
     objects: usize,
-    names: HashMap<u64, Name>,
+    names: HashMap<u64, ObjectName>,
     level: usize,
 }
 
-/// A question that a process has asked and how it was answered, as [`Notes`] know it: by hashes.
+/// A process's question and its answer, as [`Notes`] keeps them: by hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuestionAsked {
     name: u64,
     question: u64,
-    /// The same question by the other way, where there are two.
+    /// The same question with links followed or not, if there are two ways to ask.
     other_way: Option<u64>,
     answer: u64,
 }
 
 impl QuestionAsked {
-    /// Of a process image, by any number that is its own.
+    /// Makes the hashes of `question`. `process` is any number that identifies the process image.
     pub fn new(process: u32, question: &Question<'_>) -> Self {
         let name = hash(&question.path);
         let by = |way| key(process, question, way, name).question;
@@ -73,7 +75,7 @@ impl QuestionAsked {
     }
 }
 
-/// A question of an object, by hashes: of the object's name first.
+/// A question about an object, by hashes. The object's name comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     name: u64,
@@ -81,26 +83,26 @@ struct Key {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct LastAnswer {
     answer: u64,
-    /// First and last time that this was the answer.
+    /// First and last time that this was the answer, ns since the run's start.
     since_ns: u64,
     last_ns: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Name {
+struct ObjectName {
     text: Arc<str>,
     calls: Vec<Sysno>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct OfRow {
+struct RowNotes {
     looks: u64,
     relative: bool,
-    /// By the level up to which the object is kept.
+    /// Sums, by the highest level at which the object is kept.
     sums: Vec<Sums>,
-    objects: HashMap<u64, OfObject>,
+    objects: HashMap<u64, ObjectNotes>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,29 +115,30 @@ struct Sums {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct OfObject {
+struct ObjectNotes {
     looks: u64,
     calls: u64,
     same: u64,
 }
 
-/// What was known of a question when it was asked.
+/// Whether a question was known when it was asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    Not,
+enum EarlierAnswer {
+    None,
     Same,
     OtherWay,
-    Otherwise,
+    Different,
 }
 
 impl Notes {
-    /// Notes a call.
+    /// Notes a look.
     pub fn add(&mut self, look: Looked<'_>) {
         let name = hash(&look.question.path);
         let depth = depth(name);
         let kept = depth >= self.level;
-        let known = if kept { self.learn(look, name) } else { Known::Not };
-        // All of a row's calls are of one system call: who asks again about an object tells nothing new of its name.
+        let known = if kept { self.learn(look, name) } else { EarlierAnswer::None };
+        // All calls of a row are of one system call: a second look at an object adds nothing to its
+        // name's entry.
         let new = look.stands_for == 0 || self.count(look, kept.then_some((name, depth)), known);
         if kept && new {
             self.name(look, name);
@@ -145,7 +148,7 @@ impl Notes {
         }
     }
 
-    /// How a question was known when a call asked it at `at_ns`.
+    /// Returns whether a question had been asked before `at_ns`, and how.
     pub fn before(&self, asked: &QuestionAsked, at_ns: u64) -> Before {
         let QuestionAsked { name, question, other_way, answer } = *asked;
         let told = |question| {
@@ -158,7 +161,7 @@ impl Notes {
         if other_way.and_then(told) == Some(true) { Before::OtherWay } else { Before::Unknown }
     }
 
-    /// What came of each row, most calls first.
+    /// Returns the rows' ledgers, most calls first.
     pub fn ledgers(&self) -> Vec<Ledger> {
         let mut all: Vec<Ledger> = self.rows.iter().map(|(row, of)| self.ledger(*row, of)).collect();
         all.retain(|ledger| ledger.looks >= LEAST_LOOKS && ledger.calls > 0);
@@ -167,15 +170,15 @@ impl Notes {
         all
     }
 
-    fn ledger(&self, row: u32, of: &OfRow) -> Ledger {
+    fn ledger(&self, row: u32, of: &RowNotes) -> Ledger {
         let mut sums = Sums::default();
         for part in of.sums.iter().skip(self.level) {
             sums.add(part);
         }
         let with = |looks: u64| of.objects.values().filter(|o| o.looks == looks).count() as u64;
-        let mut most: Vec<(&u64, &OfObject)> = of.objects.iter().collect();
+        let mut most: Vec<(&u64, &ObjectNotes)> = of.objects.iter().collect();
         most.sort_by_key(|(name, o)| (Reverse(o.calls), Reverse(o.looks), **name));
-        let object = |(name, o): (&u64, &OfObject)| {
+        let object = |(name, o): (&u64, &ObjectNotes)| {
             let name = self.names.get(name)?;
             let also = name.calls.clone();
             Some(LedgerObject { name: name.text.clone(), looks: o.looks, calls: o.calls, same: o.same, also })
@@ -197,39 +200,44 @@ impl Notes {
         }
     }
 
-    /// Notes a question and its answer; how it was known before.
-    fn learn(&mut self, look: Looked<'_>, name: u64) -> Known {
+    /// Notes a question and its answer. Returns whether it was known before.
+    fn learn(&mut self, look: Looked<'_>, name: u64) -> EarlierAnswer {
         let question = look.question;
         let own = key(look.process, question, question.way, name);
-        let new = Asked { answer: question.answer, since_ns: look.at_ns, last_ns: look.at_ns };
+        let new = LastAnswer { answer: question.answer, since_ns: look.at_ns, last_ns: look.at_ns };
         let Some(asked) = self.asked.get_mut(&own) else {
             let other = question.way.other().and_then(|way| self.asked.get(&key(look.process, question, way, name)));
-            let known = if other.is_some_and(|o| o.answer == new.answer) { Known::OtherWay } else { Known::Not };
+            let known = if other.is_some_and(|o| o.answer == new.answer) {
+                EarlierAnswer::OtherWay
+            } else {
+                EarlierAnswer::None
+            };
             self.asked.insert(own, new);
             return known;
         };
         if asked.answer == new.answer {
             asked.since_ns = asked.since_ns.min(look.at_ns);
             asked.last_ns = asked.last_ns.max(look.at_ns);
-            return Known::Same;
+            return EarlierAnswer::Same;
         }
         if look.at_ns > asked.last_ns {
             *asked = new;
         }
-        Known::Otherwise
+        EarlierAnswer::Different
     }
 
-    /// Notes what an object is called, and what is asked about it.
+    /// Notes an object's name and the system call that asked about it.
     fn name(&mut self, look: Looked<'_>, name: u64) {
-        let text = || Name { text: cut(&look.question.path), calls: Vec::new() };
+        let text = || ObjectName { text: cut(&look.question.path), calls: Vec::new() };
         let calls = &mut self.names.entry(name).or_insert_with(text).calls;
         if !calls.contains(&look.syscall) && calls.len() <= ALSO {
             calls.push(look.syscall);
         }
     }
 
-    /// Counts a look at an object of a row, where that is kept; whether it is the first.
-    fn count(&mut self, look: Looked<'_>, object: Option<(u64, usize)>, known: Known) -> bool {
+    /// Counts a look, and its object if that is kept. Returns true if it is the first look at the
+    /// object.
+    fn count(&mut self, look: Looked<'_>, object: Option<(u64, usize)>, known: EarlierAnswer) -> bool {
         let row = self.rows.entry(look.row).or_default();
         row.looks += 1;
         row.relative |= !look.question.path.starts_with('/');
@@ -243,21 +251,21 @@ impl Notes {
             sums.add(&Sums {
                 calls: weight,
                 squares: weight.saturating_mul(weight),
-                repeats: of(Known::Same),
-                other_way: of(Known::OtherWay),
-                changes: of(Known::Otherwise),
+                repeats: of(EarlierAnswer::Same),
+                other_way: of(EarlierAnswer::OtherWay),
+                changes: of(EarlierAnswer::Different),
             });
         }
         let object = row.objects.entry(name).or_default();
         object.looks += 1;
         object.calls = object.calls.saturating_add(weight);
-        object.same += u64::from(known == Known::Same);
+        object.same += u64::from(known == EarlierAnswer::Same);
         let first = object.looks == 1;
         self.objects += usize::from(first);
         first
     }
 
-    /// Forgets every other object.
+    /// Raises the level: drops every other object.
     fn thin(&mut self) {
         self.level += 1;
         let stays = |name: &u64| depth(*name) >= self.level;
@@ -289,7 +297,7 @@ fn hash(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Up to which level an object is kept.
+/// Returns the highest level at which an object is kept.
 fn depth(name: u64) -> usize {
     (name.trailing_zeros() as usize).min(LEVELS)
 }

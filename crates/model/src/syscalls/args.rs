@@ -1,8 +1,8 @@
-//! What arguments are, and how much memory they point to.
+//! The kinds of arguments, and the size of the memory they point to.
 
 use crate::errno::Errno;
 
-/// When a piece of memory was read.
+/// The time at which a piece of memory was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
     /// Before the call.
@@ -16,11 +16,11 @@ pub enum Moment {
 pub struct Arg {
     /// Its name in the manual.
     pub name: &'static str,
-    /// What it is.
+    /// The kind of its value.
     pub kind: ArgKind,
 }
 
-/// What an argument is.
+/// The kind of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgKind {
     /// A number: a length, flags, an id, a command.
@@ -29,13 +29,13 @@ pub enum ArgKind {
     Fd,
     /// The directory a path starts from: a descriptor, or `AT_FDCWD` (-100).
     DirFd,
-    /// An address that is only named, or whose memory says nothing worth keeping.
+    /// An address that is not followed: its memory says nothing worth keeping.
     Address,
-    /// A path, ended by NUL.
+    /// A path, terminated by NUL.
     Path,
-    /// Another string, ended by NUL.
+    /// Another string, terminated by NUL.
     Str,
-    /// An array of string addresses, ended by NULL.
+    /// An array of string addresses, terminated by NULL.
     StrArray,
     /// Memory the kernel reads.
     In(Size),
@@ -43,39 +43,39 @@ pub enum ArgKind {
     Out(Size),
     /// Memory the kernel reads and writes.
     InOut(Size),
-    /// Depends on another argument; see [`crate::Signature::arg_kind`].
+    /// The kind depends on another argument; see [`crate::Signature::arg_kind`].
     ByCommand,
 }
 
-/// How many bytes an argument points to.
+/// The size of the memory an argument points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many.
+    /// This number of bytes.
     Fixed(u32),
-    /// As many items of `scale` bytes as the value of argument `arg` says.
+    /// The value of argument `arg`, in items of `scale` bytes.
     Arg {
-        /// The argument that says how many.
+        /// The argument with the number of items.
         arg: u8,
-        /// Bytes of one.
+        /// Bytes of one item.
         scale: u32,
     },
-    /// As many bytes as the 32-bit number says that argument `0` points to (a `socklen_t`),
-    /// read at the same moment.
+    /// The 32-bit number of bytes that argument `0` points to (a `socklen_t`), read at the same
+    /// moment.
     AtArg(u8),
-    /// As many items of `scale` bytes as the result says, at most the value of argument `bound`.
+    /// The call's result, in items of `scale` bytes; at most the value of argument `bound`.
     Result {
-        /// The argument that says how many there is room for.
+        /// The argument with the number of items there is room for.
         bound: u8,
-        /// Bytes of one.
+        /// Bytes of one item.
         scale: u32,
     },
-    /// Whole 64-bit words with at least as many bits as the value of argument `0` says.
+    /// The number of bits in argument `0`, rounded up to whole 64-bit words.
     Bits(u8),
 }
 
 impl ArgKind {
-    /// Whether there is memory behind it to be read at `at`: input at entry, output at exit,
-    /// what is updated at both.
+    /// Returns true if the memory behind the argument is to be read at `at`: input at entry, output
+    /// at exit, updated memory at both.
     pub fn read_at(self, at: Moment) -> bool {
         match self {
             Self::Path | Self::Str | Self::StrArray | Self::In(_) => at == Moment::Entry,
@@ -85,15 +85,16 @@ impl ArgKind {
         }
     }
 
-    /// Bytes of memory behind it, not bounded by anything but the arguments, in a call made with
-    /// `args` that returned `result` (`None` at its entry); see [`Size::bytes`]. `None` for
-    /// output of a call that failed or has not returned: what is there is not the kernel's.
+    /// Returns the bytes of memory behind the argument in a call with `args` that returned `result`
+    /// (`None` at its entry); see [`Size::bytes`]. Only the arguments bound it. Returns `None` for
+    /// output of a call that failed or has not returned: the kernel did not write it.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let failed = result.is_none_or(|r| Errno::from_result(r).is_some());
         if failed && matches!(self, Self::Out(_)) { None } else { self.size()?.bytes(args, result, word) }
     }
 
-    /// How much memory is behind it, where that is not told by the memory itself (strings).
+    /// Returns the size of the memory behind the argument, or `None` if only the memory itself
+    /// tells it (strings).
     pub fn size(self) -> Option<Size> {
         match self {
             Self::In(size) | Self::Out(size) | Self::InOut(size) => Some(size),
@@ -103,9 +104,10 @@ impl ArgKind {
 }
 
 impl Size {
-    /// Bytes there, not bounded by anything but the arguments, for a call made with `args` that returned `result` (`None` at its entry).
-    /// `word` reads a 32-bit number of the target. `None` where it can't be told: a size
-    /// that the result says, of a call that failed or has not returned, or `word` gave nothing.
+    /// Returns the number of bytes in a call with `args` that returned `result` (`None` at its
+    /// entry). Only the arguments bound it. `word` reads a 32-bit number of the target. Returns
+    /// `None` if the size depends on the result of a call that failed or has not returned, or if
+    /// `word` read nothing.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let arg = |index: u8| args.get(usize::from(index)).copied();
         match self {

@@ -1,4 +1,4 @@
-//! What /proc/PID/io says about a program's calls: its syscr and syscw, the free audit.
+//! The counters syscr and syscw of /proc/PID/io: an audit of a program's calls that costs nothing.
 //!
 //! Where the kernel counts differs between calls, by experiment on Linux 6.18: `read`, `write`,
 //! `pread64`, `pwrite64` once descriptor, buffer and position were found good; `readv`, `writev`
@@ -12,7 +12,7 @@ use crate::counts::Counts;
 use crate::errno::Errno;
 use std::ops::RangeInclusive;
 
-/// How a system call is counted in /proc/PID/io.
+/// The way /proc/PID/io counts a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audit {
     /// `read`, `pread64`: syscr.
@@ -33,7 +33,7 @@ pub enum Audit {
     CopyFileRange,
 }
 
-/// Whether a returned call was counted.
+/// Whether the kernel counted a call that returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// It was.
@@ -49,28 +49,28 @@ const EAGAIN: Errno = Errno(11);
 const EFAULT: Errno = Errno(14);
 const EINVAL: Errno = Errno(22);
 const ESPIPE: Errno = Errno(29);
-/// From security modules and file locks, before the kernel counts, and from file systems, after.
+/// Security modules and file locks return these before the kernel counts, file systems after.
 const EACCES: Errno = Errno(13);
 const EPERM: Errno = Errno(1);
 const EOVERFLOW: Errno = Errno(75);
 
 impl Audit {
-    /// Whether the call counts in syscr.
+    /// Returns true if the call counts in syscr.
     pub fn reads(self) -> bool {
         !matches!(self, Self::Write | Self::WriteV | Self::PwriteV)
     }
 
-    /// Whether the call counts in syscw.
+    /// Returns true if the call counts in syscw.
     pub fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::ReadV | Self::PreadV)
     }
 
-    /// Whether a call that succeeded was counted. A `copy_file_range` of nothing is not.
+    /// Returns whether a successful call was counted. A `copy_file_range` of no bytes is not.
     pub fn success(self) -> Counted {
         if self == Self::CopyFileRange { Counted::Perhaps } else { Counted::Yes }
     }
 
-    /// Whether a call that failed so was counted.
+    /// Returns whether a call that failed with `errno` was counted.
     pub fn failure(self, errno: Errno) -> Counted {
         match self {
             Self::ReadV | Self::WriteV => Counted::Yes,
@@ -86,8 +86,8 @@ impl Audit {
         }
     }
 
-    /// What these calls can have added to each counter that applies ([`Audit::reads`],
-    /// [`Audit::writes`]). A `read` or `write` of a kernel thread's making is not among them.
+    /// Returns the range of what these calls added to each counter that applies ([`Audit::reads`],
+    /// [`Audit::writes`]). A kernel thread's `read` or `write` is not included.
     pub fn range(self, counts: &Counts) -> RangeInclusive<u64> {
         let mut low = 0u64;
         let mut high = 0u64;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_leave_open_only_what_the_errno_leaves_open() {
+    fn ranges_are_as_narrow_as_the_errno_allows() {
         assert_eq!(Audit::Read.range(&counts(10, &[(9, 3), (11, 2)])), 7..=7);
         assert_eq!(Audit::Read.range(&counts(10, &[(22, 4)])), 6..=10);
         assert_eq!(Audit::ReadV.range(&counts(10, &[(9, 3)])), 10..=10);

@@ -1,4 +1,4 @@
-//! Arguments whose meaning another argument decides; what is not listed is taken for a plain number.
+//! Arguments whose kind depends on another argument. Those not listed count as plain numbers.
 
 use super::args::{ArgKind, Size};
 use super::constants::*;
@@ -15,10 +15,10 @@ const fn inout(bytes: u32) -> ArgKind {
     ArgKind::InOut(Size::Fixed(bytes))
 }
 
-/// The kind of argument `index` of the call `name` made with `args`.
+/// Returns the kind of argument `index` of the call `name` made with `args`.
 pub(super) fn kind(name: &str, index: usize, args: &[u64; 6]) -> ArgKind {
     let [first, second, third, ..] = *args;
-    // Commands are C ints: what a caller left in the upper half says nothing.
+    // Commands are C ints: the upper half of the register has no meaning.
     let command = |register: u64| register as u32;
     match name {
         "fcntl" => fcntl(command(second)),
@@ -57,21 +57,21 @@ fn fcntl(command: u32) -> ArgKind {
 
 fn ioctl(command: u32) -> ArgKind {
     match command {
-        // The kernel's struct termios.
+        // Size of the kernel's struct termios.
         TCGETS => out(36),
         TCSETS | TCSETSW | TCSETSF => input(36),
         TIOCGPGRP | TIOCOUTQ | FIONREAD | TIOCGSID => out(4),
         TIOCSPGRP | FIONBIO | FIOASYNC => input(4),
         TIOCGWINSZ => out(8),
         TIOCSWINSZ => input(8),
-        // SIOCGIFCONF is two-way in two steps; its neighbours take a struct ifreq.
+        // SIOCGIFCONF passes a struct ifconf both ways; its neighbours take a struct ifreq.
         SIOCGIFCONF => inout(16),
         SIOCGIFNAME..=0x894f => inout(40),
         _ => encoded_ioctl(command),
     }
 }
 
-/// Commands made by _IOR, _IOW and _IOWR carry direction and size.
+/// Decodes direction and size from commands made by _IOR, _IOW and _IOWR.
 fn encoded_ioctl(command: u32) -> ArgKind {
     let bytes = command >> 16 & 0x3fff;
     match command >> 30 {
@@ -86,12 +86,12 @@ fn prctl(option: u32, index: usize) -> ArgKind {
     match (option, index) {
         (PR_GET_PDEATHSIG | PR_GET_TSC | PR_GET_CHILD_SUBREAPER, 1) => out(4),
         (PR_SET_NAME, 1) => ArgKind::Str,
-        // TASK_COMM_LEN bytes.
+        // Size of TASK_COMM_LEN.
         (PR_GET_NAME, 1) => out(16),
-        // With a filter.
+        // The filter of SECCOMP_MODE_FILTER.
         (PR_SET_SECCOMP, 2) => input(16),
         (PR_GET_TID_ADDRESS, 1) => out(8),
-        // The mapping's name.
+        // The name of the mapping.
         (PR_SET_VMA, 4) => ArgKind::Str,
         _ => ArgKind::Int,
     }
@@ -105,17 +105,19 @@ fn arch_prctl(op: u32) -> ArgKind {
 }
 
 fn futex(op: u32) -> ArgKind {
-    // The low seven bits: FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME lie above.
+    // The operation is in the low seven bits: FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME lie
+    // above.
     match op & 0x7f {
-        // A timeout; the wakers take a number.
+        // These take a timeout; the wakers take a number.
         FUTEX_WAIT | FUTEX_LOCK_PI | FUTEX_WAIT_BITSET | FUTEX_WAIT_REQUEUE_PI | FUTEX_LOCK_PI2 => input(16),
         _ => ArgKind::Int,
     }
 }
 
-/// `whole` is the size of the set's own struct, `info` that of IPC_INFO's.
+/// Returns the kind for a command of System V IPC. `whole` is the size of the object's struct,
+/// `info` that of IPC_INFO's.
 fn ipc(command: u32, whole: u32, info: u32) -> ArgKind {
-    // IPC_64, which glibc sets, is not part of the command.
+    // glibc sets IPC_64, which is not part of the command.
     match command & !IPC_64 {
         IPC_SET => input(whole),
         IPC_STAT | MSG_STAT | SHM_STAT => out(whole),

@@ -1,4 +1,4 @@
-//! System calls by their names, and names by number.
+//! Conversion between names and numbers of system calls.
 
 use super::signature::Signature;
 use super::table;
@@ -7,7 +7,7 @@ use foldhash::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// What [`Sysno::UNKNOWN`] is called.
+/// Name of [`Sysno::UNKNOWN`].
 const UNKNOWN: &str = "unknown_syscall";
 
 impl fmt::Display for Sysno {
@@ -21,7 +21,7 @@ impl fmt::Display for Sysno {
     }
 }
 
-/// Equality, which the standard library does not offer at compile time.
+/// Compares byte strings at compile time, where the standard library cannot.
 const fn same(one: &[u8], other: &[u8]) -> bool {
     let mut at = 0;
     while at < one.len() && at < other.len() && one[at] == other[at] {
@@ -31,20 +31,20 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 impl Sysno {
-    /// Its name as in the kernel's table, e.g. `newfstatat`; `None` for a number without one.
+    /// Returns its name in the kernel's table, e.g. `newfstatat`; `None` for a number without one.
     pub fn name(self) -> Option<&'static str> {
         self.signature().map(|s| s.name)
     }
 
-    /// The call with this name.
+    /// Returns the call with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         static BY_NAME: OnceLock<HashMap<&str, Sysno>> = OnceLock::new();
         let by_name = BY_NAME.get_or_init(|| table::signatures().iter().map(|s| (s.name, s.sysno)).collect());
         by_name.get(name).copied()
     }
 
-    /// The same for tables that are made when the code is compiled; [`Sysno::UNKNOWN`] where there is none. Slow: it looks
-    /// through all names.
+    /// Returns the call with this name, at compile time, or [`Sysno::UNKNOWN`] if there is none.
+    /// Slow: it compares all names.
     pub const fn named(name: &str) -> Self {
         let all = table::signatures();
         let mut at = 0;
@@ -57,7 +57,7 @@ impl Sysno {
         Self::UNKNOWN
     }
 
-    /// The call that is displayed so: by name, or `syscall_0x151` and `i386_syscall_0x14`.
+    /// Parses what `Display` writes: a name, or `syscall_0x151` and `i386_syscall_0x14`.
     pub fn from_display(text: &str) -> Option<Self> {
         if text == UNKNOWN {
             return Some(Self::UNKNOWN);
@@ -69,7 +69,7 @@ impl Sysno {
         text.strip_prefix("syscall_0x").map_or_else(|| Self::from_name(text), |number| hex(number).map(Self))
     }
 
-    /// What the system call table knows of it; `None` for a number without a call.
+    /// Returns its entry in the system call table; `None` for a number without a call.
     pub fn signature(self) -> Option<&'static Signature> {
         table::signature(self)
     }

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Class {
-    /// Takes or gives a file descriptor.
+    /// Takes or returns a file descriptor.
     Desc,
     /// Takes a path.
     File,
@@ -14,7 +14,7 @@ pub enum Class {
     Network,
     /// Signals.
     Signal,
-    /// The address space.
+    /// Changes the address space.
     Memory,
     /// System V inter-process communication.
     Ipc,
@@ -22,7 +22,7 @@ pub enum Class {
     Creds,
     /// Reads or sets the system's clocks.
     Clock,
-    /// Takes nothing and can't fail, such as `getpid`.
+    /// Takes no arguments and can't fail, such as `getpid`.
     Pure,
     /// `stat` and its like.
     Stat,
@@ -30,13 +30,13 @@ pub enum Class {
     Lstat,
     /// `fstat` and its like.
     Fstat,
-    /// All of the stat family.
+    /// The whole stat family.
     StatLike,
     /// `statfs`.
     Statfs,
     /// `fstatfs`.
     Fstatfs,
-    /// All of the statfs family.
+    /// The whole statfs family.
     StatfsLike,
 }
 
@@ -60,7 +60,7 @@ const NAMES: &[(Class, &str)] = &[
     (Class::StatfsLike, "%%statfs"),
 ];
 
-/// Other spellings that strace takes.
+/// Other spellings that strace accepts.
 const ALIASES: &[(Class, &str)] = &[
     (Class::Network, "%net"),
     (Class::Desc, "desc"),
@@ -73,18 +73,18 @@ const ALIASES: &[(Class, &str)] = &[
 ];
 
 impl Class {
-    /// All classes.
+    /// Returns all classes.
     pub fn all() -> impl Iterator<Item = Class> {
         NAMES.iter().map(|(class, _)| *class)
     }
 
-    /// Its name with strace's percent sign, e.g. `%file`.
+    /// Returns its name with strace's percent sign, e.g. `%file`.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(class, _)| *class == self).map_or("%?", |(_, name)| name)
     }
 
-    /// The class with this name. The older spellings without a percent sign that strace still
-    /// takes (`file`, `desc` …) are taken too.
+    /// Returns the class with this name. Accepts strace's older spellings without a percent sign
+    /// (`file`, `desc` …) too.
     pub fn from_name(name: &str) -> Option<Self> {
         NAMES.iter().chain(ALIASES).find(|(_, n)| *n == name).map(|(class, _)| *class)
     }
@@ -99,12 +99,12 @@ impl Classes {
         Self(bits)
     }
 
-    /// Whether `class` is among them.
+    /// Returns true if the set contains `class`.
     pub fn contains(self, class: Class) -> bool {
         self.0 & (1 << class as u32) != 0
     }
 
-    /// The classes in the set.
+    /// Returns the classes in the set.
     pub fn iter(self) -> impl Iterator<Item = Class> {
         Class::all().filter(move |class| self.contains(*class))
     }

@@ -1,4 +1,4 @@
-//! The constants and functions that [`super::table`] is written with.
+//! Constants and functions that make the lines of [`super::table`] short.
 
 use super::args::{Arg, ArgKind, Size};
 use super::audit::Audit;
@@ -32,9 +32,9 @@ pub(super) const STATFS_LIKE: u32 = bit(Class::StatfsLike);
 pub(super) const PLAIN: u32 = 0;
 /// A positive result counts bytes moved.
 pub(super) const MOVES: u32 = 1;
-/// Can wait for something to happen.
+/// The call may wait for an event.
 pub(super) const BLOCKS: u32 = 1 << 1;
-/// Waiting is what it is for.
+/// The call's purpose is to wait.
 pub(super) const WAITS: u32 = BLOCKS | 1 << 2;
 pub(super) const NEVER_RETURNS: u32 = 1 << 3;
 pub(super) const READ: u32 = 1 << 4;
@@ -84,7 +84,7 @@ const fn arg(name: &'static str, kind: ArgKind) -> Arg {
     Arg { name, kind }
 }
 
-/// A number, flags, an id.
+/// An argument that is a number, flags or an id.
 pub(super) const fn int(name: &'static str) -> Arg {
     arg(name, ArgKind::Int)
 }
@@ -97,7 +97,7 @@ pub(super) const fn dirfd(name: &'static str) -> Arg {
     arg(name, ArgKind::DirFd)
 }
 
-/// An address that is not followed.
+/// An argument that is an address, not followed.
 pub(super) const fn ptr(name: &'static str) -> Arg {
     arg(name, ArgKind::Address)
 }
@@ -110,7 +110,7 @@ pub(super) const fn text(name: &'static str) -> Arg {
     arg(name, ArgKind::Str)
 }
 
-/// An array of strings ended by NULL.
+/// An argument that points to an array of strings, terminated by NULL.
 pub(super) const fn texts(name: &'static str) -> Arg {
     arg(name, ArgKind::StrArray)
 }
@@ -119,47 +119,50 @@ pub(super) const fn by_command(name: &'static str) -> Arg {
     arg(name, ArgKind::ByCommand)
 }
 
-/// `bytes` read by the kernel.
+/// An argument that points to `bytes` the kernel reads.
 pub(super) const fn input(name: &'static str, bytes: u32) -> Arg {
     arg(name, ArgKind::In(Size::Fixed(bytes)))
 }
 
-/// As many bytes read by the kernel as argument `count` says, times `scale`.
+/// An argument that points to memory the kernel reads: argument `count` items of `scale` bytes.
 pub(super) const fn input_by(name: &'static str, count: u8, scale: u32) -> Arg {
     arg(name, ArgKind::In(Size::Arg { arg: count, scale }))
 }
 
-/// `bytes` written by the kernel.
+/// An argument that points to `bytes` the kernel writes.
 pub(super) const fn out(name: &'static str, bytes: u32) -> Arg {
     arg(name, ArgKind::Out(Size::Fixed(bytes)))
 }
 
-/// As many bytes written by the kernel as argument `count` says, times `scale`.
+/// An argument that points to memory the kernel writes: argument `count` items of `scale` bytes.
 pub(super) const fn out_by(name: &'static str, count: u8, scale: u32) -> Arg {
     arg(name, ArgKind::Out(Size::Arg { arg: count, scale }))
 }
 
-/// As many items of `scale` bytes as the result says, argument `bound` at most.
+/// An argument that points to memory the kernel writes: as many items of `scale` bytes as the
+/// result says, at most argument `bound`.
 pub(super) const fn out_got(name: &'static str, bound: u8, scale: u32) -> Arg {
     arg(name, ArgKind::Out(Size::Result { bound, scale }))
 }
 
-/// As many bytes as the 32-bit length that argument `len` points to.
+/// An argument that points to memory the kernel writes: the 32-bit length at argument `len`, in
+/// bytes.
 pub(super) const fn out_len(name: &'static str, len: u8) -> Arg {
     arg(name, ArgKind::Out(Size::AtArg(len)))
 }
 
-/// `bytes` read and written by the kernel.
+/// An argument that points to `bytes` the kernel reads and writes.
 pub(super) const fn inout(name: &'static str, bytes: u32) -> Arg {
     arg(name, ArgKind::InOut(Size::Fixed(bytes)))
 }
 
-/// As [`input_by`], and written as well.
+/// An argument that points to memory the kernel reads and writes: argument `count` items of `scale`
+/// bytes.
 pub(super) const fn inout_by(name: &'static str, count: u8, scale: u32) -> Arg {
     arg(name, ArgKind::InOut(Size::Arg { arg: count, scale }))
 }
 
-/// An fd_set of as many bits as argument `bits` says.
+/// An argument that points to an fd_set with as many bits as argument `bits` says.
 pub(super) const fn fd_set(name: &'static str, bits: u8) -> Arg {
     arg(name, ArgKind::InOut(Size::Bits(bits)))
 }

@@ -1,8 +1,8 @@
-//! What today's C libraries and runtimes make of a function that is named: `openat` for `open`.
+//! The system calls that today's C libraries and runtimes make for a function: `openat` for `open`.
 
 use crate::sysno::Sysno;
 
-/// The calls that stand for a name beside the call of that name.
+/// Function names, and the calls that implement them beside the call of the same name.
 struct MadeAs {
     names: &'static [&'static str],
     calls: &'static [&'static str],
@@ -12,8 +12,9 @@ const fn made_as(names: &'static [&'static str], calls: &'static [&'static str])
     MadeAs { names, calls }
 }
 
-/// From the sources of glibc 2.31 to 2.41, musl 1.2 and Go 1.19 to 1.24 for x86-64, where they make another call than the one
-/// of the function's name; and what does the same with more arguments (`openat2`, `statx`, `clone3`).
+/// From the sources of glibc 2.31 to 2.41, musl 1.2 and Go 1.19 to 1.24 for x86-64: functions that
+/// make another call than the one of their name. And calls that do the same with more arguments
+/// (`openat2`, `statx`, `clone3`).
 const TABLE: &[MadeAs] = &[
     made_as(&["open", "open64"], &["openat", "openat2"]),
     made_as(&["creat", "creat64", "fopen", "opendir"], &["open", "openat"]),
@@ -77,8 +78,8 @@ const TABLE: &[MadeAs] = &[
 ];
 
 impl Sysno {
-    /// The calls that someone means who names `name` beside the call of that name, if there is one; none where it stands
-    /// for itself alone.
+    /// Returns the calls that a person means by `name` beside the call of that name. Returns none
+    /// if the name stands for itself alone.
     pub fn made_as(name: &str) -> impl Iterator<Item = Self> + use<> {
         let calls = TABLE.iter().find(|entry| entry.names.contains(&name)).map_or(&[][..], |entry| entry.calls);
         let own = Self::from_name(name);
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_stands_for_what_is_made() {
+    fn typed_names_select_the_calls_that_libc_makes() {
         let made = |name: &str| Sysno::made_as(name).map(|call| call.to_string()).collect::<Vec<_>>();
         assert_eq!(made("open"), ["openat", "openat2"]);
         assert_eq!(made("stat"), ["newfstatat", "statx"]);

@@ -1,6 +1,6 @@
-//! The system call table: what each call is called, takes, moves and waits for.
+//! The system call table: each call's name, arguments, memory and waiting.
 //!
-//! Data and pure functions of arguments; reading a target's memory is its users' business.
+//! Data and pure functions of arguments; the callers read a target's memory.
 
 mod args;
 mod audit;

@@ -1,17 +1,17 @@
-//! What the integration tests share.
+//! Helpers that the integration tests share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::process::Command;
 
-/// Says on stderr why a test did not run. With SYSTOLL_TEST_STRICT=1 that is a failure.
+/// Prints on stderr why a test did not run. With SYSTOLL_TEST_STRICT=1 that is a failure.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub(crate) fn skip(why: &str) {
     assert!(std::env::var_os("SYSTOLL_TEST_STRICT").is_none_or(|v| v != "1"), "skipped: {why}");
     eprintln!("skipped: {why}");
 }
 
-/// Standard output of a command that succeeded; `None` where there is no such command. Panics
-/// with its standard error where it failed.
+/// Returns the standard output of a command that succeeded; `None` if there is no such command.
+/// Panics with its standard error if it failed.
 pub(crate) fn run(program: &str, args: &[&str]) -> Option<String> {
     let output = match Command::new(program).args(args).output() {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
@@ -22,8 +22,8 @@ pub(crate) fn run(program: &str, args: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A program in C that runs `statements` behind a seccomp filter that lets no call through but
-/// `exit_group`: strace decodes each at its entry, the kernel does none.
+/// Returns a C program that runs `statements` behind a seccomp filter that allows only
+/// `exit_group`: strace decodes each call at its entry, and the kernel makes none.
 pub(crate) fn behind_a_filter(declarations: &str, statements: &str) -> String {
     let includes = ["stddef.h", "linux/filter.h", "linux/seccomp.h", "sys/prctl.h", "sys/syscall.h", "unistd.h"]
         .map(|h| format!("#include <{h}>\n"));

@@ -12,7 +12,7 @@ fn frame(module: u32, address: u64, class: FrameClass, function: &str, file: Opt
     Frame { module: Some(ModuleId(module)), address, class, locations: vec![place], callee: None, language: None }
 }
 
-/// A pseudo-random sequence: what real figures don't compress better than.
+/// A pseudo-random sequence that compresses no better than real figures.
 pub(crate) struct Noise(pub(crate) u64);
 
 impl Noise {
@@ -22,8 +22,8 @@ impl Noise {
     }
 }
 
-/// `rows` rows of stats under `localtime`, and `windows` windows of 32 of their calls each, with
-/// a path, a struct stat and a stack a call.
+/// Returns a recording with `rows` rows of stats under `localtime`, and `windows` windows of 32 of
+/// their calls each; every call has a path, a struct stat and a stack.
 pub(crate) fn recording(rows: u32, windows: u32) -> Recording {
     let mut noise = Noise(7);
     let mut rec = Recording::default();

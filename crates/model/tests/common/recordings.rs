@@ -14,7 +14,7 @@ fn name() -> impl Strategy<Value = Arc<str>> {
     text().prop_map(Arc::from)
 }
 
-/// Small numbers and the ends of the range.
+/// Generates small numbers and the ends of the range.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0u64..5000, 1 => any::<u64>(), 1 => Just(u64::MAX)]
 }
@@ -301,7 +301,7 @@ fn problem() -> impl Strategy<Value = Problem> {
 }
 
 fn thread(s: Sizes) -> impl Strategy<Value = Thread> {
-    // The file has one more than the figure.
+    // The file stores the figure plus one.
     let ns = || option::of(number().prop_map(|n| n.min(u64::MAX - 1)));
     let calls =
         (any::<u32>(), number(), number(), ns(), ns()).prop_map(|(syscall, calls, failed, toll_ns, waited_ns)| {
@@ -315,7 +315,7 @@ fn thread(s: Sizes) -> impl Strategy<Value = Thread> {
     })
 }
 
-/// Any recording that passes `Recording::check`.
+/// Generates any recording that passes `Recording::check`.
 pub(crate) fn recording() -> impl Strategy<Value = Recording> {
     let sizes = (1u32..4, 1u32..4, 1u32..6, 1u32..6, 1u32..5)
         .prop_map(|(processes, modules, frames, stacks, rows)| Sizes { processes, modules, frames, stacks, rows });

@@ -1,4 +1,4 @@
-//! For editors and for GitHub: a file, a line, a text.
+//! Annotations for editors and for GitHub: a file, a line, a text.
 
 use super::{BudgetReport, Message};
 use crate::text::clean;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// Writes `FILE:LINE:1: error: TEXT`, as compilers do and vim's quickfix list reads it.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_vim(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
     checked.messages().iter().try_for_each(|m| {
         let kind = if m.verdict.breaks() { "error" } else { "note" };
@@ -15,10 +15,11 @@ pub fn write_vim(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()
     })
 }
 
-/// Writes GitHub's workflow commands: `::error file=…,line=…::TEXT`. What the budget accepts is no news at each build.
+/// Writes GitHub's workflow commands: `::error file=…,line=…::TEXT`. Findings that the budget
+/// accepts are left out: they are no news at each build.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_github(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
     checked.messages().iter().filter(|m| m.verdict.breaks()).try_for_each(|m| writeln!(w, "{}", github(m)))
 }
@@ -28,7 +29,7 @@ fn github(m: &Message) -> String {
     format!("::error file={file},line={},title={title}::{}", m.line, data(&m.text))
 }
 
-/// As GitHub's runner reads it back (actions/toolkit, `command.ts`).
+/// Escapes text as GitHub's runner unescapes it (actions/toolkit, `command.ts`).
 fn data(text: &str) -> String {
     clean(text).replace('%', "%25")
 }

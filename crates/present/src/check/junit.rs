@@ -1,24 +1,24 @@
 //! JUnit's XML: each limit and each finding is a test.
 //!
-//! Written here and not by quick-junit: that gives `<testsuites>` an attribute that the schema Jenkins validates with
-//! (xunit-plugin's junit-10.xsd) refuses, and brings nine crates.
+//! Not by the crate quick-junit: it gives `<testsuites>` an attribute that Jenkins' schema
+//! (xunit-plugin's junit-10.xsd) refuses, and needs nine crates.
 
 use super::{BudgetReport, breach_text, finding_text, measured_text};
 use crate::text::{clean, shell_words};
 use std::io::{self, Write};
 
-/// A test: a limit's figure, a finding, the recording itself.
+/// A test: a limit's figure, a finding, or the recording itself.
 struct Case {
     name: String,
     class: &'static str,
-    /// Why it failed.
+    /// The reason why it failed.
     broken: Option<String>,
 }
 
 /// Writes the check as JUnit's XML.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_junit(w: &mut dyn Write, checked: &BudgetReport<'_>) -> io::Result<()> {
     let cases = cases(checked);
     let broken = cases.iter().filter(|c| c.broken.is_some()).count();
@@ -58,7 +58,7 @@ fn cases(checked: &BudgetReport<'_>) -> Vec<Case> {
     limits.chain(findings).chain(breaches).collect()
 }
 
-/// Text in an attribute. What XML has no way to write is left out.
+/// Escapes text for an attribute. Characters that XML can't write are left out.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {

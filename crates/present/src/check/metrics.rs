@@ -1,10 +1,11 @@
-//! Figures over time: Bencher's metric format, and what github-action-benchmark reads.
+//! Figures over time, for Bencher and github-action-benchmark.
 
 use super::{BudgetReport, unit};
 use crate::text::clean;
 use serde_json::{Map, Value, json};
 
-/// Bencher's metric format (BMF): for each limit its figure, with the least and the most of the runs.
+/// Converts the check to Bencher's metric format (BMF): each limit's figure, with the lowest and
+/// the highest of the runs.
 pub fn bencher_json(checked: &BudgetReport<'_>) -> Value {
     let mut benchmarks = Map::new();
     for m in &checked.held.measured {
@@ -17,7 +18,7 @@ pub fn bencher_json(checked: &BudgetReport<'_>) -> Value {
     Value::Object(benchmarks)
 }
 
-/// What github-action-benchmark reads as `customSmallerIsBetter`.
+/// Converts the check to the JSON that github-action-benchmark reads as `customSmallerIsBetter`.
 pub fn benchmark_json(checked: &BudgetReport<'_>) -> Value {
     let entry = |m: &systoll_compare::Measured| {
         let name = format!("{}: {}", clean(&m.name), m.figure);

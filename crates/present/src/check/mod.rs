@@ -1,4 +1,5 @@
-//! What `check` found, for people and for the machines that read it: one writer each, over the same words.
+//! The results of `check`, for people and for machines: one writer for each format, with the same
+//! sentences.
 
 mod annotations;
 mod junit;
@@ -16,54 +17,54 @@ use crate::text::{clean, sentence};
 use crate::units::{counted, grouped};
 use systoll_compare::{Bound, Breach, Held, HeldFinding, Measured, Place, Who};
 
-/// What was checked, and where its parts lie.
+/// The results of a check and the paths they refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct BudgetReport<'a> {
-    /// The budget, held.
+    /// The budget's limits with the measured figures.
     pub held: &'a Held,
-    /// The budget's file as it was named.
+    /// Path of the budget's file as the user gave it.
     pub budget: &'a str,
-    /// The command.
+    /// The command that was checked.
     pub command: &'a [String],
-    /// The folder that paths are told from, with a `/` at its end; other paths stay absolute.
+    /// The folder that paths are relative to, ending with `/`. Paths outside it stay absolute.
     pub root: &'a str,
 }
 
-/// One thing to tell: a limit that is broken, a finding, what else breaks the budget.
+/// One message: a broken limit, a finding, or another breach.
 struct Message {
-    /// What rule it is of: a figure of a limit, or a finding's id.
+    /// The rule it belongs to: a limit's figure, or a finding's id.
     rule: String,
     text: String,
-    /// Where it is in the source, else in the budget.
+    /// Its place in the source, or else in the budget.
     file: String,
     line: u32,
     verdict: Verdict,
 }
 
-/// What a message says of the budget.
+/// The relation of a message to the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// More than a limit allows.
+    /// A figure is above its limit.
     Over,
-    /// Fewer than a limit allows.
+    /// A figure is below its limit.
     Under,
-    /// A finding that the budget does not know.
+    /// The budget does not accept this finding.
     New,
-    /// The run can't be held to it.
+    /// The run can't be compared with the budget.
     Unheld,
-    /// A finding that it knows.
+    /// The budget accepts this finding.
     Known,
 }
 
 impl Verdict {
-    /// Whether it breaks the budget.
+    /// Returns true if it breaks the budget.
     fn breaks(self) -> bool {
         self != Self::Known
     }
 }
 
 impl BudgetReport<'_> {
-    /// All there is to tell, what breaks the budget first.
+    /// Returns all messages, those that break the budget first.
     fn messages(&self) -> Vec<Message> {
         let budget = |line: usize| (self.relative(self.budget), u32::try_from(line.max(1)).unwrap_or(1));
         let mut messages = Vec::new();
@@ -96,7 +97,7 @@ impl BudgetReport<'_> {
         messages
     }
 
-    /// A place's file, told from the root where it lies there, and line.
+    /// Returns a place's file and line. The file is relative to the root if it lies there.
     fn place(&self, place: Option<&Place>) -> Option<(String, u32)> {
         let place = place?;
         let file = place.file.as_deref().filter(|f| !f.starts_with('<'))?;
@@ -109,7 +110,7 @@ impl BudgetReport<'_> {
     }
 }
 
-/// A figure: whole numbers in groups, others to three digits.
+/// Writes a figure: whole numbers grouped, others to three decimals.
 fn figure(f: f64) -> String {
     if f.fract() == 0.0 && f.abs() < 1e15 { grouped(f as u64) } else { format!("{f:.3}") }
 }
@@ -123,7 +124,7 @@ fn bound_text(bound: Bound) -> String {
     }
 }
 
-/// What a figure counts, after its number.
+/// Returns what a figure counts, to stand after its number.
 fn unit(figure: &str) -> &'static str {
     match figure {
         "failed" => "failed calls",
@@ -132,7 +133,7 @@ fn unit(figure: &str) -> &'static str {
     }
 }
 
-/// A limit that is broken, in one line: old, new, who.
+/// Describes a broken limit in one line: old, new, caller.
 fn measured_text(m: &Measured) -> String {
     let mut text = format!("{}: {} → {} {}", clean(&m.name), bound_text(m.bound), figure(m.value), unit(m.figure));
     if let Some(who) = m.who.as_ref().filter(|_| m.value > m.bound.high) {

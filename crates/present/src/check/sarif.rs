@@ -4,10 +4,10 @@ use super::{BudgetReport, Message};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The standard's own name for its schema.
+/// URL of the standard's schema.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The check as a SARIF log; `version` is that of systoll.
+/// Converts the check to a SARIF log. `version` is that of systoll.
 pub fn sarif_json(checked: &BudgetReport<'_>, version: &str) -> Value {
     let messages = checked.messages();
     let mut rules: BTreeMap<&str, Value> = BTreeMap::new();
@@ -52,7 +52,8 @@ fn result(m: &Message) -> Value {
     })
 }
 
-/// A path as a URI (RFC 3986): what lies in the root is relative, the rest of the scheme `file`.
+/// Converts a path to a URI (RFC 3986): relative if it lies in the root, else with the scheme
+/// `file`.
 fn uri(path: &str) -> String {
     let mut out = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! For people: one line a breach.
+//! The check's screen: one line for each breach.
 
 use super::{BudgetReport, Verdict, bound_text, figure, unit};
 use crate::style::{Line, Role, Style};
@@ -6,10 +6,10 @@ use crate::text::{clean, shell_words};
 use crate::units::counted;
 use std::io::{self, Write};
 
-/// Writes what breaks the budget, one line each; all that is held where `all`.
+/// Writes what breaks the budget, one line each, and with `all` the limits that hold.
 ///
 /// # Errors
-/// Where `w` fails.
+/// Those of `w`.
 pub fn write_check(w: &mut dyn Write, checked: &BudgetReport<'_>, all: bool, style: &Style) -> io::Result<()> {
     let held = checked.held;
     for message in checked.messages().iter().filter(|m| m.verdict.breaks() || all) {

@@ -48,7 +48,7 @@ fn counts(pairs: &[(&str, u64)]) -> CallCounts {
 }
 
 #[test]
-fn where_outputs_differ_is_shown() {
+fn the_first_difference_of_outputs_is_shown() {
     let at = DiffersAt { line: 1_200, a: Some("a\u{1b}[31m".into()), b: None };
     let outcome = Outcome::Differs(Difference::Stdout);
     let c = Comparison { outcome, differs_at: Some(at), measured: None, watched: false, answered: None };
@@ -110,7 +110,7 @@ fn fewer_calls_and_nothing_won() {
     assert!(written(&c, None, "cured").ends_with("  not proved   no difference shown\n"));
 }
 
-/// Each sentence beside what it rests on.
+/// Each sentence stands beside the facts it rests on.
 #[test]
 fn no_more_is_called_the_same_than_was_compared() {
     let said = |same| same_text(same);
@@ -129,9 +129,10 @@ fn no_more_is_called_the_same_than_was_compared() {
     assert_eq!(said(by), "the comparing command says the same of both, same exit code");
 }
 
-/// The interval of the processor time holds no change and, of 87 ms, the 4 ms that were told: nothing is known.
+/// The interval of the processor time holds both no change and the 4 ms of 87 ms that were
+/// predicted: nothing is known.
 #[test]
-fn what_the_runs_cant_show_is_not_decided() {
+fn runs_that_show_nothing_decide_nothing() {
     let noisy = change(-1.3, -6.9, 4.4, Verdict::NoDifference);
     let c = measured(side(8.7e7, 8.7e7), side(8.6e7, 8.6e7), noisy, noisy);
     let (a, b) = (counts(&[("newfstatat", 8_000), ("read", 64_000)]), counts(&[("read", 64_000)]));
@@ -145,7 +146,7 @@ fn what_the_runs_cant_show_is_not_decided() {
     let undecided = "  not decided   11 % fewer calls; 4 ms of 87 ms CPU is below what these runs can show\n";
     assert!(text(4.0).contains(undecided), "{}", text(4.0));
     assert!(!text(4.0).contains("nothing won") && !text(4.0).contains("in their place"), "{}", text(4.0));
-    // More than the interval holds is ruled out.
+    // A gain beyond the interval is ruled out.
     let most = "  not proved   11 % fewer calls; at most 6 ms of CPU is won\n";
     assert!(text(40.0).contains(most), "{}", text(40.0));
 }
@@ -159,7 +160,7 @@ fn counts_that_vary_are_ranges_and_no_change_where_they_overlap() {
 }
 
 #[test]
-fn a_cure_that_hangs_or_changes_what_is_done_is_told() {
+fn hanging_and_changing_cures_are_reported() {
     let text = |d| {
         written(
             &Comparison {

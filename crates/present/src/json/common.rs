@@ -1,11 +1,11 @@
-//! What all documents share.
+//! The parts that all documents share.
 
 use super::wire::User;
 use crate::access::{frame, module};
 use std::collections::BTreeMap;
 use systoll_model::{Exit, FrameId, Recording};
 
-/// Version of the contract: it grows when a field changes its meaning, not when one is added.
+/// Version of the contract. It grows when a field changes its meaning, not when one is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
 pub(super) fn exit(exit: Exit) -> BTreeMap<&'static str, i32> {

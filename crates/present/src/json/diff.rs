@@ -1,4 +1,4 @@
-//! `systoll diff --json` (docs/json.md, docs/diff.schema.json).
+//! `systoll diff --json` (docs/reference/json.md, docs/reference/diff.schema.json).
 
 use super::common::SCHEMA_VERSION;
 use crate::diff::note_text;
@@ -80,7 +80,7 @@ struct WireFinding<'a> {
     needless_toll_ns: u64,
 }
 
-/// What changed, as one JSON object; `version` is that of the systoll that compared.
+/// Converts the changes to one JSON object. `version` is that of systoll.
 pub fn diff_json(diff: &Diff, version: &str) -> Value {
     let wire = WireDiff {
         systoll: super::wire::Version { version, schema: SCHEMA_VERSION },
@@ -95,7 +95,7 @@ pub fn diff_json(diff: &Diff, version: &str) -> Value {
         findings_gone: diff.findings_gone.iter().map(finding).collect(),
         notes: diff.notes.iter().map(note_text).collect(),
     };
-    // Plain structs with string keys: there is nothing in them that JSON can't hold.
+    // Plain structs with string keys: JSON can hold all of it.
     serde_json::to_value(wire).unwrap_or_default()
 }
 

@@ -1,10 +1,10 @@
-//! What rows' calls were about over the whole run, as JSON.
+//! Ledgers as JSON: the objects of rows' calls over the whole run.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use systoll_model::{Between, Ledger, LedgerObject, Recording, RowId};
 
-/// What the calls of a row were about.
+/// The objects of a row's calls.
 #[derive(Serialize)]
 pub(super) struct WireLedger<'a> {
     looks: u64,
@@ -16,7 +16,7 @@ pub(super) struct WireLedger<'a> {
     top: Vec<WireTop<'a>>,
 }
 
-/// A figure between two bounds.
+/// An estimate with its bounds.
 #[derive(Serialize)]
 struct Bounds {
     estimate: f64,
@@ -24,7 +24,7 @@ struct Bounds {
     high: f64,
 }
 
-/// One of the objects.
+/// One object.
 #[derive(Serialize)]
 struct WireTop<'a> {
     name: &'a str,
@@ -34,12 +34,12 @@ struct WireTop<'a> {
     syscalls: Vec<String>,
 }
 
-/// Ledgers by their rows.
+/// Returns ledgers by their rows.
 pub(super) fn by_row(rec: &Recording) -> BTreeMap<RowId, &Ledger> {
     rec.ledgers.iter().map(|l| (l.row, l)).collect()
 }
 
-/// The ledger of a row of so many calls.
+/// Converts the ledger of a row with `calls` calls.
 pub(super) fn wire_ledger(l: &Ledger, calls: u64) -> WireLedger<'_> {
     WireLedger {
         looks: l.looks,

@@ -1,7 +1,7 @@
-//! `--json`: the contract that scripts rely on (docs/json.md, docs/report.schema.json).
+//! `--json`: the contract that scripts rely on (docs/reference/json.md, docs/reference/report.schema.json).
 //!
-//! Invariants: fields are added, never renamed or removed; times are in ns; no NaN; the types
-//! here are the wire's own, so that no change of a domain type changes a script's input.
+//! Invariants: fields are added, never renamed or removed; times are in ns; no NaN. The types are
+//! the contract's own: a change of a domain type does not change the JSON.
 
 mod common;
 mod diff;
@@ -15,7 +15,7 @@ pub use diff::diff_json;
 pub use proof::{SideCommand, prove_json};
 
 use crate::access::{frame, module, row, stack};
-use crate::told::Told;
+use crate::sentences::Sentences;
 use common::{exit, user};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,10 +25,10 @@ use systoll_model::{
 };
 use wire::*;
 
-/// The report of `rec` as judged by `judgement`, as one JSON object, with its calls regrouped where
-/// that was asked for.
+/// Converts the report of `rec`, judged by `judgement`, to one JSON object, with its calls
+/// regrouped by `grouping`.
 pub fn report_json(rec: &Recording, judgement: &Judgement, grouping: Option<&Grouping>) -> Value {
-    // Plain structs with string keys: there is nothing in them that JSON can't hold.
+    // Plain structs with string keys: JSON can hold all of it.
     serde_json::to_value(report(rec, judgement, grouping)).unwrap_or_default()
 }
 
@@ -36,7 +36,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
     let h = &rec.header;
     let (total, span) = (rec.total(), rec.own_cpu_span_ns());
     let ledgers = ledger::by_row(rec);
-    let told = Told { rec, judgement };
+    let sentences = Sentences { rec, judgement };
     let needless = judgement.findings.iter().fold(0u64, |sum, f| sum.saturating_add(f.needless_toll_ns));
     Report {
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
@@ -81,15 +81,15 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         toll_estimated: h.toll_estimated,
         waited_ns: total.waited_ns,
         needless_toll_ns: needless,
-        starting_ns: told.claimed().starts,
+        starting_ns: sentences.claimed().starts,
         processes: processes(rec),
         prices: rec.prices.calls.iter().map(|(syscall, p)| (syscall.to_string(), price(p))).collect(),
         by_syscall: by_syscall(rec),
         rows: (0..).map(RowId).zip(&rec.rows).map(|(id, r)| wire_row(rec, r, ledgers.get(&id).copied())).collect(),
         vdso: rec.vdso.iter().map(|v| wire_vdso(rec, v)).collect(),
         grouped: grouping.map(|g| groups::grouped(rec, g)),
-        findings: judgement.findings.iter().map(|f| finding(told, f)).collect(),
-        also: judgement.also.iter().map(|f| finding(told, f)).collect(),
+        findings: judgement.findings.iter().map(|f| finding(sentences, f)).collect(),
+        also: judgement.also.iter().map(|f| finding(sentences, f)).collect(),
         untold: WireUntold {
             calls: judgement.untold.calls,
             toll_ns: judgement.untold.toll_ns,
@@ -101,7 +101,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
             toll_ns: judgement.unjudged.toll_ns,
             share_of_cpu: of_own_cpu(rec, judgement.unjudged.toll_ns),
         },
-        told: run_told(told),
+        told: run_told(sentences),
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
     }
@@ -111,7 +111,7 @@ fn finite(f: f64) -> Option<f64> {
     f.is_finite().then_some(f)
 }
 
-/// A measurement; zero stands for none.
+/// Returns a measurement; `None` for zero, which stands for none.
 fn positive(f: f64) -> Option<f64> {
     finite(f).filter(|f| *f > 0.0)
 }
@@ -212,8 +212,8 @@ fn functions(rec: &Recording, id: StackId) -> impl Iterator<Item = &str> {
     frames.iter().filter_map(|id| frame(rec, *id)).flat_map(|f| f.locations.iter().map(|l| &*l.function))
 }
 
-/// Lines of scripts that make the calls of `rows`, the largest share first: each row's lines count
-/// for the row's calls.
+/// Returns the scripts' lines that make the calls of `rows`, largest share first. Each row's lines
+/// are weighted by the row's calls.
 fn lines<'a>(rec: &'a Recording, rows: &[&'a Row]) -> Vec<WireLine<'a>> {
     let mut calls: BTreeMap<FrameId, (f64, u64)> = BTreeMap::new();
     let mut all = 0.0;
@@ -246,38 +246,38 @@ fn estimate(e: systoll_judge::Estimate) -> Estimate {
     Estimate { estimate: e.estimate, low: e.low, high: e.high }
 }
 
-fn run_told(told: Told<'_>) -> WireRunTold {
-    let verdict = if told.rec.calls() == 0 {
+fn run_told(sentences: Sentences<'_>) -> WireRunTold {
+    let verdict = if sentences.rec.calls() == 0 {
         "no system call was seen".to_owned()
-    } else if told.judgement.findings.is_empty() {
-        told.nothing(None).text
+    } else if sentences.judgement.findings.is_empty() {
+        sentences.nothing(None).text
     } else {
-        format!("{}: {}", told.findings(), told.verdict())
+        format!("{}: {}", sentences.findings(), sentences.verdict())
     };
-    let named = !told.judgement.findings.is_empty();
+    let named = !sentences.judgement.findings.is_empty();
     WireRunTold {
         verdict,
-        ended: told.ended().unwrap_or_else(|| "not known".into()),
-        beneath: told.beneath(),
-        problems: told.problems(|p| named || p.kind != ProblemKind::Name, true),
+        ended: sentences.ended().unwrap_or_else(|| "not known".into()),
+        beneath: sentences.beneath(),
+        problems: sentences.problems(|p| named || p.kind != ProblemKind::Name, true),
     }
 }
 
-fn finding_told(told: Told<'_>, f: &Finding) -> WireTold {
+fn finding_told(sentences: Sentences<'_>, f: &Finding) -> WireTold {
     WireTold {
-        calls: told.count(f),
-        cost: told.cost(f).text(),
-        needless: told.needless(f),
-        each: told.per_unit(f),
-        plus: told.later(f),
-        gain: told.gain(f),
-        evidence: told.evidence(f),
-        doubt: told.doubt(f),
+        calls: sentences.count(f),
+        cost: sentences.cost(f).text(),
+        needless: sentences.needless(f),
+        each: sentences.per_unit(f),
+        plus: sentences.later(f),
+        gain: sentences.gain(f),
+        evidence: sentences.evidence(f),
+        doubt: sentences.doubt(f),
     }
 }
 
-fn finding<'a>(told: Told<'a>, f: &'a Finding) -> WireFinding<'a> {
-    let rec = told.rec;
+fn finding<'a>(sentences: Sentences<'a>, f: &'a Finding) -> WireFinding<'a> {
+    let rec = sentences.rec;
     WireFinding {
         cause: f.cause.as_deref(),
         kind: f.kind.name(),
@@ -345,11 +345,11 @@ fn finding<'a>(told: Told<'a>, f: &'a Finding) -> WireFinding<'a> {
         rows: f.rows.iter().map(|r| r.0).collect(),
         basis: f.basis.name(),
         doubt: f.doubt.map(systoll_judge::Doubt::name),
-        told: finding_told(told, f),
+        told: finding_told(sentences, f),
     }
 }
 
-/// `ns` as a share of the run's own processor time.
+/// Returns `ns` as a share of the run's own processor time.
 fn of_own_cpu(rec: &Recording, ns: u64) -> Option<f64> {
     let own = rec.own_cpu_ns().filter(|own| *own > 0)?;
     finite(ns as f64 / own as f64)
@@ -367,7 +367,7 @@ fn cure(cure: &Advice) -> WireCure<'_> {
 
 fn long_call<'a>(rec: &'a Recording, l: &'a LongCall) -> Option<Longest<'a>> {
     let row = row(rec, l.row)?;
-    // The module of the code that called: before `main`, whose constructor it is.
+    // The module that contains the caller: before `main`, the library whose constructor it is.
     let caller = row.user.and_then(|id| frame(rec, id)).and_then(|f| f.module);
     Some(Longest {
         syscall: row.syscall.to_string(),

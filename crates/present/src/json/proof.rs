@@ -1,4 +1,4 @@
-//! `systoll prove --json` (docs/json.md, docs/prove.schema.json).
+//! `systoll prove --json` (docs/reference/json.md, docs/reference/prove.schema.json).
 
 use super::common::{SCHEMA_VERSION, exit};
 use crate::answered::{self, AnsweredJson};
@@ -10,14 +10,14 @@ use systoll_prove::{
     Side, Stopped,
 };
 
-/// One side as it was asked for.
+/// A side as the user asked for it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SideCommand<'a> {
-    /// Program and arguments.
+    /// Its program and arguments.
     pub command: &'a [String],
-    /// Variables set on this side beyond systoll's own environment; null where removed.
+    /// Variables set on this side beyond systoll's own environment; null for removed ones.
     pub env: &'a BTreeMap<String, Option<String>>,
-    /// System calls answered in place of the kernel on this side.
+    /// System calls that are answered in place of the kernel on this side.
     pub elided: &'a [&'static str],
 }
 
@@ -134,7 +134,7 @@ struct ProofPercent {
     pairs_for_one_percent: u32,
 }
 
-/// The comparison of two commands as one JSON object. `version` is systoll's own.
+/// Converts the comparison of two commands to one JSON object. `version` is that of systoll.
 pub fn prove_json(
     comparison: &Comparison,
     counts: Option<(&CallCounts, &CallCounts)>,
@@ -184,7 +184,7 @@ pub fn prove_json(
         }),
         answered: comparison.answered.as_ref().map(answered::json),
     };
-    // Plain structs with string keys: there is nothing in them that JSON can't hold.
+    // Plain structs with string keys: JSON can hold all of it.
     serde_json::to_value(proof).unwrap_or_default()
 }
 
@@ -196,7 +196,7 @@ fn sameness(output: Sameness) -> &'static str {
     }
 }
 
-/// As `--same` names them.
+/// Returns the compared parts by their names for `--same`.
 fn compared(same: Agreement) -> Vec<&'static str> {
     let looked_at = [
         ("stdout", same.stdout.is_some()),

@@ -1,4 +1,4 @@
-//! The contract's own types, field for field and in the order they are written.
+//! Types of the JSON contract, field for field and in the order they are written.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -245,7 +245,7 @@ pub(super) struct Evidence {
     pub(super) claimed: u64,
 }
 
-/// Needless calls of no finding and no remark.
+/// Needless calls in no finding and no remark.
 #[derive(Serialize)]
 pub(super) struct WireUntold {
     pub(super) calls: u64,
@@ -254,7 +254,7 @@ pub(super) struct WireUntold {
     pub(super) unsure_toll_ns: u64,
 }
 
-/// Calls of which nothing could be said.
+/// Calls that could not be judged.
 #[derive(Serialize)]
 pub(super) struct WireUnjudged {
     pub(super) calls: u64,
@@ -262,7 +262,7 @@ pub(super) struct WireUnjudged {
     pub(super) share_of_cpu: Option<f64>,
 }
 
-/// A run's sentences, as the report has them.
+/// The sentences about a run, as the report has them.
 #[derive(Serialize)]
 pub(super) struct WireRunTold {
     pub(super) verdict: String,
@@ -271,7 +271,7 @@ pub(super) struct WireRunTold {
     pub(super) problems: Vec<String>,
 }
 
-/// A finding's sentences, as the report has them.
+/// The sentences about a finding, as the report has them.
 #[derive(Serialize)]
 pub(super) struct WireTold {
     pub(super) calls: String,
@@ -284,14 +284,14 @@ pub(super) struct WireTold {
     pub(super) doubt: Option<String>,
 }
 
-/// One of several objects that a finding is about.
+/// One of several objects of a finding.
 #[derive(Serialize)]
 pub(super) struct WireObject<'a> {
     pub(super) name: &'a str,
     pub(super) share: f64,
 }
 
-/// One way to stop a finding's calls.
+/// One cure of a finding.
 #[derive(Serialize)]
 pub(super) struct WireCure<'a> {
     pub(super) how: &'a str,

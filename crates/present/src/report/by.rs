@@ -1,7 +1,7 @@
 //! `--by`: the calls regrouped, one line a group.
 
 use super::screen::{DETAIL, Report};
-use crate::only::Only;
+use crate::narrowing::Narrowing;
 use crate::style::{LONGEST_NAME, Line, Role, Style};
 use crate::text::{clean, columns, shorten};
 use crate::units::{calls, counted, grouped, percent_of, time};
@@ -13,38 +13,38 @@ use systoll_model::{ProcessId, Recording, Row, RowId};
 use super::screen::ReportOptions;
 use crate::access::{frame, module, row};
 
-/// Groups shown where not all are asked for.
+/// Groups shown without `--all`.
 const GROUPS: usize = 20;
 
-/// Groups that cost a smaller part of the processor time are summed where not all are asked for.
+/// Groups below this share of the processor time are summed without `--all`.
 const SMALL: f64 = 0.001;
 
-/// Groups shown, however small.
+/// Groups shown at least, however small.
 const LEAST_GROUPS: usize = 5;
 
-/// Columns a group's name has beside its figures at least.
+/// Columns that a group's name needs beside its figures.
 const NAME: usize = 24;
 
-/// The same of names that are told apart by their ends: paths, sockets.
+/// Columns that a path or a socket needs: their ends distinguish them.
 const LONG_NAME: usize = 36;
 
-/// Columns in which a name can still be told from others.
+/// Columns in which a name can still be distinguished from others.
 const LEAST_NAME: usize = 12;
 
-/// Figures of a group, and what it is called.
+/// Number of figures of a group.
 const COLUMNS: usize = 7;
 
 type Cells = [String; COLUMNS];
 
 const HEADINGS: [&str; COLUMNS] = ["calls", "between", "looked at", "errors", "time", "of CPU", "waited"];
 
-/// Columns left out where a name would find no room beside them, in this order: calls looked at, errors, waiting,
+/// Figures left out if a name would find no room, in this order: sampled calls, errors, waiting,
 /// share.
 const DROPPED: [usize; 4] = [2, 3, 6, 5];
 
-/// Writes the recording's calls as `grouping` has them: one line a group, costliest first, at most
-/// `limit` (20 where `None`, all where all is asked for). Figures that rest on windows have bounds
-/// and say how many calls were looked at.
+/// Writes the recording's calls grouped by `grouping`: one line a group, most expensive first, at
+/// most `limit` lines (20 if `None`, all with `--all`). Figures from windows have bounds and the
+/// number of sampled calls.
 ///
 /// # Errors
 /// Those of `w`.
@@ -69,7 +69,7 @@ impl Report<'_> {
         let mut lines = self.header();
         lines.push(Line::default());
         if grouping.groups.is_empty() {
-            let none = self.options.only.as_ref().map(Only::none_seen);
+            let none = self.options.only.as_ref().map(Narrowing::none_seen);
             let text = match (grouping.by, grouping.total.calls) {
                 (_, 0) => none.as_deref().unwrap_or("no such system call was seen"),
                 (By::Thread, _) => "this recording does not tell threads apart",
@@ -93,7 +93,7 @@ impl Report<'_> {
             .collect();
         let long = matches!(grouping.by, By::Fd | By::Library | By::Process);
         let name = if long { LONG_NAME } else { NAME };
-        // A name has to be read too: some figures can be done without.
+        // A name has to be readable too: some figures can be left out.
         for drop in DROPPED {
             let width: usize = used.iter().zip(&widths).filter(|(used, _)| **used).map(|(_, width)| width + 2).sum();
             if let Some(used) = used.get_mut(drop).filter(|_| width + 2 + name > self.style.columns()) {
@@ -165,7 +165,7 @@ impl Report<'_> {
         ]
     }
 
-    /// What a group is called.
+    /// Returns a group's name.
     fn group_name(&self, by: By, common: &Common) -> Line {
         let mut line = Line::default();
         match common {
@@ -205,14 +205,14 @@ impl Report<'_> {
         line
     }
 
-    /// A frame's function and its file, without the line.
+    /// Returns a frame's function and its file, without the line.
     fn function_of(&self, id: systoll_model::FrameId) -> Option<Line> {
         let frame = frame(self.rec, id)?;
         let place = frame.location()?;
         let mut line = Line::default();
         line.push_name(Role::Plain, clean(&place.function));
         let file = place.file.as_deref().map(|f| f.rsplit('/').next().unwrap_or(f));
-        // A function without a name already carries its module's.
+        // The placeholder of a function without a name has its module's name already.
         let named = !place.function.contains("+0x");
         let home = file.or_else(|| module(self.rec, frame.module).map(|m| m.file_name()).filter(|_| named));
         if let Some(home) = home {
@@ -235,7 +235,7 @@ impl Report<'_> {
         line
     }
 
-    /// Whose thread it is, where there are several processes.
+    /// Returns the process of a thread, if there are several processes.
     fn of_process(&self, id: ProcessId) -> Line {
         let mut line = Line::default();
         if let Some(p) = self.rec.processes.get(id.0 as usize).filter(|_| self.rec.processes.len() > 1) {
@@ -245,13 +245,13 @@ impl Report<'_> {
         line
     }
 
-    /// The row of a group that costs most.
+    /// Returns the most expensive row of a group.
     fn costliest(&self, rows: &[RowId]) -> Option<(RowId, &Row)> {
         let known = rows.iter().filter_map(|id| Some((*id, row(self.rec, *id)?)));
         known.max_by_key(|(id, r)| (r.counts.toll_ns, r.counts.calls, Reverse(*id)))
     }
 
-    /// Stacks and descriptors of a group, where they are asked for.
+    /// Returns a group's stacks and descriptors, if they are requested.
     fn beneath(&self, by: By, group: &Group) -> Vec<Line> {
         let mut lines = vec![];
         if self.options.stacks
@@ -268,12 +268,13 @@ impl Report<'_> {
     }
 }
 
-/// How many groups, of those that cost most, say something: from some on, each is below [`SMALL`].
+/// Returns how many of the most expensive groups are worth a line: the others are each below
+/// [`SMALL`].
 fn telling(grouping: &Grouping, own: Option<u64>) -> usize {
     let Some(own) = own else { return usize::MAX };
     let is_small = |g: &Group| g.toll_ns.is_some_and(|toll| (toll as f64) < own as f64 * SMALL);
     let small = grouping.groups.iter().rev().take_while(|g| is_small(g)).count();
-    // One line that says that there is one more is no shorter.
+    // A line that sums up one group is no shorter than the group.
     let small = if small < 2 { 0 } else { small };
     (grouping.groups.len() - small).max(LEAST_GROUPS)
 }
@@ -285,8 +286,8 @@ struct GroupTable {
 }
 
 impl GroupTable {
-    /// One line: figures, and the name at the end, its middle left out where there is little room; where there is
-    /// none, the name on a line above.
+    /// Returns the lines of a row: figures, then the name with its middle left out if room is
+    /// short. If there is no room at all, the name is on a line above.
     fn lines(&self, report: &Report<'_>, cells: &Cells, name: Line, role: Role) -> Vec<Line> {
         let mut line = Line::default();
         for (i, cell) in cells.iter().enumerate().filter(|(i, _)| self.used.get(*i).is_some_and(|u| *u)) {

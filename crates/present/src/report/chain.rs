@@ -1,4 +1,4 @@
-//! Who calls: the API, the user's frame, the frames above it.
+//! The chain of callers: the API, the user's frame, the frames above it.
 
 use super::screen::{DETAIL, Report};
 use crate::access::{frame, module, row, stack};
@@ -8,26 +8,26 @@ use crate::units::percent_of;
 use std::cmp::Reverse;
 use systoll_model::{Frame, FrameClass, FrameId, Phase, Row, RowId, before_thread};
 
-/// Frames of a chain where whole stacks aren't asked for.
+/// Frames of a chain shown without `-k`.
 const FRAMES: usize = 4;
 
-/// Columns a function's name may take in a chain.
+/// Columns of a function's name in a chain at most.
 const NAME: usize = 56;
 
-/// Columns a file's name and line may take.
+/// Columns of a file's name and line at most.
 const PLACE: usize = 40;
 
-/// A row's frames from the system call outwards.
+/// The frames of a row from the system call outwards.
 struct Chain {
     frames: Vec<FrameId>,
-    /// How many of them all looks have in common.
+    /// Number of leading frames that all samples share.
     sure: usize,
-    /// For how much of the row's calls the looks stand that have seen the rest.
+    /// The share of the row's calls whose samples have the other frames too.
     share: Option<String>,
 }
 
 impl Report<'_> {
-    /// The chain of a finding's costliest row, over as many lines as it takes.
+    /// Returns the chain of a finding's most expensive row, on as many lines as it needs.
     pub(super) fn chain(&self, id: RowId, phase: Phase) -> Vec<Line> {
         let Some(row) = row(self.rec, id) else { return vec![] };
         if self.options.stacks {
@@ -40,7 +40,7 @@ impl Report<'_> {
         for (i, (at, f)) in frames.iter().take(FRAMES).enumerate() {
             let next = frames.get(i + 1).filter(|_| i < last);
             let mut of_frame = self.frame_links(f, next.map(|(_, f)| *f));
-            // From here on outwards other calls came by others.
+            // From this frame outwards, other calls have other callers.
             if let (true, Some(share), Some(link)) = (*at == chain.sure, &chain.share, of_frame.first_mut()) {
                 link.push(Role::Faint, format!(" in {share}"));
             }
@@ -56,17 +56,17 @@ impl Report<'_> {
         self.join_links(links)
     }
 
-    /// The user's own place alone, in one piece: `parse app.c:40`.
+    /// Returns the place of the user's frame: `parse app.c:40`.
     pub(super) fn place(&self, row: &Row) -> Option<Line> {
         self.place_of(row.user?)
     }
 
-    /// A frame's place in one piece.
+    /// Returns a frame's place.
     pub(super) fn place_of(&self, id: FrameId) -> Option<Line> {
         self.frame_links(frame(self.rec, id)?, None).into_iter().next()
     }
 
-    /// The API a row's user frame called, or the system call's own wrapper.
+    /// Returns the API that a row's user frame called, or the system call's own wrapper.
     pub(super) fn api_link(&self, row: &Row) -> Option<Line> {
         row.api.as_ref().map(|api| {
             let mut link = Line::default();
@@ -75,16 +75,17 @@ impl Report<'_> {
         })
     }
 
-    /// Those of `ids` from the user's on outwards, each with its place there; where there is none, from the system call on.
+    /// Returns the frames of `ids` from the user's frame outwards (or from the system call, if
+    /// there is none), each with its index.
     fn callers(&self, row: &Row, ids: &[FrameId]) -> Vec<(usize, &Frame)> {
         let start = row.user.and_then(|user| ids.iter().position(|id| *id == user)).unwrap_or(0);
         let named = ids.iter().enumerate().skip(start);
         let mut frames: Vec<_> = named.filter_map(|(at, id)| Some((at, frame(self.rec, *id)?))).collect();
-        // A script's lines say what the interpreter's own functions between them do.
+        // A script's lines tell what the interpreter's functions between them do.
         if frames.iter().any(|(_, f)| f.language.is_some()) {
             frames.retain(|(_, f)| f.language.is_some() || f.class == FrameClass::User);
         }
-        // What called main, or a constructor, is the same in every program.
+        // The callers of main, or of a constructor, are the same in every program.
         let ours = |(_, f): &(usize, &Frame)| !matches!(f.class, FrameClass::Libc | FrameClass::Loader);
         let end = match frames.iter().position(|(_, f)| f.language.is_none() && f.function() == "main") {
             Some(main) => main + 1,
@@ -96,7 +97,8 @@ impl Report<'_> {
         frames
     }
 
-    /// A row's frames from the system call outwards. Of several whole stacks it is the one that most calls came by.
+    /// Returns a row's frames from the system call outwards. Of several whole stacks it takes the
+    /// one with most calls.
     fn whole_chain(&self, id: RowId, row: &Row) -> Chain {
         let of = |id| stack(self.rec, id).map_or(&[][..], |s| &s.frames);
         let (context, outer) = (of(row.context), of(row.outer));
@@ -104,7 +106,7 @@ impl Report<'_> {
         let trunks = self.rec.trunks_of(id);
         let all = trunks.iter().fold(0u64, |sum, t| sum.saturating_add(t.weight));
         let most = trunks.iter().max_by_key(|t| (t.weight, Reverse(t.stack))).filter(|_| row.lines.is_empty());
-        // More than half, or it would tell of the fewer.
+        // Only if it has more than half: else it would show a minority.
         let most = most.filter(|t| t.weight > all / 2 && of(t.stack).len() > outer.len());
         let above = most.map_or(outer, |t| of(t.stack));
         let share = most.and_then(|t| percent_of(t.weight, Some(all)));
@@ -116,17 +118,17 @@ impl Report<'_> {
         of(row.context).iter().chain(of(row.outer)).copied().collect()
     }
 
-    /// Whether the loader called what called: a constructor, where it was before `main`.
+    /// Returns true if the loader called the outermost frame: before `main`, that is a constructor.
     pub(super) fn in_constructor(&self, row: &Row) -> bool {
         let last = self.frame_ids(row).last().and_then(|id| frame(self.rec, *id));
         last.is_some_and(|f| f.class == FrameClass::Loader)
     }
 
-    /// A frame's functions, inlined ones first. One without a source line tells its module,
-    /// unless the `next` one is of the same.
+    /// Returns a frame's functions, inlined ones first. A function without a source line gets its
+    /// module's name, unless the `next` frame is of the same module.
     fn frame_links(&self, f: &Frame, next: Option<&Frame>) -> Vec<Line> {
         let silent = next.is_some_and(|n| n.module == f.module && n.locations.iter().all(|l| l.file.is_none()));
-        let links = f.told_locations().iter().map(|l| {
+        let links = f.shown_locations().iter().map(|l| {
             let mut link = Line::default();
             let name = |file: &str| self.style.name(&clean(file.rsplit('/').next().unwrap_or(file)), PLACE);
             if let (Some(_), Some(file)) = (f.language, &l.file) {
@@ -141,7 +143,7 @@ impl Report<'_> {
                 link.push_name(Role::Faint, format!(" {}", name(file)));
                 link.push(Role::Faint, l.line.map_or_else(String::new, |n| format!(":{n}")));
             } else if let (Some(module), false) = (module(self.rec, f.module), silent) {
-                // A function without a name already carries its module's.
+                // The placeholder of a function without a name has its module's name already.
                 if !l.function.contains("+0x") {
                     link.push_name(Role::Faint, format!(" {}", self.style.name(&clean(module.file_name()), PLACE)));
                 }
@@ -169,7 +171,7 @@ impl Report<'_> {
             }
             line.append(link);
             fresh = false;
-            // What is left of a link too long for a line of its own.
+            // The rest of a link that is too long for a line.
             for piece in pieces {
                 lines.push(std::mem::replace(&mut line, Line::of(Role::Plain, " ".repeat(2 * DETAIL))));
                 line.append(piece);
@@ -182,7 +184,7 @@ impl Report<'_> {
     }
 }
 
-/// Neighbours that read the same (recursion) become one.
+/// Joins equal neighbours (recursion) into one.
 fn dedup(links: Vec<Line>) -> Vec<Line> {
     let plain = |l: &Line| l.render(&crate::style::Style { color: false, width: 0, whole_names: false });
     let mut out: Vec<(Line, u32)> = vec![];

@@ -1,25 +1,25 @@
-//! One finding: its calls, price, caller, why, how to stop it, what to type next.
+//! One finding: its calls, price, caller, mechanism, cures, and the next command.
 
 use super::screen::{DETAIL, DETAIL_TEXT, Report, SHOWN};
 use crate::access::row;
+use crate::sentences::{OBJECT, subject};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::told::{OBJECT, subject};
 use crate::units::{calls, grouped, percent, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Finding, ObjectShare};
 use systoll_model::{Row, RowId, RowLine};
 
-/// Cures told where not all are asked for.
+/// Cures shown without `--all`.
 const CURES: usize = 2;
 
-/// Lines of a script with a smaller share are told only where all are asked for.
+/// A script's line with a smaller share is shown only with `--all`.
 const FAINT_LINE: f64 = 0.01;
 
-/// Programs told where not all are asked for.
+/// Programs shown without `--all`.
 const PROGRAMS: usize = 8;
 
-/// Further places told where not all are asked for.
+/// Other places shown without `--all`.
 const PLACES: usize = 3;
 
 impl Report<'_> {
@@ -45,7 +45,7 @@ impl Report<'_> {
         lines
     }
 
-    /// What `shown` leaves out.
+    /// Returns a line about the findings that `shown` leaves out.
     pub(super) fn hidden(&self) -> Vec<Line> {
         let findings = &self.judgement.findings;
         if self.options.all || findings.len() <= SHOWN {
@@ -59,7 +59,7 @@ impl Report<'_> {
 
     fn finding_head(&self, number: usize, f: &Finding) -> Vec<Line> {
         let first = Line::of(Role::Strong, format!("{number:>3}  "));
-        let count = Line::of(Role::Plain, self.told().count_and_rate(f));
+        let count = Line::of(Role::Plain, self.sentences().count_and_rate(f));
         let segments = [vec![subject(f, self.style), count], self.price(f)].concat();
         let width = self.style.columns();
         let mut lines = crate::style::flow(first, segments, 3, DETAIL, width);
@@ -75,23 +75,23 @@ impl Report<'_> {
         lines
     }
 
-    /// What a finding costs.
+    /// Returns the cost of a finding.
     fn price(&self, f: &Finding) -> Vec<Line> {
-        let cost = self.told().cost(f);
+        let cost = self.sentences().cost(f);
         let share = if cost.has_share { Role::Bad } else { Role::Plain };
         vec![Line::of(if cost.is_known { Role::Bad } else { Role::Warn }, cost.time), Line::of(share, cost.share)]
     }
 
-    /// The places of a finding beside its costliest: one an API and user line.
+    /// Returns the other places of a finding, one for each API and user line.
     fn other_places(&self, f: &Finding) -> Vec<Line> {
         let rows: Vec<(RowId, &Row)> = f.rows.iter().filter_map(|id| Some((*id, row(self.rec, *id)?))).collect();
         let Some((_, first)) = rows.first() else { return vec![] };
-        // By what they are called: several places in code without lines read the same.
+        // Grouped by their text: several places in code without lines read the same.
         let plain = Style { color: false, width: 0, whole_names: false };
         let named = |r: &Row| self.place_and_api(r).render(&plain);
         let shown = named(first);
         let mut calls_from: BTreeMap<String, Place> = BTreeMap::new();
-        // Where the rows have other calls as well, those that are needless are what there is to tell.
+        // If the rows have useful calls as well, only the needless ones are counted.
         let of_part = f.calls_about.is_some();
         for (at, (id, row)) in rows.into_iter().enumerate() {
             let needless = f.by_row.get(at).filter(|_| of_part).map(|part| part.calls);
@@ -125,7 +125,8 @@ impl Report<'_> {
         self.segments(label, segments, DETAIL_TEXT)
     }
 
-    /// Where a finding's costliest row is made by several lines of a script: their shares.
+    /// Returns the lines of a script that make the calls of a finding's most expensive row, with
+    /// their shares, if there are several.
     fn script_lines(&self, f: &Finding) -> Vec<Line> {
         let Some(row) = f.rows.first().and_then(|id| row(self.rec, *id)) else { return vec![] };
         let tells = |l: &&RowLine| self.options.all || row.share(l) >= FAINT_LINE;
@@ -150,7 +151,7 @@ impl Report<'_> {
         self.segments(label, segments, DETAIL_TEXT)
     }
 
-    /// Who called what, in one piece: `mktime < rotate log.c:80`.
+    /// Returns the API and its caller: `mktime < rotate log.c:80`.
     fn place_and_api(&self, row: &Row) -> Line {
         let mut line = Line::default();
         let links = [self.api_link(row), self.place(row)];
@@ -166,7 +167,7 @@ impl Report<'_> {
         line
     }
 
-    /// The programs that are started, and how often each.
+    /// Returns the programs that are started, each with its number.
     fn programs(&self, f: &Finding) -> Vec<Line> {
         let limit = if self.options.all { usize::MAX } else { PROGRAMS };
         let times = |share: f64| grouped((share * f.needless.estimate as f64).round() as u64);
@@ -185,32 +186,33 @@ impl Report<'_> {
         self.detail("which", Role::Plain, &programs.join(", "))
     }
 
-    /// How many of the calls are needless, where that isn't all of them.
+    /// Returns how many of the calls are needless, if not all are.
     fn needless_part(&self, f: &Finding) -> Vec<Line> {
-        if self.told().all_needless(f) {
+        if self.sentences().all_needless(f) {
             return vec![];
         }
-        self.detail(if f.starts { "calls" } else { "of it" }, Role::Plain, &self.told().needless(f))
+        self.detail(if f.starts { "calls" } else { "of it" }, Role::Plain, &self.sentences().needless(f))
     }
 
-    /// How many of them fall on each request, connection, …
+    /// Returns how many needless calls there are for each request, connection, ….
     fn per_unit(&self, f: &Finding) -> Vec<Line> {
-        self.told().per_unit(f).map_or_else(Vec::new, |text| self.detail("each", Role::Plain, &text))
+        self.sentences().per_unit(f).map_or_else(Vec::new, |text| self.detail("each", Role::Plain, &text))
     }
 
-    /// What the needless calls cost after they have returned.
+    /// Returns the costs of the needless calls after they have returned.
     fn later(&self, f: &Finding) -> Vec<Line> {
-        self.told().later(f).map_or_else(Vec::new, |text| self.detail("plus", Role::Warn, &text))
+        self.sentences().later(f).map_or_else(Vec::new, |text| self.detail("plus", Role::Warn, &text))
     }
 
     fn cures(&self, f: &Finding) -> Vec<Line> {
         let mut lines = vec![];
-        // One for each of the programs that are listed, as far as these are.
+        // One for each of the listed programs, as far as cures are for one program.
         let for_each = f.cures.iter().take(PROGRAMS).take_while(|cure| cure.is_for_one).count();
         let limit = if self.options.all { usize::MAX } else { CURES.max(for_each) };
         for (i, cure) in f.cures.iter().take(limit).enumerate() {
             lines.extend(self.detail(if i == 0 { "fix" } else { "or" }, Role::Good, &sentence(&cure.how)));
-            // Of the others only where all is asked for: a first look needs what to do, and its price.
+            // Others say what they give up only with `--all`: a first look needs one cure and its
+            // price.
             if !cure.gives_up.is_empty() && (i == 0 || self.options.all) {
                 lines.extend(self.detail("", Role::Plain, &format!("gives up: {}", sentence(&cure.gives_up))));
             }
@@ -218,7 +220,7 @@ impl Report<'_> {
         lines
     }
 
-    /// What to type next, and beside it, else before it, what is expected to be won.
+    /// Returns the command to type next, with the expected gain beside it or before it.
     fn next_command(&self, f: &Finding) -> Vec<Line> {
         let words: Vec<&str> = f.prove.iter().map(String::as_str).take(2).collect();
         let label = match words.as_slice() {
@@ -230,8 +232,9 @@ impl Report<'_> {
         let commands = shell_lines(&f.prove, width.saturating_sub(DETAIL_TEXT));
         let commands = commands.into_iter().map(|c| Line::of(Role::Good, c)).collect();
         let mut lines = self.beside(DETAIL, label, DETAIL_TEXT, commands);
-        let gain = self.told().gain(f);
-        // Without it a floor, not a promise: what surrounds the calls comes on top or not at all.
+        let gain = self.sentences().gain(f);
+        // Without an expected gain this is a lower bound, not a promise: work around the calls may
+        // come on top.
         let told = gain.as_ref().map_or_else(
             || format!("the calls alone take {}", time(f.needless_toll_ns)),
             |gain| format!("expected gain: {gain}"),
@@ -247,21 +250,21 @@ impl Report<'_> {
     }
 
     fn gain(&self, f: &Finding) -> Vec<Line> {
-        let told = self.told().gain(f).map(|gain| format!("expected: {gain} of CPU"));
+        let told = self.sentences().gain(f).map(|gain| format!("expected: {gain} of CPU"));
         told.map_or_else(Vec::new, |told| self.detail("gain", Role::Plain, &told))
     }
 }
 
-/// A place that makes a finding's calls.
+/// A place that makes calls of a finding.
 struct Place<'r> {
-    /// All calls of the places that read the same.
+    /// Calls of all places with the same text.
     calls: u64,
-    /// One of them.
+    /// One of the rows.
     id: RowId,
     row: &'r Row,
 }
 
-/// The cause's id, or else the kind of waste.
+/// Returns the cause's id, or else the kind of waste.
 pub(super) fn tag(f: &Finding) -> String {
     f.cause.as_ref().map_or_else(|| f.kind.name().to_owned(), |id| clean(id))
 }

@@ -1,4 +1,4 @@
-//! What has to be typed for a run-time that compiles scripts as it runs to tell their functions.
+//! Suggests the flags with which a run-time that compiles scripts as it runs names their functions.
 
 use super::screen::Report;
 use crate::access::{frame, module, row, stack};
@@ -6,19 +6,19 @@ use crate::style::{Line, Role};
 use systoll_judge::Finding;
 use systoll_model::{Language, Problem};
 
-/// A run-time that names its scripts' functions only where it is told to.
+/// A run-time that names its scripts' functions only with a flag.
 struct RunTime {
     language: Language,
-    /// Names of its files, by which a program is known to run it.
+    /// Returns true for the names of its files. A program that maps one runs it.
     is_file: fn(&str) -> bool,
-    /// What names them.
+    /// The command with the flag.
     how: &'static str,
-    /// What recordings say where no names were found.
+    /// The text of the problem in recordings without names.
     problem: &'static str,
 }
 
-/// Tried with Node 18 to 22 and OpenJDK 17: what Java leaves at its end (-XX:+DumpPerfMapAtExit) comes too late for programs
-/// that are watched.
+/// Tried with Node 18 to 22 and OpenJDK 17. The file that Java writes at its end
+/// (-XX:+DumpPerfMapAtExit) comes too late for watched programs.
 const RUN_TIMES: [RunTime; 2] = [
     RunTime {
         language: Language::JavaScript,
@@ -37,7 +37,7 @@ const RUN_TIMES: [RunTime; 2] = [
 ];
 
 impl Report<'_> {
-    /// A line for each run-time that has made calls of a finding and whose script's function is not known.
+    /// Returns a line for each run-time that made calls of a finding without a known function.
     pub(super) fn flags(&self) -> Vec<Line> {
         let lacks = |run_time: &&RunTime| self.judgement.findings.iter().any(|f| self.lacks_function(f, run_time));
         RUN_TIMES.iter().filter(lacks).flat_map(|r| self.closing_line("to name", Role::Plain, r.how)).collect()
@@ -57,7 +57,7 @@ impl Report<'_> {
     }
 }
 
-/// Whether [`Report::flags`] tells of it, where it matters.
+/// Returns true if [`Report::flags`] covers the problem.
 pub(super) fn is_told_by_flags(problem: &Problem) -> bool {
     RUN_TIMES.iter().any(|run_time| problem.text.contains(run_time.problem))
 }

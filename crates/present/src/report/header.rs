@@ -1,19 +1,20 @@
-//! The first lines: what ran, how it ended, and what is to be thought of it. The last: what was counted and how.
+//! The report's first lines (the command, how it ended, the verdict) and its last (how calls were
+//! counted).
 
 use super::screen::Report;
 use crate::access::processes;
-use crate::only::Only;
+use crate::narrowing::Narrowing;
+use crate::sentences::{LONG_RUN_NS, is_wide};
 use crate::style::{Line, Role};
 use crate::text::{columns, shell_words, shorten};
-use crate::told::{LONG_RUN_NS, is_wide};
 use crate::units::{calls, counted, grouped, ns, percent, rate, time, time_span};
 use systoll_model::{BackendKind, Exit};
 
-/// Column of the header's text, beside the name.
+/// Column of the header's text.
 pub(super) const HEAD: usize = 9;
 
 impl Report<'_> {
-    /// What ran and how it ended; below, what is to be thought of it.
+    /// Returns the line with the command and how it ended.
     pub(super) fn header(&self) -> Vec<Line> {
         let mut first = Line::of(Role::Strong, "systoll");
         first.pad_to(HEAD);
@@ -42,22 +43,23 @@ impl Report<'_> {
         segments
     }
 
-    /// That no call was seen, or none of those that were asked for.
+    /// Returns a line that says that no call, or none of the requested calls, was seen.
     pub(super) fn nothing_seen(&self) -> Vec<Line> {
-        let none = self.options.only.as_ref().filter(|only| only.others > 0).map(Only::none_seen);
+        let none = self.options.only.as_ref().filter(|only| only.others > 0).map(Narrowing::none_seen);
         let text = none.unwrap_or_else(|| "no system call was seen".into());
         self.labelled(HEAD, "", HEAD, Role::Plain, &text)
     }
 
-    /// What a program with findings is told first: how much of its time is needless.
+    /// Returns the verdict of a run with findings: the needless part of its time.
     pub(super) fn verdict(&self) -> Vec<Line> {
-        let mut line = Line::of(Role::Bad, self.told().findings());
-        line.push(Role::Plain, format!(": {}", self.told().verdict()));
+        let mut line = Line::of(Role::Bad, self.sentences().findings());
+        line.push(Role::Plain, format!(": {}", self.sentences().verdict()));
         let width = self.style.columns().saturating_sub(HEAD);
         self.beside(HEAD, "", HEAD, line.broken(width))
     }
 
-    /// What the figures are worth, at the report's end: how many calls were counted, how, and where more is told.
+    /// Returns the report's last line: the number of calls, how they were counted, and where to
+    /// read more.
     pub(super) fn counted_how(&self) -> Vec<Line> {
         let mut segments = vec![self.count()];
         segments.extend(self.only());
@@ -74,7 +76,7 @@ impl Report<'_> {
         self.segments(Line::of(Role::Plain, "  "), segments, 2)
     }
 
-    /// All figures of the run and the box, where they are asked for.
+    /// Returns all figures of the run and the box, for `--all`.
     pub(super) fn figures(&self) -> Vec<Line> {
         let mut lines = self.toll();
         lines.extend(self.segments(Line::of(Role::Plain, "  "), self.what_was_seen(), 2));
@@ -97,12 +99,13 @@ impl Report<'_> {
         Some(Line::of(Role::Warn, format!("only {}", only.text())))
     }
 
-    /// Whether watching took so much time that the wall time isn't the program's own.
+    /// Returns true if watching took so long that the wall time isn't the program's own.
     pub(super) fn slowed(&self) -> bool {
-        self.told().slowed()
+        self.sentences().slowed()
     }
 
-    /// Processor time: the program's own where watching took a part of what was measured.
+    /// Returns the processor time: an estimate without the part that watching took, if that is
+    /// considerable.
     fn cpu(&self) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);
@@ -126,7 +129,7 @@ impl Report<'_> {
             Some(Exit::Signal(_)) => Role::Bad,
             Some(Exit::Code(_)) | None => Role::Warn,
         };
-        self.told().ended().map_or_else(Line::default, |text| Line::of(role, text))
+        self.sentences().ended().map_or_else(Line::default, |text| Line::of(role, text))
     }
 
     fn what_was_seen(&self) -> Vec<Line> {
@@ -195,7 +198,7 @@ impl Report<'_> {
         }
     }
 
-    /// The line that adds up: all tolls, and what of it is needless.
+    /// Returns the sum of all tolls and its needless part.
     fn toll(&self) -> Vec<Line> {
         let total = self.rec.total();
         let mut toll = label("all calls");
@@ -215,9 +218,9 @@ impl Report<'_> {
         lines
     }
 
-    /// What of the toll is needless, and what of the waiting and of the programs' own time.
+    /// Returns the needless parts of the toll, of the waiting and of the started programs' time.
     fn needless(&self) -> Line {
-        let claimed = self.told().claimed();
+        let claimed = self.sentences().claimed();
         let mut line = label("needless");
         let mut parts = 0;
         let mut put = |text: String| {
@@ -249,7 +252,7 @@ impl Report<'_> {
     fn of_cpu(&self, toll_ns: u64) -> String {
         let h = &self.rec.header;
         let Some(own) = self.rec.own_cpu_ns() else { return String::new() };
-        // Cores mean something only where watching left the wall time alone.
+        // Cores are meaningful only if watching left the wall time alone.
         if h.wall_ns >= LONG_RUN_NS && !self.slowed() {
             let cores = |ns: u64| ns as f64 / h.wall_ns as f64;
             return format!("   {:.2} of {:.2} cores", cores(toll_ns), cores(own));
@@ -257,12 +260,12 @@ impl Report<'_> {
         self.part_of_cpu(toll_ns).map_or_else(String::new, |p| format!("   {p} of CPU"))
     }
 
-    /// A part of the program's own processor time, where that is known.
+    /// Returns `ns` as a part of the program's own processor time, if that is known.
     pub(super) fn part_of_cpu(&self, ns: u64) -> Option<String> {
-        self.told().part_of_cpu(ns)
+        self.sentences().part_of_cpu(ns)
     }
 
-    /// What makes the line of tolls hard to believe, said at once.
+    /// Returns the reasons to doubt the sum of tolls.
     fn doubts(&self) -> Vec<Line> {
         match (self.rec.own_cpu_ns(), self.rec.header.own_cpu_ns) {
             (Some(_), _) => vec![],
@@ -279,10 +282,10 @@ impl Report<'_> {
     }
 }
 
-/// The interval of a processor time is told where an end lies further off than this part of it: by less runs of one
-/// program differ.
+/// The interval of a processor time is shown if an end lies further from the estimate than this
+/// fraction: runs of one program differ by less.
 const SPAN_TOLD: f64 = 0.05;
-/// A label of the line of tolls.
+/// Returns a label for the sum of tolls.
 fn label(text: &str) -> Line {
     let mut line = Line::of(Role::Faint, text);
     line.pad_to(11);

@@ -1,4 +1,4 @@
-//! The longest calls: one by one where they were kept so, else by who made them.
+//! The longest calls: one by one if the recording kept them, else by caller.
 
 use super::screen::{CLOSING_TEXT, Report};
 use crate::access::{frame, module, row};
@@ -7,13 +7,13 @@ use crate::text::{clean, columns, shorten};
 use crate::units::{calls, grouped, time};
 use systoll_model::{BackendKind, LongCall, Row};
 
-/// Calls shorter than this are not worth a line under `longest`, ns.
+/// Calls shorter than this many ns are not listed under `longest`.
 const LONG_CALL_NS: u64 = 1_000_000;
 
-/// Calls listed under `longest`.
+/// Calls listed under `longest` at most.
 const LONGEST: usize = 5;
 
-/// Callers listed where long calls were not kept one by one.
+/// Callers listed at most if long calls were not kept one by one.
 const BY_CALLER: usize = 10;
 
 impl Report<'_> {
@@ -31,7 +31,8 @@ impl Report<'_> {
             if known == 0 && more > 0 {
                 lines.extend(self.long_by_caller(at_least));
             } else if more > 0 {
-                // A tracer keeps what was long by its own time; the histogram has also what was long as it was queued.
+                // A tracer keeps calls that are long by its own clock; the histogram also has those
+                // that only waited for the tracer.
                 let why = match self.rec.header.backend {
                     BackendKind::Ptrace => "the wait for a processor included",
                     _ => "not kept one by one",
@@ -46,10 +47,11 @@ impl Report<'_> {
         lines
     }
 
-    /// A call worth telling of: far above what watching alone makes of a call.
+    /// Returns the time from which a call is worth a line, in ns: far above the time that watching
+    /// alone adds.
     fn long_call_ns(&self) -> u64 {
         let watching = 100.0 * self.rec.header.observer_wall_ns_per_call;
-        // A float too large for the type becomes its largest value, NaN becomes 0.
+        // The cast turns a float that is too large into the type's largest value, and NaN into 0.
         LONG_CALL_NS.max(watching as u64)
     }
 
@@ -76,7 +78,7 @@ impl Report<'_> {
         lines
     }
 
-    /// One of the longest calls; what they are stands before the first.
+    /// Returns the lines of one long call; the first one is labelled.
     fn long_line(&self, is_first: bool, segments: Vec<Line>) -> Vec<Line> {
         let mut first = Line::of(Role::Plain, "  ");
         first.push(Role::Faint, if is_first { "longest" } else { "" });
@@ -84,8 +86,8 @@ impl Report<'_> {
         crate::style::flow(first, segments, 3, CLOSING_TEXT + 2, self.style.columns())
     }
 
-    /// Where long calls were not kept one by one, as programs that count by themselves don't: by who made them, how
-    /// many there were, and the longest of each.
+    /// Lists long calls by caller, with their number and the longest of each, for recordings that
+    /// do not keep them one by one (programs that count themselves).
     fn long_by_caller(&self, at_least: u64) -> Vec<Line> {
         let long = |r: &&Row| r.counts.max_ns >= at_least;
         let mut rows: Vec<&Row> = self.rec.rows.iter().filter(long).collect();
@@ -96,7 +98,8 @@ impl Report<'_> {
         let cells: Vec<[String; 3]> = rows
             .iter()
             .map(|r| {
-                // What a bucket across the limit holds is not known, but for its longest call.
+                // Calls in the bucket that the limit cuts through are not known to be long, except
+                // the longest.
                 let surely = self.calls_of_at_least(std::slice::from_ref(*r), at_least).max(1);
                 let of = if surely == r.counts.calls { calls(surely) } else { format!("{} or more", calls(surely)) };
                 [r.syscall.to_string(), time(r.counts.max_ns), of]
@@ -119,8 +122,9 @@ impl Report<'_> {
         lines
     }
 
-    /// A number of calls that surely took `ns` or longer: those of histogram buckets all above it. Counted inside, a
-    /// call stands in the bucket of the middle of its power of two of cycles, and may have taken two thirds of that.
+    /// Returns the number of calls that surely took `ns` or longer: those in buckets entirely above
+    /// it. Counted in the process, a call is in the bucket of the middle of its power of two of
+    /// cycles, and may have taken two thirds of that.
     fn calls_of_at_least(&self, rows: &[Row], ns: u64) -> u64 {
         let from = if ns <= 1 { 0 } else { u64::BITS - (ns - 1).leading_zeros() } as usize;
         let from = from + usize::from(self.rec.header.backend == BackendKind::Inproc);
@@ -128,12 +132,12 @@ impl Report<'_> {
         counts.fold(0, |sum, n| sum.saturating_add(*n))
     }
 
-    /// Who made a long call: the caller, and before `main` whose constructor it is.
+    /// Returns the caller of a long call and, before `main`, the library whose constructor it is.
     fn culprit(&self, r: &Row, startup: bool) -> Line {
         let mut line = self.caller(r);
         if startup {
             let user = r.user.and_then(|id| frame(self.rec, id));
-            // A place without a source line already tells its module.
+            // A place without a source line names its module already.
             let named = user.and_then(|f| f.location()).is_none_or(|l| l.file.is_none());
             let library = user.and_then(|f| module(self.rec, f.module)).filter(|_| !named);
             line.push(Role::Faint, if line.is_empty() { "" } else { ", " });
@@ -146,17 +150,17 @@ impl Report<'_> {
     }
 }
 
-/// The widths of columns.
+/// Returns the widths of the columns.
 fn widest<const N: usize>(cells: &[[String; N]]) -> [usize; N] {
     std::array::from_fn(|i| cells.iter().filter_map(|c| c.get(i)).map(|c| columns(c)).max().unwrap_or(0))
 }
 
-/// Goes on after a text to the end of its column.
+/// Pads a column after `text`.
 fn fill(line: &mut Line, text: &str, width: usize) {
     line.push(Role::Plain, " ".repeat(width.saturating_sub(columns(text))));
 }
 
-/// A call's name and its time, in columns of these widths.
+/// Returns a call's name and time, in columns of these widths.
 fn time_of(name: &str, ns: &str, [names, times]: [usize; 2]) -> Line {
     let mut call = Line::default();
     call.push_name(Role::Name, name);

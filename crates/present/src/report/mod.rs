@@ -2,11 +2,11 @@
 
 mod by;
 mod chain;
+mod closing;
 mod finding;
 mod flags;
 mod header;
 mod long_calls;
-mod remaining;
 mod screen;
 mod stacks;
 

@@ -1,31 +1,31 @@
-//! The report as a whole, and what its parts are laid out with.
+//! The report as a whole, and the layout of its parts.
 
-use crate::only::Only;
+use crate::narrowing::Narrowing;
+use crate::sentences::Sentences;
 use crate::style::{Line, Role, Style, flow};
 use crate::text::wrap;
-use crate::told::Told;
 use std::io;
 use systoll_judge::{Finding, Judgement};
 use systoll_model::Recording;
 
-/// How much of the report is wanted, and of what.
+/// The parts of the report to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportOptions {
-    /// All findings and remarks, with all their cures and places, rather than the first few.
+    /// True for all findings and remarks with all cures and places, false for the first few.
     pub all: bool,
-    /// List every recorded call that took at least this many ns, rather than the five slowest.
+    /// Lists every recorded call that took at least this many ns, in place of the five slowest.
     pub longer_ns: Option<u64>,
-    /// Whole stacks, one frame a line, rather than the chain that tells the caller.
+    /// True for whole stacks, one frame a line, in place of the chain of callers.
     pub stacks: bool,
-    /// What the descriptors of the calls looked at were behind.
+    /// True to list the files behind the descriptors of sampled calls.
     pub fds: bool,
-    /// The calls the recording was narrowed down to.
-    pub only: Option<Only>,
-    /// The program is still running: this is the report so far.
+    /// The calls that the recording was narrowed down to.
+    pub only: Option<Narrowing>,
+    /// True if the program is still running.
     pub so_far: bool,
 }
 
-/// What all parts of the report are written from.
+/// The data that all parts of the report are written from.
 pub(super) struct Report<'a> {
     pub(super) rec: &'a Recording,
     pub(super) judgement: &'a Judgement,
@@ -33,19 +33,19 @@ pub(super) struct Report<'a> {
     pub(super) style: Style,
 }
 
-/// Findings shown where not all are asked for.
+/// Findings shown without `--all`.
 pub(super) const SHOWN: usize = 5;
 
-/// Column at which a finding's details begin.
+/// Column at which a finding's details start.
 pub(super) const DETAIL: usize = 5;
 
-/// Column at which the text beside a detail's label begins.
+/// Column at which the text beside a detail's label starts.
 pub(super) const DETAIL_TEXT: usize = 12;
 
-/// Column at which the text beside the label of a closing line begins.
+/// Column at which the text beside a closing line's label starts.
 pub(super) const CLOSING_TEXT: usize = 14;
 
-/// Writes the report of `rec` as judged by `judgement`.
+/// Writes the report of `rec`, judged by `judgement`.
 ///
 /// # Errors
 /// Those of `w`.
@@ -107,12 +107,12 @@ impl Report<'_> {
         if self.options.all { findings } else { &findings[..findings.len().min(SHOWN)] }
     }
 
-    /// A finding's detail: a label, then text over as many lines as it takes.
+    /// Returns a finding's detail: a label, and text on as many lines as it needs.
     pub(super) fn detail(&self, label: &str, role: Role, text: &str) -> Vec<Line> {
         self.labelled(DETAIL, label, DETAIL_TEXT, role, text)
     }
 
-    /// A line at the report's end: a label, then text.
+    /// Returns lines for the report's end: a label, and text.
     pub(super) fn closing_line(&self, label: &str, role: Role, text: &str) -> Vec<Line> {
         self.labelled(2, label, CLOSING_TEXT, role, text)
     }
@@ -122,7 +122,7 @@ impl Report<'_> {
         self.beside(indent, label, column, wrap(text, width).into_iter().map(|l| Line::of(role, l)).collect())
     }
 
-    /// `lines` from `column` on, the first of them beside `label`.
+    /// Returns `lines` starting at `column`, with `label` before the first.
     pub(super) fn beside(&self, indent: usize, label: &str, column: usize, lines: Vec<Line>) -> Vec<Line> {
         let mut out = vec![];
         for (i, text) in lines.into_iter().enumerate() {
@@ -137,18 +137,18 @@ impl Report<'_> {
         out
     }
 
-    /// Segments that go together, `indent`ed, four columns apart.
+    /// Lays out segments that belong together, four columns apart.
     pub(super) fn segments(&self, first: Line, segments: Vec<Line>, indent: usize) -> Vec<Line> {
         flow(first, segments, 4, indent, self.style.columns())
     }
 
-    /// What is said of it.
-    pub(super) fn told(&self) -> Told<'_> {
-        Told { rec: self.rec, judgement: self.judgement }
+    /// Returns the sentences about the run.
+    pub(super) fn sentences(&self) -> Sentences<'_> {
+        Sentences { rec: self.rec, judgement: self.judgement }
     }
 
-    /// `about ` where tolls are estimates.
+    /// Returns `about ` if tolls are estimates.
     pub(super) fn about(&self) -> &'static str {
-        self.told().about()
+        self.sentences().about()
     }
 }

@@ -1,4 +1,4 @@
-//! `-k` and `-y`: whole stacks, and what descriptors are behind, as windows saw them.
+//! `-k` and `-y`: whole stacks and the files behind descriptors, as windows saw them.
 
 use super::screen::{DETAIL, DETAIL_TEXT, Report};
 use crate::access::{frame, module, row, stack};
@@ -9,26 +9,26 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use systoll_model::{Frame, FrameId, Language, Row, RowId, RowTrunk, StackId, Sysno, WindowCall};
 
-/// Different stacks of a row, and descriptors of a finding, shown where not all are asked for.
+/// Stacks of a row, and descriptors of a finding, shown without `--all`.
 const TOLD: usize = 3;
 
-/// Frames of a stack where not all are asked for.
+/// Frames of a stack shown without `--all`.
 const FRAMES: usize = 64;
 
-/// A whole stack, and what is said of how often it was seen beside others.
+/// A whole stack, and a label with its share.
 struct Seen {
     frames: Vec<FrameId>,
     label: String,
 }
 
 impl Report<'_> {
-    /// The whole stacks seen of a row, commonest first, from column `indent` on; where none was kept, what is known
-    /// of all.
+    /// Returns the whole stacks seen of a row, commonest first, from column `indent` on. If none
+    /// was kept, returns the frames that all of its stacks share.
     pub(super) fn stacks_of(&self, id: RowId, indent: usize) -> Vec<Line> {
         let Some(row) = row(self.rec, id) else { return vec![] };
         let context = || stack(self.rec, row.context).map_or(&[][..], |s| &s.frames).iter();
         let trunks = self.rec.trunks_of(id);
-        // The interpreter's own frames between a script's lines are in windows' stacks alone.
+        // The interpreter's own frames between a script's lines are only in windows' stacks.
         if row.lines.is_empty() && !trunks.is_empty() {
             let all = trunks.iter().fold(0u64, |sum, t| sum.saturating_add(t.weight));
             let mut trunks: Vec<&RowTrunk> = trunks.iter().collect();
@@ -79,7 +79,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Frames one a line, innermost first, with their modules and whole paths.
+    /// Returns frames one a line, innermost first, with their modules and whole paths.
     fn whole_stack(&self, row: &Row, frames: &[FrameId], indent: usize) -> Vec<Line> {
         let mut lines = vec![];
         let limit = if self.options.all { usize::MAX } else { FRAMES };
@@ -87,7 +87,7 @@ impl Report<'_> {
         let mut last: Option<&Frame> = None;
         for id in frames.iter().take(limit) {
             let Some(f) = frame(self.rec, *id) else { continue };
-            // No stack holds the name of an API that jumped on: it is known from the call.
+            // An API that ended in a jump is on no stack: it is known from the call.
             if row.user == Some(*id)
                 && let Some(api) = api.take().filter(|api| last.is_none_or(|l| !is_called(l, api)))
             {
@@ -129,7 +129,8 @@ impl Report<'_> {
         vec![line, below]
     }
 
-    /// What the descriptors of calls looked at were behind, commonest first, as strace -y has them.
+    /// Returns the files behind the descriptors of sampled calls, commonest first, as strace -y
+    /// writes them.
     pub(super) fn fds_of(&self, rows: &[RowId]) -> Vec<Line> {
         let mut seen: BTreeMap<String, u64> = BTreeMap::new();
         let mut all = 0;
@@ -161,12 +162,13 @@ impl Report<'_> {
     }
 }
 
-/// Whether a frame is the API's own function: the C library's go by names with underscores before them.
+/// Returns true if the frame is the API's own function. The C library's internal names start with
+/// underscores.
 fn is_called(frame: &Frame, api: &str) -> bool {
     frame.function().trim_start_matches('_') == api.trim_start_matches('_')
 }
 
-/// `3</etc/passwd>`, `AT_FDCWD` and none left out.
+/// Writes `3</etc/passwd>`. Returns `None` if the call has no descriptor or its file is not known.
 fn descriptor(syscall: Sysno, call: &WindowCall) -> Option<String> {
     let fd = *call.args.get(syscall.signature()?.fd_arg()?)? as i32;
     let target = call.fd.as_deref()?;

@@ -1,11 +1,168 @@
-//! What the table's columns are called, by strace and by us.
+//! The table's columns, one row each: names, heading, width, figure.
 
-/// The order of the table's rows, largest first but for names.
+use super::StraceTable;
+use systoll_model::Counts;
+
+/// Declares the columns in the order of strace's own list. A column's first name is its name on the command line; the
+/// others are those that strace 7.1 takes for it (its src/count.c), each with `_` for `-` as well. `Elapsed` columns
+/// show elapsed time even in a table of time paid.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $column:ident = $names:expr, $heading:literal, $width:literal, $time:ident, $figure:expr;)*) => {
+        /// A column of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum TableColumn {
+            $($(#[$doc])* $column,)*
+        }
+
+        impl TableColumn {
+            /// All columns, in the order of strace's own list.
+            pub const ALL: [Self; [$($heading),*].len()] = [$(Self::$column),*];
+
+            fn row(self) -> Row {
+                match self {
+                    $(Self::$column => Row {
+                        names: &$names,
+                        heading: $heading,
+                        width: $width,
+                        time: Time::$time,
+                        figure: $figure,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+columns! {
+    /// Share of the time of all calls.
+    Share = ["time-percent", "time"], "% time", 6, Chosen, |t, c| Figure::Share(t.time(c));
+    /// Time, in seconds.
+    Total = ["total-time", "time-total"], "seconds", 11, Chosen, |t, c| Figure::Seconds(t.time(c));
+    /// The fastest call that was timed, in seconds, as [`TableColumn::Longest`].
+    Shortest = ["min-time", "time-min", "shortest"], "shortest", 11, Elapsed, |t, c| Figure::OneCall(t.shortest(c));
+    /// The slowest call, in seconds: elapsed, with waiting and watching.
+    Longest = ["max-time", "time-max", "longest"], "longest", 11, Elapsed, |t, c| Figure::OneCall(t.longest(c));
+    /// Time a call, in µs.
+    Average = ["avg-time", "time-avg"], "usecs/call", 11, Chosen, |t, c| Figure::Usecs(t.average(c));
+    /// Elapsed time, in seconds, whatever [`TableColumn::Total`] shows.
+    WallTotal = ["wall-total", "total-wall"], "wall-total", 11, Elapsed, |t, c| Figure::Seconds(t.elapsed(c));
+    /// The fastest call, in seconds.
+    WallShortest = ["wall-min", "min-wall"], "wall-min", 11, Elapsed, |t, c| Figure::OneCall(t.shortest(c));
+    /// The slowest call, in seconds.
+    WallLongest = ["wall-max", "max-wall"], "wall-max", 11, Elapsed, |t, c| Figure::OneCall(t.longest(c));
+    /// Elapsed time a call, in µs.
+    WallAverage = ["wall-avg", "avg-wall"], "wall-avg", 11, Elapsed, |t, c| Figure::Usecs(t.elapsed_average(c));
+    /// Number of calls.
+    Calls = ["calls", "count"], "calls", 9, Chosen, |_, c| Figure::Calls(c.calls);
+    /// Number of failed calls.
+    Errors = ["errors", "error"], "errors", 9, Chosen, |_, c| Figure::Errors(c.failed());
+    /// The system call's name.
+    Name = ["name", "syscall", "syscall-name"], "syscall", 16, Chosen, |_, _| Figure::Name;
+}
+
+/// A column's row of the table of columns.
+struct Row {
+    names: &'static [&'static str],
+    heading: &'static str,
+    /// strace's width, in characters. A column grows if a figure needs more.
+    width: usize,
+    time: Time,
+    figure: fn(&StraceTable, &Counts) -> Figure,
+}
+
+/// The time that a column shows.
+#[derive(PartialEq)]
+enum Time {
+    /// The table's: paid, or elapsed with `-w`.
+    Chosen,
+    /// Elapsed.
+    Elapsed,
+}
+
+/// A system call's figure in a column. Times are in ns.
+pub(super) enum Figure {
+    /// A time, shown as its share of the time of all calls.
+    Share(Option<u64>),
+    Seconds(Option<u64>),
+    /// The time of a single call.
+    OneCall(Option<u64>),
+    Usecs(Option<f64>),
+    Calls(u64),
+    /// A number, not shown if it is 0.
+    Errors(u64),
+    /// The system call's name.
+    Name,
+}
+
+impl Figure {
+    /// Returns the key by which rows are sorted, largest first. A figure that is not known comes last.
+    pub(super) fn key(&self) -> f64 {
+        match self {
+            Self::Share(ns) | Self::Seconds(ns) | Self::OneCall(ns) => ns.map_or(-1.0, |ns| ns as f64),
+            Self::Usecs(ns) => ns.unwrap_or(-1.0),
+            Self::Calls(n) | Self::Errors(n) => *n as f64,
+            Self::Name => 0.0,
+        }
+    }
+
+    /// Writes the figure of the system call `name`. `whole_ns` is the time of all calls.
+    pub(super) fn text(&self, whole_ns: u64, name: &str) -> String {
+        let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "?".into());
+        match self {
+            Self::Share(ns) => {
+                let share = |ns: u64| if whole_ns > 0 { ns as f64 * 100.0 / whole_ns as f64 } else { 0.0 };
+                or_unknown(ns.map(|ns| format!("{:.2}", share(ns))))
+            }
+            Self::Seconds(ns) => or_unknown(ns.map(|ns| format!("{:.6}", ns as f64 / 1e9))),
+            // To the nanosecond: a call costs some 0.1 µs.
+            Self::OneCall(ns) => or_unknown(ns.map(|ns| format!("{:.9}", ns as f64 / 1e9))),
+            Self::Usecs(ns) => or_unknown(ns.map(|ns| format!("{:.3}", ns / 1e3))),
+            Self::Errors(0) => String::new(),
+            Self::Calls(n) | Self::Errors(n) => n.to_string(),
+            Self::Name => name.to_owned(),
+        }
+    }
+}
+
+impl TableColumn {
+    /// The columns of `strace -c`.
+    pub const USUAL: [Self; 6] = [Self::Share, Self::Total, Self::Average, Self::Calls, Self::Errors, Self::Name];
+
+    /// Returns its name on the command line, which is that of `strace -U`.
+    pub fn name(self) -> &'static str {
+        self.row().names.first().copied().unwrap_or_default()
+    }
+
+    /// Returns the column with this name, or with another spelling that `strace -U` takes.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.replace('_', "-");
+        Self::ALL.into_iter().find(|column| column.row().names.contains(&name.as_str()))
+    }
+
+    pub(super) fn heading(self) -> &'static str {
+        self.row().heading
+    }
+
+    pub(super) fn width(self) -> usize {
+        self.row().width
+    }
+
+    /// Returns true if it shows elapsed time even in a table of time paid.
+    pub(super) fn is_elapsed(self) -> bool {
+        self.row().time == Time::Elapsed
+    }
+
+    pub(super) fn figure(self, table: &StraceTable, counts: &Counts) -> Figure {
+        (self.row().figure)(table, counts)
+    }
+}
+
+/// The order of the table's rows: largest first, names from A to Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableSort {
-    /// By what a column shows, whether the table has it or not.
+    /// By the figures of a column, whether the table shows it or not.
     By(TableColumn),
-    /// By number: no order of ours.
+    /// By the system call's number.
     Nothing,
 }
 
@@ -16,122 +173,11 @@ impl Default for TableSort {
 }
 
 impl TableSort {
-    /// The order with this name, one that `strace -S` takes.
+    /// Returns the order with this name, one that `strace -S` takes.
     pub fn from_name(name: &str) -> Option<Self> {
         if matches!(name, "nothing" | "none") {
             return Some(Self::Nothing);
         }
         TableColumn::from_name(name).map(Self::By)
-    }
-}
-
-/// A column of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableColumn {
-    /// Share of the time of all.
-    Share,
-    /// Time, in seconds.
-    Total,
-    /// The fastest call of those that were timed, in seconds: elapsed, as [`TableColumn::Longest`].
-    Shortest,
-    /// The slowest call, in seconds: elapsed, waiting and the watching included.
-    Longest,
-    /// Time a call, in µs.
-    Average,
-    /// Calls.
-    Calls,
-    /// Failed calls.
-    Errors,
-    /// The system call.
-    Name,
-    /// Elapsed time, in seconds, whatever [`TableColumn::Total`] shows.
-    WallTotal,
-    /// The fastest call.
-    WallShortest,
-    /// The slowest call.
-    WallLongest,
-    /// Elapsed time a call, in µs.
-    WallAverage,
-}
-
-impl TableColumn {
-    /// The columns that `strace -c` has.
-    pub const USUAL: [Self; 6] = [Self::Share, Self::Total, Self::Average, Self::Calls, Self::Errors, Self::Name];
-    /// All of them, in the order of strace's own list.
-    pub const ALL: [Self; 12] = [
-        Self::Share,
-        Self::Total,
-        Self::Shortest,
-        Self::Longest,
-        Self::Average,
-        Self::WallTotal,
-        Self::WallShortest,
-        Self::WallLongest,
-        Self::WallAverage,
-        Self::Calls,
-        Self::Errors,
-        Self::Name,
-    ];
-
-    /// Its name on the command line, as `strace -U` has it.
-    pub fn name(self) -> &'static str {
-        self.names()[0]
-    }
-
-    /// The column with this name, or with another spelling of it that `strace -U` takes.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let name = name.replace('_', "-");
-        Self::ALL.into_iter().find(|column| column.names().contains(&name.as_str()))
-    }
-
-    /// The names that strace 7.1 takes (its src/count.c), each with `_` for `-` as well.
-    fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Share => &["time-percent", "time"],
-            Self::Total => &["total-time", "time-total"],
-            Self::Shortest => &["min-time", "time-min", "shortest"],
-            Self::Longest => &["max-time", "time-max", "longest"],
-            Self::Average => &["avg-time", "time-avg"],
-            Self::Calls => &["calls", "count"],
-            Self::Errors => &["errors", "error"],
-            Self::Name => &["name", "syscall", "syscall-name"],
-            Self::WallTotal => &["wall-total", "total-wall"],
-            Self::WallShortest => &["wall-min", "min-wall"],
-            Self::WallLongest => &["wall-max", "max-wall"],
-            Self::WallAverage => &["wall-avg", "avg-wall"],
-        }
-    }
-
-    pub(super) fn heading(self) -> &'static str {
-        match self {
-            Self::Share => "% time",
-            Self::Total => "seconds",
-            Self::Shortest => "shortest",
-            Self::Longest => "longest",
-            Self::Average => "usecs/call",
-            Self::Calls => "calls",
-            Self::Errors => "errors",
-            Self::Name => "syscall",
-            Self::WallTotal => "wall-total",
-            Self::WallShortest => "wall-min",
-            Self::WallLongest => "wall-max",
-            Self::WallAverage => "wall-avg",
-        }
-    }
-
-    /// strace's width; the column grows where a figure needs it.
-    pub(super) fn width(self) -> usize {
-        match self {
-            Self::Share => 6,
-            Self::Calls | Self::Errors => 9,
-            Self::Name => 16,
-            _ => 11,
-        }
-    }
-
-    /// Whether it shows elapsed time even where the table is of time paid.
-    pub(super) fn is_elapsed(self) -> bool {
-        use TableColumn::*;
-        matches!(self, Shortest | Longest | WallTotal | WallShortest | WallLongest | WallAverage)
     }
 }

@@ -18,7 +18,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A run of `command` by one thread, watched in-process on a box with a 97 ns crossing.
+    /// Starts a run of `command` by one thread, watched in-process on a box with a 97 ns crossing.
     pub fn new(command: &[&str]) -> Self {
         let spread = Spread { min: 97.1, median: 97.6, high: 99.2 };
         let header = Header {
@@ -45,7 +45,7 @@ impl Builder {
         Self { rec }
     }
 
-    /// Wall and processor time, in ms.
+    /// Sets wall and processor time, in ms.
     pub fn times(mut self, wall: f64, cpu: f64) -> Self {
         let ns = |ms: f64| (ms * 1e6) as u64;
         let h = &mut self.rec.header;
@@ -53,7 +53,7 @@ impl Builder {
         self
     }
 
-    /// As the ptrace backend leaves it: slow, with estimated tolls.
+    /// Changes it to a run under the ptrace backend: slow, with estimated tolls.
     pub fn by_ptrace(mut self) -> Self {
         let h = &mut self.rec.header;
         h.backend = BackendKind::Ptrace;
@@ -72,7 +72,7 @@ impl Builder {
         ModuleId(index as u32)
     }
 
-    /// A frame of `function` in `module`, at `place` (`file:line`, or empty).
+    /// Adds a frame of `function` in `module`, at `place` (`file:line`, or empty).
     pub fn frame(&mut self, module: &str, class: FrameClass, function: &str, place: &str) -> FrameId {
         let (file, line) = match place.rsplit_once(':') {
             Some((file, line)) => (Some(Arc::from(file)), line.parse().ok()),
@@ -95,7 +95,8 @@ impl Builder {
         StackId(self.rec.stacks.len() as u32 - 1)
     }
 
-    /// A row of `syscall` made by `api` of libc, called in `frames[0]`, above it the others.
+    /// Adds a row of `syscall` made by `api` of libc, called in `frames[0]`, with the other frames
+    /// above it.
     pub fn row(&mut self, syscall: &str, api: Option<&str>, frames: &[FrameId], counts: Counts) -> RowId {
         let libc = "/usr/lib/x86_64-linux-gnu/libc.so.6";
         let leaf = self.frame(libc, FrameClass::Libc, &format!("__{syscall}"), "");
@@ -116,7 +117,7 @@ impl Builder {
         RowId(self.rec.rows.len() as u32 - 1)
     }
 
-    /// A row whose figures don't matter.
+    /// Adds a row whose figures don't matter.
     pub fn plain(&mut self, syscall: &str, calls: u64, toll_ns: u64) -> RowId {
         self.row(syscall, None, &[], counts(calls, toll_ns))
     }
@@ -132,7 +133,7 @@ impl Builder {
     }
 }
 
-/// Calls and what they cost, all of it paid.
+/// Returns calls and their cost, all of it paid.
 pub fn counts(calls: u64, toll_ns: u64) -> Counts {
     let mut counts = Counts { calls, toll_ns: Some(toll_ns), elapsed_ns: toll_ns, ..Counts::default() };
     if let Some(each) = toll_ns.checked_div(calls) {
@@ -142,13 +143,13 @@ pub fn counts(calls: u64, toll_ns: u64) -> Counts {
     counts
 }
 
-/// The same with this many failed.
+/// Returns `counts` with this many calls failed.
 pub fn failing(mut counts: Counts, errno: &str, calls: u64) -> Counts {
     counts.errors.insert(Errno::from_name(errno).expect("a known errno"), calls);
     counts
 }
 
-/// A sure finding of all calls of `rows`.
+/// Returns a sure finding of all calls of `rows`.
 pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId]) -> Finding {
     let all: Vec<&Row> = rows.iter().map(|r| rec.row(*r)).collect();
     let calls = all.iter().map(|r| r.counts.calls).sum();
@@ -192,12 +193,12 @@ pub fn finding(rec: &Recording, kind: Kind, cause: Option<&str>, rows: &[RowId])
     }
 }
 
-/// A cure that gives `gives_up` up.
+/// Returns a cure that gives up `gives_up`.
 pub fn cure(how: &str, gives_up: &str) -> Advice {
     Advice { gives_up: gives_up.into(), ..Advice::general(how) }
 }
 
-/// The report as text.
+/// Returns the report as text.
 pub fn report(rec: &Recording, judgement: &Judgement, options: &ReportOptions, style: &Style) -> String {
     let mut out = vec![];
     write_report(&mut out, rec, judgement, options, style).expect("writing to memory");

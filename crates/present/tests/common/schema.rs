@@ -1,5 +1,6 @@
-//! A checker for the part of JSON Schema (draft 2020-12) that docs/report.schema.json uses.
-//! What it doesn't know it refuses, so that no keyword is silently ignored.
+//! Checks values against the part of JSON Schema (draft 2020-12) that
+//! docs/reference/report.schema.json uses. It refuses keywords that it doesn't know, so that none
+//! is silently ignored.
 
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
@@ -7,14 +8,14 @@ use std::sync::LazyLock;
 /// The contract's schema.
 pub fn report_schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let text = include_str!("../../../../docs/report.schema.json");
+        let text = include_str!("../../../../docs/reference/report.schema.json");
         serde_json::from_str(text).expect("the schema is JSON")
     });
     &SCHEMA
 }
 
-/// All that is wrong with `value` under `schema`. Beyond the schema's own demands, a field that
-/// the schema doesn't describe is wrong: what we write must be documented.
+/// Returns all violations of `schema` in `value`. A field that the schema doesn't describe is also
+/// a violation: every field must be documented.
 pub fn violations(schema: &Value, value: &Value) -> Vec<String> {
     let mut check = Check { root: schema, found: vec![] };
     check.value(schema, value, "$");

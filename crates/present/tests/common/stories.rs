@@ -1,4 +1,4 @@
-//! The stories of screens.md as recordings: what systoll exists to tell.
+//! The stories of screens.md as recordings: the problems that systoll exists to find.
 
 use super::{Builder, counts, cure, failing, finding};
 use systoll_judge::{Confidence, Judgement, Kind};
@@ -70,10 +70,10 @@ pub fn lttng() -> (Recording, Judgement) {
     (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
-/// A loop of localtime seen by ptrace: estimated, from two places, with remarks.
+/// A loop of localtime under ptrace: estimated, from two places, with remarks.
 pub fn localtime() -> (Recording, Judgement) {
     let mut b = Builder::new(&["./app", "--days", "two words"]).times(14_200.0, 1_180.0).by_ptrace();
-    // What was measured holds the tracer's stops, too.
+    // The measured time includes the tracer's stops.
     (b.rec.header.user_ns, b.rec.header.sys_ns) = (1_600_000_000, 3_700_000_000);
     let main = b.frame("/home/me/app", User, "main", "app.c:30");
     let start = b.frame("/usr/lib/libc.so.6", FrameClass::Libc, "__libc_start_call_main", "");
@@ -113,7 +113,7 @@ pub fn healthy() -> (Recording, Judgement) {
     (b.build(), Judgement::default())
 }
 
-/// Everything that can be wrong with a recording.
+/// A recording with every problem that a recording can have.
 pub fn troubled() -> (Recording, Judgement) {
     let mut b = Builder::new(&["./x\u{1b}[31m", "a\nb"]).times(500.0, 0.0);
     b.rec.header.backend = BackendKind::Inproc;
@@ -142,13 +142,13 @@ pub fn troubled() -> (Recording, Judgement) {
     (rec, Judgement { findings: vec![f], also: vec![], ..Judgement::default() })
 }
 
-/// Nothing ran, nothing was seen.
+/// Nothing ran, and nothing was recorded.
 pub fn empty() -> (Recording, Judgement) {
     let rec = Recording::default();
     (rec, Judgement::default())
 }
 
-/// Every story by name.
+/// Returns every story by name.
 pub fn all() -> Vec<(&'static str, Recording, Judgement)> {
     [("ruby", ruby()), ("lttng", lttng()), ("localtime", localtime()), ("healthy", healthy())]
         .into_iter()
@@ -157,7 +157,7 @@ pub fn all() -> Vec<(&'static str, Recording, Judgement)> {
         .collect()
 }
 
-/// A judgement with `n` findings about the same row.
+/// Returns a judgement with `n` findings about the same row.
 pub fn many(n: usize) -> (Recording, Judgement) {
     let (rec, judgement) = ruby();
     let mut f = judgement.findings[0].clone();

@@ -1,4 +1,4 @@
-//! membarrier's kinds. For a child only: registering is for life.
+//! The kinds of membarrier. For a child only: registering can't be undone.
 
 use crate::child::{Outcome, Refused};
 use crate::measure::Meter;
@@ -7,7 +7,8 @@ use crate::sys::{self, Affinity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use systoll_model::Errno;
 
-/// GLOBAL waits for every processor to pass through the scheduler: milliseconds.
+/// Calls of GLOBAL, which waits until every processor has passed through the scheduler:
+/// milliseconds.
 const GLOBAL_CALLS: u32 = 4;
 
 fn membarrier(command: i32) -> isize {
@@ -19,7 +20,7 @@ fn try_once(command: i32) -> Result<(), Refused> {
     sys::errno(membarrier(command)).map_or(Ok(()), |errno| Err(Refused::Call("membarrier", Errno(errno))))
 }
 
-/// Single calls of GLOBAL.
+/// Measures single calls of GLOBAL.
 pub(super) fn global(meter: &Meter) -> Outcome {
     try_once(libc::MEMBARRIER_CMD_GLOBAL)?;
     Ok(meter.spread_single(GLOBAL_CALLS, || {
@@ -31,23 +32,25 @@ const SPIN: u32 = 1;
 const SLEEP: u32 = 2;
 const NOWHERE_TO_RUN: u32 = 3;
 
-/// What the second thread is told, and tells.
+/// The state that both threads share.
 struct Sibling<'a> {
     affinity: Option<&'a Affinity>,
     state: AtomicU32,
-    /// Counts its turns while it spins, so that one can tell whether it really ran.
+    /// Number of its turns while it spins, which shows that it really ran.
     turns: AtomicU32,
 }
 
-/// PRIVATE_EXPEDITED with a second thread running elsewhere, then with that thread asleep. In a
-/// process of one thread the kernel does nothing at all, which is no price of what programs pay.
+/// Measures PRIVATE_EXPEDITED while a second thread runs on another processor, then while it
+/// sleeps. In a process of one thread the kernel does nothing, which is not the price that programs
+/// pay.
 pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, Outcome) {
     if let Err(refused) = try_once(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) {
         return (Err(refused), Err(refused));
     }
     let sibling = Sibling { affinity, state: AtomicU32::new(0), turns: AtomicU32::new(0) };
     let argument = std::ptr::from_ref(&sibling).cast_mut().cast();
-    // SAFETY: `run` makes system calls alone and never returns; `sibling` lives until the state is 0.
+    // SAFETY: `run` only makes system calls and never returns; `sibling` lives until the state is
+    // 0.
     if let Err(refused) = unsafe { start(run, argument) } {
         return (Err(refused), Err(refused));
     }
@@ -67,12 +70,12 @@ pub(super) fn private(meter: &Meter, affinity: Option<&Affinity>) -> (Outcome, O
     };
     sibling.state.store(SLEEP, Ordering::Release);
     wait_while(&sibling.state, SLEEP);
-    // The caller is the child: the sibling ends with it, and until then sleeps without touching
+    // The caller is the child: the sibling ends with it, and sleeps until then without touching
     // this frame.
     (running, tried.map(|()| meter.spread(barrier)))
 }
 
-/// Gives way until the word changes: sibling and caller may share a processor.
+/// Yields until the word changes: sibling and caller may share a processor.
 fn wait_while(word: &AtomicU32, value: u32) {
     while word.load(Ordering::Acquire) == value {
         give_way();

@@ -1,4 +1,4 @@
-//! Everything `systoll box` tells.
+//! The survey of `systoll box`.
 
 mod membarrier;
 mod seccomp;
@@ -13,14 +13,14 @@ use std::path::Path;
 use std::time::Duration;
 use systoll_model::{BoxFigure, BoxReport, Errno, Figure, Probe, Seccomp, Spread};
 
-/// Each figure may take about so long.
+/// Time to measure one figure, approximately.
 const BUDGET: Duration = Duration::from_millis(8);
-/// All of them together, on the busiest box.
+/// Time limit for all figures, on the busiest box.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 const LOCALTIME: &str = "/etc/localtime";
 
-/// Surveys this box in well under two seconds. [`BoxReport::watch_ns`] is left to the caller.
+/// Surveys this box in well under two seconds. The caller fills [`BoxReport::watch_ns`].
 pub fn survey() -> BoxReport {
     let crossing_before = crate::crossing(BUDGET);
     let plain = Paths::of_this_box();
@@ -61,14 +61,14 @@ fn index(probe: Probe) -> usize {
     Probe::ALL.iter().position(|p| *p == probe).unwrap_or(usize::MAX)
 }
 
-/// Takes every figure but the seccomp filters', in a child.
+/// Measures all figures except the seccomp filters', in a child.
 fn roads(figures: &mut Figures, paths: &Paths, stats: &[CString; 2]) {
     let affinity = sys::pin();
     let meter = Meter::new(BUDGET);
     let mut set = |probe, outcome| figures.set(index(probe), outcome);
     set(Probe::FunctionCall, Ok(function_call(&meter)));
     set(Probe::ClockVdso, Ok(clock_vdso(&meter)));
-    // SAFETY: time may be given no place to write to.
+    // SAFETY: time accepts a null pointer.
     let time = || std::hint::black_box(unsafe { libc::time(std::ptr::null_mut()) });
     set(
         Probe::TimeVdso,
@@ -86,15 +86,15 @@ fn roads(figures: &mut Figures, paths: &Paths, stats: &[CString; 2]) {
     membarriers(&mut set, &meter, affinity.as_ref());
 }
 
-/// Figures of single calls, each made with the same arguments again and again.
+/// Measures single calls, each made repeatedly with the same arguments.
 fn calls(set: &mut impl FnMut(Probe, Outcome), meter: &Meter, f: &Fixture) {
     let clock = libc::CLOCK_MONOTONIC as usize;
     let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     let calls: [(Probe, i64, Args); 7] = [
         (Probe::ClockKernel, libc::SYS_clock_gettime, [clock, f.out(), 0, 0, 0, 0]),
         (Probe::Sigprocmask, libc::SYS_rt_sigprocmask, [0, f.zeros(), f.out(), sys::SIGSET_BYTES, 0, 0]),
-        // pread and pwrite, so that each finds the same bytes: read and write themselves differ
-        // from them in the file's position, not in price.
+        // pread and pwrite find the same bytes each time. read and write only differ in the file's
+        // position, not in price.
         (Probe::ReadByte, libc::SYS_pread64, [f.file, f.data(), 1, 0, 0, 0]),
         (Probe::ReadBulk, libc::SYS_pread64, [f.file, f.data(), BULK, 0, 0, 0]),
         (Probe::WriteByte, libc::SYS_pwrite64, [f.file, f.data(), 1, 0, 0, 0]),
@@ -102,7 +102,7 @@ fn calls(set: &mut impl FnMut(Probe, Outcome), meter: &Meter, f: &Fixture) {
         (Probe::FutexWake, libc::SYS_futex, [f.zeros(), wake, 1, 0, 0, 0]),
     ];
     for (probe, nr, args) in calls {
-        // SAFETY: all pointers are to the fixture's scratch memory, which is as large as asked for.
+        // SAFETY: all pointers are to the fixture's scratch memory, which is large enough.
         let call = || unsafe { sys::call(nr, args) };
         let name = systoll_model::Sysno(nr as u32).name().unwrap_or("the call");
         let outcome = match sys::errno(call()) {
@@ -124,11 +124,12 @@ fn membarriers(set: &mut impl FnMut(Probe, Outcome), meter: &Meter, affinity: Op
 
 #[inline(never)]
 extern "C" fn empty() {
-    // SAFETY: no instruction at all; it only keeps the compiler from seeing through the call.
+    // SAFETY: no instruction; it only hides the function's body from the compiler.
     unsafe { std::arch::asm!("", options(nomem, nostack)) };
 }
 
-/// One call is within the noise of a loop's own branch, so each turn makes sixteen.
+/// Measures a function call. One call is within the noise of the loop's branch, so each turn makes
+/// sixteen.
 fn function_call(meter: &Meter) -> Spread {
     let sixteen = meter.spread(|| {
         for _ in 0..4 {
@@ -149,7 +150,7 @@ fn clock_vdso(meter: &Meter) -> Spread {
     })
 }
 
-/// What a figure was made on.
+/// Returns the object that a figure was measured on.
 fn on(probe: Probe, paths: &Paths) -> Option<String> {
     match probe {
         Probe::StatLocaltime => Some(match Path::new(LOCALTIME).symlink_metadata() {
@@ -162,7 +163,7 @@ fn on(probe: Probe, paths: &Paths) -> Option<String> {
     }
 }
 
-/// The mode and number of filters in a /proc/PID/status.
+/// Parses the mode and the number of filters from a /proc/PID/status.
 fn seccomp_of(status: &str) -> Seccomp {
     let field = |name: &str| {
         let line = status.lines().find(|l| l.split(':').next() == Some(name))?;

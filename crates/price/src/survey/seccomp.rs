@@ -1,4 +1,4 @@
-//! What a seccomp filter adds to every call. For a child only: a filter is for life.
+//! The time that a seccomp filter adds to every call. For a child only: a filter can't be removed.
 
 use crate::child::{Outcome, Refused};
 use crate::measure::Meter;
@@ -13,9 +13,9 @@ const FIRST_ARGUMENT: u32 = 16;
 /// Filters that allow everything.
 #[derive(Clone, Copy)]
 pub(super) enum Filter {
-    /// Without looking: since Linux 5.11 the kernel notes such an answer once per call number.
+    /// Constant: since Linux 5.11 the kernel caches such a result by call number.
     Constant,
-    /// After a look at an argument, so that it runs at every call.
+    /// Reads an argument: the filter runs at every call.
     Argument,
 }
 
@@ -30,7 +30,7 @@ impl Filter {
     }
 }
 
-/// Puts `filter` into the calling process and gives what it adds to a getppid, ns.
+/// Installs `filter` in the calling process and measures what it adds to a getppid, in ns.
 pub(super) fn adds(meter: &Meter, filter: Filter) -> Outcome {
     let without = meter.spread(getppid);
     install(filter)?;

@@ -1,4 +1,4 @@
-//! One call that can be priced, and how it is made many times over.
+//! A call that can be priced, and the way to repeat it.
 
 use crate::child::{Outcome, Refused};
 use crate::fixture::{Fixture, MAX_MADE};
@@ -6,31 +6,31 @@ use crate::measure::Meter;
 use crate::sys::{self, Args};
 use systoll_model::{Errno, Sysno};
 
-/// Arguments of a call.
+/// Returns the arguments of a call.
 pub(super) type Make = fn(&Fixture) -> Args;
-/// Arguments of the call that makes the `i`th of several things.
+/// Returns the arguments of the call that makes the `i`th of several objects.
 pub(super) type MakeNth = fn(&Fixture, usize) -> Args;
-/// Undoes the `i`th making, given what it returned.
+/// Undoes making the `i`th object, given the call's result.
 pub(super) type Undo = fn(&Fixture, usize, isize);
 
-/// How a call is made many times over.
+/// The way to repeat a call.
 enum How {
-    /// The same call over and over.
+    /// The same call each time.
     Same(Make),
-    /// Two that undo each other, by turns; the price is half of both.
+    /// Two calls that undo each other, in turns; the price is half of both.
     Turns(Make, Make),
-    /// Some are made, then all undone; the price is the making's.
+    /// Several objects are made, then all undone; the price is that of making.
     Make(MakeNth, Undo),
-    /// Some are made by the call named, then all undone; the price is the undoing's.
+    /// Several objects are made by the named call, then all undone; the price is that of undoing.
     Undo(i64, MakeNth, Undo),
-    /// The same call, with another before each batch of so many.
+    /// The same call, with another call before each batch of this size.
     After(u32, Make, i64, Make),
 }
 
-/// One call that can be priced.
+/// A call that can be priced.
 pub(crate) struct Bench {
     pub(super) nr: i64,
-    /// The errno it fails with here, `None` where it succeeds.
+    /// The errno it fails with; `None` if it succeeds.
     pub(super) errno: Option<u16>,
     how: How,
 }
@@ -60,13 +60,13 @@ pub(super) const fn after(nr: i64, most: u32, args: Make, first: i64, first_args
 }
 
 impl Bench {
-    /// The call.
+    /// Returns the system call.
     pub(crate) fn sysno(&self) -> Sysno {
         Sysno(self.nr as u32)
     }
 
-    /// Measures it. To be called in a child only: descriptors, masks and mappings of the calling
-    /// process are changed.
+    /// Measures the call. Only for a child: it changes descriptors, masks and mappings of the
+    /// calling process.
     pub(crate) fn run(&self, meter: &Meter, f: &Fixture) -> Outcome {
         match self.how {
             How::Same(args) => {
@@ -118,12 +118,12 @@ impl Bench {
         undo(f, 0, made);
         let spreads =
             meter.spread_pair(MAX_MADE as u32, |i| f.keep(i, call(maker, args(f, i))), |i| undo(f, i, f.kept(i)));
-        // Descriptors may have run out on the way: then some of the calls timed were failures.
+        // Descriptors may have run out: then some of the timed calls failed.
         (0..MAX_MADE).try_for_each(|i| self.expected(f.kept(i)))?;
         Ok(spreads)
     }
 
-    /// A price is only one if the call did what it is priced for.
+    /// Checks that the call did what it is priced for.
     fn expected(&self, result: isize) -> Result<(), Refused> {
         match (sys::errno(result), self.errno) {
             (got, wanted) if got == wanted => Ok(()),
@@ -135,7 +135,7 @@ impl Bench {
 
 #[inline(always)]
 fn call(nr: i64, args: Args) -> isize {
-    // SAFETY: the table's arguments point to scratch memory or to strings only read, and what
-    // they change is the child's own (the table's invariant).
+    // SAFETY: the table's arguments point to scratch memory or to strings that are only read, and
+    // change only the child itself (the table's invariant).
     unsafe { sys::call(nr, args) }
 }

@@ -1,4 +1,4 @@
-//! Waiting for nothing, sockets, pipes, descriptors that stand for events.
+//! Calls that wait for nothing, sockets, pipes, and descriptors for events.
 
 use super::bench::{Bench, fails, make, same, undo};
 use crate::fixture::Fixture;
@@ -35,7 +35,7 @@ fn socket_pair(f: &Fixture, i: usize) -> Args {
     [AF_UNIX as usize, SOCK_STREAM as usize, 0, f.pair(i), 0, 0]
 }
 
-/// Descriptor 0 in an empty set: select looks at nothing.
+/// Descriptor 0 in an empty set: select examines nothing.
 fn empty_set(f: &Fixture) -> Args {
     [1, f.zeros(), 0, 0, f.zeros() + 1024, 0]
 }

@@ -1,4 +1,4 @@
-//! Files: look-ups on a plain path of this box, transfers of one byte on a file in memory.
+//! Files: look-ups of a regular file's path, and transfers of one byte on a file in memory.
 
 use super::bench::{Bench, after, fails, make, same, undo};
 use crate::fixture::{BULK, Fixture};

@@ -1,4 +1,4 @@
-//! Mappings. What a call costs by itself: the page faults it causes later come on top.
+//! Mappings. The prices are of the calls themselves, without the page faults they cause later.
 
 use super::bench::{Bench, make, same, turns, undo};
 use crate::fixture::Fixture;
@@ -7,7 +7,7 @@ use libc::*;
 
 const PAGE: usize = 4096;
 
-/// A private page. Neighbours differ in protection, so that each stays a mapping of its own.
+/// Maps a private page. Neighbours differ in protection, which keeps each a mapping of its own.
 fn map(_: &Fixture, i: usize) -> Args {
     let prot = if i.is_multiple_of(2) { PROT_READ } else { PROT_READ | PROT_WRITE };
     [0, PAGE, prot as usize, (MAP_PRIVATE | MAP_ANONYMOUS) as usize, usize::MAX, 0]

@@ -1,8 +1,8 @@
-//! Which calls can be priced here, and how each is made.
+//! The calls that can be priced, and their arguments.
 //!
-//! Invariant: an entry's arguments point into the [`Fixture`]'s scratch memory or its path
-//! strings, are as large as the call takes them to be, and change nothing but the child's own
-//! process. The one place that makes the calls relies on it.
+//! Invariant: an entry's arguments point into the [`Fixture`]'s scratch memory or its path strings,
+//! are as large as the call expects, and change nothing but the child's own process. The one place
+//! that makes the calls relies on it.
 
 mod bench;
 mod events;
@@ -14,12 +14,12 @@ mod time;
 pub(crate) use bench::Bench;
 use systoll_model::{Errno, Sysno};
 
-/// Everything that can be priced.
+/// Returns all calls that can be priced.
 pub(crate) fn all() -> impl Iterator<Item = &'static Bench> {
     [process::CALLS, time::CALLS, files::CALLS, memory::CALLS, events::CALLS].into_iter().flatten()
 }
 
-/// The call `sysno`, succeeding or failing with `errno`.
+/// Returns the entry of `sysno` that succeeds, or that fails with `errno`.
 pub(crate) fn find(sysno: Sysno, errno: Option<Errno>) -> Option<&'static Bench> {
     all().find(|b| b.sysno() == sysno && b.errno == errno.map(|e| e.0))
 }

@@ -1,4 +1,4 @@
-//! Clocks and timers, through the kernel: the vDSO makes no system call.
+//! Clocks and timers through the kernel, not the vDSO.
 
 use super::bench::{Bench, same};
 use libc::*;

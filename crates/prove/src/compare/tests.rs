@@ -1,11 +1,11 @@
-//! Comparisons by an executor that runs nothing, so that results are exact.
+//! Comparisons by an executor that runs nothing: results are exact.
 
 use super::*;
 use crate::{Digest, Estimate, Processes, Run, Same, Sameness, Verdict};
 use systoll_cure::RunError;
 use systoll_model::Exit;
 
-/// Answers by script: what `a` and `b` take and say in their n-th run.
+/// A script: the times and output of each side's n-th run.
 struct Fake<F> {
     answer: F,
     log: Vec<(char, Output)>,
@@ -139,7 +139,7 @@ fn other_output_or_exit_claims_nothing() {
 }
 
 #[test]
-fn what_varies_by_itself_is_left_aside_but_no_more() {
+fn only_lines_that_vary_by_themselves_are_ignored() {
     let pids = |other: &'static str| {
         move |side: char, nth: usize| run(1, 1, &format!("{} {nth}", if side == 'a' { "pid" } else { other }))
     };
@@ -177,13 +177,13 @@ fn runs_are_interleaved_in_both_orders_on_stacks_of_one_size_a_pair() {
 }
 
 #[test]
-fn what_is_clear_is_decided_at_the_first_look_and_noise_at_the_last() {
+fn clear_changes_are_decided_first_and_noise_last() {
     let options = Options { pairs: Pairs::Decisive(Duration::from_secs(600)), ..Options::default() };
     let clear =
         compare_fakes_by(|side, _| run(if side == 'a' { 2_000_000 } else { 1_000_000 }, 500_000, "x"), &options);
     let m = clear.measured.unwrap();
     assert_eq!((m.pairs, m.stopped, m.wall.verdict), (10, Stopped::Decided, Verdict::Faster));
-    // Equal to within less than 1 % is decided too, as no difference.
+    // Equal to within less than 1 % is decided too: no difference.
     let equal = compare_fakes_by(|_, nth| run(2_000_000 + nth as u64 % 3, 500_000, "x"), &options);
     let m = equal.measured.unwrap();
     assert_eq!((m.pairs, m.stopped, m.wall.verdict), (10, Stopped::Decided, Verdict::NoDifference));
@@ -198,14 +198,14 @@ fn what_is_clear_is_decided_at_the_first_look_and_noise_at_the_last() {
     assert_eq!((m.pairs, m.stopped), (10, Stopped::Time));
 }
 
-/// What looking five times must not do: find differences where there are none.
+/// Looking five times must not find differences where there are none.
 #[test]
 fn the_same_noise_on_both_sides_is_rarely_called_a_difference() {
     let options = Options { pairs: Pairs::Decisive(Duration::from_secs(600)), ..Options::default() };
     let mut random = Random::new(5);
     let mut claimed = 0;
     for _ in 0..400 {
-        // Mostly quiet, at times a neighbour: as measured runs of a short program are.
+        // Mostly quiet, sometimes with a neighbour, like measured runs of a short program.
         let mut takes = || {
             let jitter = 1_000_000 + random.draw() % 50_000;
             if random.draw().is_multiple_of(8) { jitter + random.draw() % 800_000 } else { jitter }
@@ -218,7 +218,7 @@ fn the_same_noise_on_both_sides_is_rarely_called_a_difference() {
 }
 
 #[test]
-fn only_what_was_asked_for_need_be_the_same() {
+fn only_the_requested_outputs_must_be_equal() {
     let answer = |side: char, _: usize| {
         let mut run = run(1, 1, if side == 'a' { "x" } else { "y" });
         run.usage.exit = Exit::Code(i32::from(side == 'b'));
@@ -241,7 +241,7 @@ fn only_what_was_asked_for_need_be_the_same() {
     assert_eq!(compare_fakes_by(said, &by).outcome, Outcome::Differs(Difference::By));
 }
 
-/// `b` never ends: what a real executor makes of the limit it is given.
+/// `b` never ends: the executor reports the limit it got.
 struct Hanging;
 
 impl Executor for Hanging {
@@ -256,13 +256,13 @@ impl Executor for Hanging {
 }
 
 #[test]
-fn a_cure_that_hangs_is_told_as_that() {
+fn a_hanging_cure_is_reported_as_hanging() {
     let c = compare(&mut Hanging, &Spec::new("a"), &Spec::new("b"), &Options::default(), &mut |_| {}).unwrap();
     assert_eq!(c.outcome, Outcome::Differs(Difference::Hangs(Duration::from_secs(30))));
     assert_eq!(c.measured, None);
 }
 
-/// Told to end in the run of this number, from 0.
+/// Interrupted in the run with this number, from 0.
 struct Interrupted(u32);
 
 impl Executor for Interrupted {
@@ -273,12 +273,12 @@ impl Executor for Interrupted {
 }
 
 #[test]
-fn what_is_interrupted_tells_what_the_whole_pairs_show() {
+fn an_interrupted_comparison_reports_its_whole_pairs() {
     let after = |runs| {
         let options = Options { pairs: Pairs::Fixed(30), ..Options::default() };
         compare(&mut Interrupted(runs), &Spec::new("a"), &Spec::new("b"), &options, &mut |_| {})
     };
-    // Three runs to see whether they do the same; fewer than eight pairs have no interval at 99 %.
+    // Three runs compare the outcomes; fewer than eight pairs have no interval at 99 %.
     for few in [0, 1, 3, 3 + 2 * 7, 3 + 2 * 7 + 1] {
         assert!(matches!(after(few), Err(ProveError::Interrupted { signal: 2 })), "{few}");
     }
@@ -312,7 +312,7 @@ fn no_pair_is_begun_where_the_fewest_take_longer_than_they_may() {
 }
 
 #[test]
-fn what_is_left_is_told_before_the_first_pair_and_after_each() {
+fn the_remaining_time_is_reported_before_and_after_each_pair() {
     let mut fake = Fake::new(|_, _| run(1_000_000, 1, "x"));
     let options = Options { pairs: Pairs::Fixed(8), ..Options::default() };
     let mut left = Vec::new();

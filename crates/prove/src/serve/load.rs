@@ -1,19 +1,19 @@
-//! What load generators print: wrk, ab (apache2-utils), redis-benchmark.
+//! Parses the output of load generators: wrk, ab (apache2-utils), redis-benchmark.
 
-/// Requests and times that a load generator told of one run.
+/// The figures that a load generator printed for one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Told {
-    /// Requests made.
+    /// Number of requests.
     pub requests: Option<u64>,
-    /// Requests a second; of several tests in a row their mean over the time taken.
+    /// Requests a second; for several tests in a row, their total over the total time.
     pub per_second: Option<f64>,
-    /// A request's latency, ns: the median where it is printed, else the mean.
+    /// Latency of a request, ns: the median if it is printed, else the mean.
     pub latency_ns: Option<f64>,
     /// Requests that failed.
     pub failed: u64,
 }
 
-/// Reads what a run printed. What is none of the three's says nothing.
+/// Parses the output of a run. Other programs' output gives no figures.
 pub(crate) fn read(text: &str) -> Told {
     let mut rates = Vec::new();
     let mut told = Told::default();
@@ -31,7 +31,7 @@ pub(crate) fn read(text: &str) -> Told {
         if let Some(made) = made {
             told.requests = Some(told.requests.unwrap_or(0).saturating_add(made as u64));
         }
-        // redis-benchmark: a head of names, then a line of figures in ms.
+        // redis-benchmark prints a line of names, then a line of figures in ms.
         if summary {
             latencies.extend(line.split_whitespace().nth(2).and_then(number).map(|ms| ms * 1e6));
         }
@@ -67,7 +67,7 @@ fn after_word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     (words.next()? == word).then(|| words.next())?
 }
 
-/// wrk's times, in ns: `635.91us`. A number without a unit is none of them.
+/// Parses wrk's times into ns: `635.91us`. A number without a unit is no time.
 fn unit(text: &str) -> Option<f64> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (value, unit) = text.split_at(split);
@@ -84,7 +84,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Tests of as many requests each: together they take as long as their rates' harmonic mean says.
+/// Returns the harmonic mean: tests with equally many requests together have this rate.
 fn harmonic_mean(rates: &[f64]) -> Option<f64> {
     let good = !rates.is_empty() && rates.iter().all(|r| *r > 0.0);
     good.then(|| rates.len() as f64 / rates.iter().map(|r| 1.0 / r).sum::<f64>())

@@ -1,4 +1,4 @@
-//! Two forms of a server: started, driven by a load and stopped alike, in turns.
+//! Compares two variants of a server: started, driven by a load and stopped in turns.
 
 mod load;
 mod server;
@@ -12,47 +12,47 @@ use crate::{Answered, CallCounts, Change, Estimate, ProveError, Verdict};
 use systoll_cure::Spec;
 use systoll_model::{Random, Recording};
 
-/// One life of a server: what its load and the kernel told of it.
+/// One life of a server: the figures of its load and of the kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// Requests a second as the load told them; runs of the load a second where it tells nothing.
+    /// Requests a second, as the load printed them; runs of the load a second if it prints nothing.
     pub per_second: f64,
-    /// Whether they are requests.
+    /// True if `per_second` counts requests.
     pub told: bool,
-    /// Requests made, or runs of the load where it tells nothing; `None` where requests a second
-    /// are told, but not how many there were.
+    /// Number of requests, or of the load's runs if it prints nothing; `None` if the load prints
+    /// requests a second but not their number.
     pub work: Option<u64>,
-    /// A request's latency, ns, where it is told.
+    /// Latency of a request, ns, if it is printed.
     pub latency_ns: Option<f64>,
     /// Requests that failed.
     pub failed: u64,
-    /// Processor time of the server, from its start to its end, ns.
+    /// Processor time of the server from its start to its end, ns.
     pub cpu_ns: u64,
-    /// Whether it ended when told to; else it was killed.
+    /// True if it ended when told to, false if it had to be killed.
     pub ended: bool,
-    /// What was seen of it, where it was watched.
+    /// Its recording, if it was watched.
     pub recording: Option<Recording>,
 }
 
-/// What runs servers: the seam that lets tests do without.
+/// Runs servers. Tests replace it.
 pub trait Turns {
-    /// One life of the server: started, driven, stopped.
+    /// Runs one life of the server: starts, drives and stops it.
     ///
     /// # Errors
-    /// Where it does not come up, dies, or its load fails.
+    /// The server does not start, dies, or its load fails.
     fn turn(&mut self, spec: &Spec, watching: Watching) -> Result<Turn, ServeError>;
 }
 
-/// How two servers are compared.
+/// Options of a comparison of two servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServeOptions {
     /// Turns of either side.
     pub turns: u32,
-    /// Probability with which an interval holds the true value.
+    /// Probability that an interval holds the true value.
     pub confidence: f64,
-    /// Changes of less than this many percent are never called a difference.
+    /// Percentage below which a change is never called a difference.
     pub negligible_percent: f64,
-    /// Whether a turn of either side more is watched, to count its calls.
+    /// True to watch one more turn of either side, which counts its calls.
     pub counted: bool,
     /// Seed of the order of turns.
     pub seed: u64,
@@ -63,43 +63,44 @@ pub struct ServeOptions {
 pub struct ServerSide {
     /// Requests (or runs of the load) a second.
     pub per_second: Estimate,
-    /// Latency of a request, ns, where it is told.
+    /// Latency of a request, ns, if it is printed.
     pub latency_ns: Option<Estimate>,
-    /// Processor time of the server by request (or run of the load), ns, where they are counted.
+    /// Processor time of the server for each request (or run of the load), ns, if these are
+    /// counted.
     pub cpu_ns: Option<Estimate>,
     /// Turns after which the server had to be killed.
     pub killed: u32,
-    /// Requests that failed, in all turns.
+    /// Failed requests in all turns.
     pub failed: u64,
-    /// Calls of the watched turn, and the requests (or runs) it made.
+    /// Calls of the watched turn, and the number of its requests (or runs).
     pub calls: Option<(CallCounts, u64)>,
 }
 
-/// Two servers compared.
+/// The comparison of two servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeComparison {
     /// Turns of either side.
     pub turns: u32,
     /// Confidence of all intervals.
     pub confidence: f64,
-    /// Whether figures are by request; else by run of the load.
+    /// True if figures are for each request, false if for each run of the load.
     pub told: bool,
-    /// Whether timed turns were watched, both sides' alike.
+    /// True if timed turns were watched, on both sides alike.
     pub watched: bool,
-    /// As it is.
+    /// The unchanged side.
     pub a: ServerSide,
-    /// Changed.
+    /// The changed side.
     pub b: ServerSide,
-    /// Change of the requests a second: more is better.
+    /// Change of the requests a second; more is better.
     pub per_second: Change,
-    /// Change of their latency: less is better.
+    /// Change of the latency; less is better.
     pub latency: Option<Change>,
-    /// Change of the processor time each takes: less is better.
+    /// Change of the processor time for each request; less is better.
     pub cpu: Option<Change>,
 }
 
 impl ServeComparison {
-    /// Whether the change made something better and nothing worse.
+    /// Returns true if the change improved something and worsened nothing.
     pub fn is_won(&self) -> bool {
         let all = [Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()];
         let any = |v: Verdict| all.iter().flatten().any(|c| c.verdict == v);
@@ -107,22 +108,22 @@ impl ServeComparison {
     }
 }
 
-/// What came of a comparison.
+/// The result of a comparison of servers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Served {
     /// Both sides served.
     Both(Box<ServeComparison>),
-    /// The changed side did not serve as the other does: nothing is claimed. Why, for a person.
+    /// The changed side did not serve as the other does: nothing is claimed. Holds the reason.
     Fails(String),
-    /// Both serve, but too few of the calls that were to be answered in place were.
+    /// Both serve, but too few calls were answered in place.
     Part(Answered),
 }
 
-/// Runs a turn of `a` to see that it serves, then turns of both, A B B A or B A A B, and compares. `progress` hears of each turn: how many
-/// there are, and how many there will be.
+/// Runs a turn of `a` to check that it serves, then turns of both in the order A B B A or B A A B,
+/// and compares them. `progress` receives the number of finished turns and of all turns.
 ///
 /// # Errors
-/// Where the options make no sense or `a` itself does not serve.
+/// The options make no sense, or `a` itself does not serve.
 pub fn compare_servers(
     exec: &mut dyn Turns,
     a: &Spec,
@@ -144,7 +145,7 @@ pub fn compare_servers(
         order.extend([first, 1 - first, 1 - first, first]);
     }
     order.truncate(2 * options.turns as usize);
-    // A side more often than the other would be no pair.
+    // Both sides need the same number of turns.
     if options.turns % 2 == 1 {
         let last = order.len() - 2;
         let first = order.get(last).copied().unwrap_or(0);
@@ -152,7 +153,7 @@ pub fn compare_servers(
         order.extend([first, 1 - first]);
     }
     let counted = if options.counted { [0, 1].as_slice() } else { &[] };
-    // What fails there is no change's fault.
+    // A failure of the unchanged side is not the change's fault.
     exec.turn(a, how)?;
     let timed = order.iter().map(|side| (*side, how));
     let all: Vec<(usize, Watching)> = timed.chain(counted.iter().map(|side| (*side, Watching::Closely))).collect();
@@ -210,7 +211,7 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Both sides' values, where every turn has one.
+    /// Returns both sides' values, if every turn has one.
     fn values(&self, of: fn(&Turn) -> Option<f64>) -> Option<[Vec<f64>; 2]> {
         let values = |turns: &[Turn]| turns.iter().map(of).collect::<Option<Vec<f64>>>();
         Some([values(self.turns[0])?, values(self.turns[1])?])

@@ -1,4 +1,4 @@
-//! Real servers: how one is started, known to be ready, driven and stopped.
+//! Starts real servers, waits until they are ready, drives and stops them.
 
 use super::load::{self, Told};
 use super::{Turn, Turns};
@@ -13,29 +13,30 @@ use std::time::{Duration, Instant};
 use systoll_cure::{RunError, Running, Spec, Streams};
 use systoll_model::{Exit, Recording};
 
-/// How often it is looked whether a server is ready.
+/// Interval between checks whether a server is ready.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long one attempt to talk to it may take.
+/// Time that one connection attempt may take.
 const TALK: Duration = Duration::from_millis(500);
-/// What is read of what a program wrote, bytes.
+/// Bytes that are read of a program's output.
 const READ: u64 = 1 << 20;
 
-/// How a server is known to be ready.
+/// The sign that a server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// A server answers this request by HTTP: host and port, path.
+    /// It answers this HTTP request: host and port, path.
     Url(String, String),
-    /// A server listens at this host and port.
+    /// It accepts connections at this host and port.
     Port(String),
-    /// It has written this, on standard output or error.
+    /// It has written this text on standard output or error.
     Line(String),
 }
 
 impl Ready {
-    /// Reads `http://HOST[:PORT]/PATH`, `PORT` or `HOST:PORT`; anything else is a line.
+    /// Parses `http://HOST[:PORT]/PATH`, `PORT` or `HOST:PORT`; anything else is a text to wait
+    /// for.
     ///
     /// # Errors
-    /// In words, where it is nothing.
+    /// A message for a person, if it is none of these.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("a URL, a port, or a part of a line that the server writes".into());
@@ -65,7 +66,7 @@ impl Ready {
         }
     }
 
-    /// Whether another process listens there already.
+    /// Returns the address if another process listens there already.
     fn is_taken(&self) -> Option<&str> {
         match self {
             Self::Url(host, _) | Self::Port(host) => connect(host).is_ok().then_some(host),
@@ -85,8 +86,9 @@ fn connect(host: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Addresses of `HOST:PORT`. Names are looked up by getent(1): the command is linked with the C library's
-/// archive, which would load this box's name services into itself, whatever library those are made for.
+/// Returns the addresses of `HOST:PORT`. getent(1) looks names up: the command is linked statically
+/// with the C library, which would load this box's name services into itself, whatever library they
+/// are made for.
 fn addresses(host: &str) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse() {
         return Ok(vec![address]);
@@ -118,52 +120,52 @@ fn answers(host: &str, path: &str) -> io::Result<bool> {
     Ok(&head == b"HTTP/")
 }
 
-/// Why a server could not be compared.
+/// The reason why a server could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It or its load could not be started or waited for.
+    /// The server or its load could not be started or waited for.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Another process listens where it would.
+    /// Another process listens at its address.
     #[error("another process listens at {0} already: the load would drive that")]
     Taken(String),
     /// It did not become ready.
     #[error("the server was not ready after {} s{said}", limit.as_secs())]
     NotReady {
-        /// What it was given.
+        /// The time it had.
         limit: Duration,
-        /// What it wrote last.
+        /// The last lines it wrote.
         said: String,
     },
     /// It ended while it should have served.
     #[error("the server ended with {exit} {when}{said}")]
     Died {
-        /// How.
+        /// Its exit.
         exit: Exit,
-        /// When.
+        /// The phase in which it ended.
         when: &'static str,
-        /// What it wrote last.
+        /// The last lines it wrote.
         said: String,
     },
     /// The load failed.
     #[error("the load `{load}` ended with {exit}{said}")]
     Load {
-        /// The command.
+        /// The load's command.
         load: String,
-        /// How it ended.
+        /// Its exit.
         exit: Exit,
-        /// What it wrote last.
+        /// The last lines it wrote.
         said: String,
     },
     /// The load did not end.
     #[error("the load `{load}` was still running after {} s", limit.as_secs())]
     LoadHangs {
-        /// The command.
+        /// The load's command.
         load: String,
-        /// What it was given.
+        /// The time it had.
         limit: Duration,
     },
-    /// A file for what is written can't be had.
+    /// A file for output can't be created.
     #[error("can't keep what is written: {0}")]
     Keep(#[source] io::Error),
     /// The watched server left no recording.
@@ -171,37 +173,37 @@ pub enum ServeError {
     Watch(String),
 }
 
-/// How closely a server is watched.
+/// How a server is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
-    /// Not at all.
+    /// It is not watched.
     No,
-    /// As the other side is: counted by code that can answer calls in place.
+    /// As the other side: by hooks that can answer calls in place.
     Alike,
-    /// Wholly.
+    /// Completely.
     Closely,
 }
 
 /// How servers are driven.
 #[derive(Clone, Debug)]
 pub struct Drive {
-    /// When a server is ready.
+    /// The sign that a server is ready.
     pub ready: Ready,
-    /// What drives it: program and arguments.
+    /// The load: program and arguments.
     pub load: Vec<OsString>,
-    /// The load is started again until so much time has passed.
+    /// Time after which the load is not started again.
     pub time: Duration,
-    /// How long a server may take to be ready.
+    /// Time that a server may take to be ready.
     pub start: Duration,
-    /// How long it may take to end, once told to.
+    /// Time that a server may take to end once told to.
     pub stop: Duration,
 }
 
 /// Runs servers as processes of this box.
 pub struct Servers<'a> {
-    /// How they are driven.
+    /// How the servers are driven.
     pub drive: Drive,
-    /// The command that watches a server so closely and keeps the recording in a file.
+    /// Returns the command that watches a server and keeps the recording in a file.
     pub watcher: &'a dyn Fn(&Spec, Watching, &Path) -> Spec,
 }
 
@@ -210,7 +212,7 @@ impl Turns for Servers<'_> {
         if let Some(host) = self.drive.ready.is_taken() {
             return Err(ServeError::Taken(host.to_owned()));
         }
-        // Without a name: no other file can be put in its place.
+        // An unnamed file can't be replaced by another.
         let mut kept = tempfile::tempfile().map_err(ServeError::Keep)?;
         let by_descriptor = format!("/proc/{}/fd/{}", std::process::id(), kept.as_raw_fd());
         let started = match watching {
@@ -253,7 +255,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Runs the load until its time is up: what each run told, and how long they took together.
+    /// Runs the load until its time is up. Returns what each run printed, and their total time in
+    /// seconds.
     fn drive(&self, server: &mut Running, wrote: &File) -> Result<(Vec<Told>, f64), ServeError> {
         let (mut told, mut seconds) = (Vec::new(), 0.0);
         let began = Instant::now();
@@ -298,7 +301,7 @@ impl Drive {
     }
 }
 
-/// What runs of a load tell together.
+/// Combines what runs of a load printed.
 fn turn_of(told: &[Told], seconds: f64) -> Turn {
     let runs = told.len() as f64;
     let rates: Option<Vec<f64>> = told.iter().map(|t| t.per_second).collect();
@@ -307,7 +310,8 @@ fn turn_of(told: &[Told], seconds: f64) -> Turn {
     let failed = told.iter().fold(0u64, |sum, t| sum.saturating_add(t.failed));
     let latency_ns = latency.map(|all| all.iter().sum::<f64>() / runs);
     match rates {
-        // Runs of as many requests each: together they take as long as the harmonic mean says.
+        // Runs with equally many requests: their total time follows from the harmonic mean of the
+        // rates.
         Some(rates) => Turn {
             per_second: runs / rates.iter().map(|r| 1.0 / r.max(1e-9)).sum::<f64>(),
             told: true,
@@ -325,10 +329,10 @@ fn streams(output: &File) -> Result<Streams, ServeError> {
     Ok(Streams { stdin: Stdio::null(), stdout: stream()?, stderr: stream()? })
 }
 
-/// What was written, from its beginning.
+/// Returns the output from its start.
 fn said(file: &File) -> String {
     let mut bytes = Vec::new();
-    // A position of its own: a process that writes there goes on where it was.
+    // Read by position: a process that writes to the file keeps its own position.
     let at = |n: u64, buffer: &mut [u8]| std::os::unix::fs::FileExt::read_at(file, buffer, n).unwrap_or(0);
     let mut buffer = vec![0; 64 << 10];
     while (bytes.len() as u64) < READ {
@@ -340,7 +344,7 @@ fn said(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The last few lines, to be told with a failure.
+/// Returns the last few lines, for a failure's message.
 fn last_lines(file: &File) -> String {
     let mut file = file;
     let end = file.seek(io::SeekFrom::End(0)).unwrap_or(0);
@@ -370,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ready_means() {
+    fn ready_is_a_url_a_port_or_a_line() {
         let port = |text: &str| Ok(Ready::Port(text.into()));
         assert_eq!(Ready::parse("http://[::1]:80/a/b?c"), Ok(Ready::Url("[::1]:80".into(), "/a/b?c".into())));
         assert_eq!(Ready::parse("http://localhost"), Ok(Ready::Url("localhost:80".into(), "/".into())));

@@ -1,9 +1,9 @@
-//! Servers that are none.
+//! Comparisons of servers by scripted turns: no server runs.
 
 use super::*;
 use systoll_model::{Elision, Exit};
 
-/// Answers by script: what the n-th turn of a side came to.
+/// A script: the result of each side's n-th turn.
 struct Fake<F> {
     answer: F,
     log: Vec<(char, Watching)>,
@@ -85,7 +85,7 @@ fn calls_answered_in_place_have_both_sides_watched_alike() {
 }
 
 #[test]
-fn a_change_that_breaks_the_server_is_told_as_that() {
+fn a_change_that_breaks_the_server_is_reported_as_broken() {
     let died = || ServeError::Died { exit: Exit::Signal(11), when: "under its load", said: String::new() };
     let (result, _) =
         served(|side, nth| if side == 'b' && nth == 3 { Err(died()) } else { Ok(turn(10.0, 1)) }, &OPTIONS);
@@ -100,7 +100,7 @@ fn a_change_that_breaks_the_server_is_told_as_that() {
 }
 
 #[test]
-fn what_is_not_told_is_not_compared() {
+fn unknown_counts_are_not_compared() {
     let (result, _) = served(|_, _| Ok(Turn { work: None, latency_ns: None, ..turn(10.0, 1) }), &OPTIONS);
     let c = both(result);
     assert_eq!((c.latency, c.cpu, c.a.calls), (None, None, None));

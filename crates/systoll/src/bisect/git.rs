@@ -1,4 +1,4 @@
-//! git, asked in a way that neither its configuration nor the language of its words can change.
+//! Runs git such that neither its configuration nor its language changes the result.
 
 use super::trouble::Trouble;
 use nix::fcntl::{Flock, FlockArg};
@@ -7,26 +7,26 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How the folder of a worktree is called, before what makes its name its own.
+/// Prefix of the name of a worktree's folder.
 const FOLDER: &str = "systoll-bisect-";
-/// The worktree in it.
+/// Name of the worktree in the folder.
 const TREE: &str = "tree";
-/// The file beside it that a living bisection has locked.
+/// Name of the file beside the worktree that a running bisection has locked.
 const LOCK: &str = "lock";
 
-/// What git prints is cut to this, bytes: a diff may be of any length.
+/// Bytes of git's output that are kept at most: a diff may have any length.
 const MOST_OUTPUT: usize = 4 << 20;
 
-/// A repository of the user's, and a worktree of ours beside it.
+/// A user's repository, and our worktree beside it.
 pub(super) struct Worktree {
     repository: PathBuf,
     folder: tempfile::TempDir,
     made: bool,
-    /// Held as long as this process lives: what another bisection left behind has none.
+    /// The lock, held as long as this process lives. The folder of a dead bisection is not locked.
     _lock: Flock<File>,
 }
 
-/// What git said.
+/// The output of a git command.
 pub(super) struct Said {
     pub(super) ok: bool,
     pub(super) out: String,
@@ -44,7 +44,7 @@ pub(super) struct Commit {
 
 fn git(at: &Path, args: &[&OsStr]) -> Result<Said, Trouble> {
     let mut command = Command::new("git");
-    // No hook of the user's runs, nothing asks for a password, no other repository is meant.
+    // No hook of the user's runs, git asks for no password and uses no other repository.
     command.arg("-C").arg(at).args(["-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false"]);
     command.args(["-c", "color.ui=false", "-c", "core.quotePath=false", "-c", "gc.auto=0"]).args(args);
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_PAGER", "cat").env("GIT_OPTIONAL_LOCKS", "0");
@@ -57,7 +57,7 @@ fn git(at: &Path, args: &[&OsStr]) -> Result<Said, Trouble> {
 }
 
 impl Worktree {
-    /// A worktree of the repository that `at` lies in, with `commit` checked out.
+    /// Makes a worktree of the repository that contains `at`, with `commit` checked out.
     pub(super) fn new(at: &Path, commit: &Commit) -> Result<Self, Trouble> {
         remove_left_behind(at);
         let folder = tempfile::Builder::new().prefix(FOLDER).tempdir().map_err(Trouble::Folder)?;
@@ -67,23 +67,23 @@ impl Worktree {
         let tree = worktree.path();
         let words = ["worktree", "add", "--detach", "--force"].map(OsStr::new);
         let said = git(at, &[&words[..], &[tree.as_os_str(), OsStr::new(&commit.id)]].concat())?;
-        // Where it failed halfway there is something to take away as well.
+        // A failed attempt may have left something to remove.
         worktree.made = true;
         if said.ok { Ok(worktree) } else { Err(Trouble::Git("make a worktree", said.err)) }
     }
 
-    /// The worktree's folder: always of the same name, so that what is built there is the same.
+    /// Returns the worktree's folder. Its name is constant: builds in it make the same files.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join(TREE)
     }
 
-    /// Runs git in it.
+    /// Runs git in the worktree.
     pub(super) fn git(&self, args: &[&str]) -> Result<Said, Trouble> {
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         git(&self.path(), &args.iter().map(OsString::as_os_str).collect::<Vec<_>>())
     }
 
-    /// Checks `commit` out. What a build has changed of the repository's own files is put back.
+    /// Checks `commit` out, and restores files of the repository that a build has changed.
     pub(super) fn check_out(&self, commit: &str) -> Result<(), Trouble> {
         let said = self.git(&["checkout", "--quiet", "--force", "--detach", commit])?;
         if said.ok { Ok(()) } else { Err(Trouble::Git("check a commit out", said.err)) }
@@ -93,19 +93,20 @@ impl Worktree {
 impl Drop for Worktree {
     fn drop(&mut self) {
         if self.made {
-            // Interrupted, what is started is killed: not this.
+            // After an interrupt, new processes are killed: not this one.
             if systoll_cure::interrupted().is_some() {
                 systoll_cure::settle();
             }
             let tree = self.path();
             let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
-            // The folder goes in any case; what git still knows of it then is gone with its next prune.
+            // The folder is removed in any case; git's next prune removes what git still knows
+            // about it.
             let _ = git(&self.repository, &[&words[..], &[tree.as_os_str()]].concat());
         }
     }
 }
 
-/// Takes away the worktrees of this repository that bisections have left which were killed: nobody holds their lock.
+/// Removes this repository's worktrees that killed bisections left behind: nobody holds their lock.
 fn remove_left_behind(at: &Path) {
     let Ok(told) = git(at, &["worktree", "list", "--porcelain"].map(OsStr::new)) else { return };
     for tree in told.out.lines().filter_map(|line| line.strip_prefix("worktree ")).map(Path::new) {
@@ -116,7 +117,7 @@ fn remove_left_behind(at: &Path) {
             continue;
         }
         let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
-        // Where that fails a folder stays, as before.
+        // If that fails, the folder stays.
         let removed = git(at, &[&words[..], &[tree.as_os_str()]].concat());
         if removed.is_ok_and(|said| said.ok) {
             let _ = std::fs::remove_file(folder.join(LOCK));
@@ -125,7 +126,7 @@ fn remove_left_behind(at: &Path) {
     }
 }
 
-/// The commit that `name` means in the repository that `at` lies in.
+/// Returns the commit that `name` means in the repository that contains `at`.
 pub(super) fn commit(at: &Path, name: &str) -> Result<Commit, Trouble> {
     let inside = git(at, &["rev-parse", "--git-dir"].map(OsStr::new))?;
     if !inside.ok {
@@ -140,7 +141,7 @@ pub(super) fn commit(at: &Path, name: &str) -> Result<Commit, Trouble> {
     describe(at, &id)
 }
 
-/// What is known of the commit `id`.
+/// Returns the data of the commit `id`.
 pub(super) fn describe(at: &Path, id: &str) -> Result<Commit, Trouble> {
     let words = ["show", "--no-patch", "--format=%H%x00%s%x00%an%x00%ad", "--date=short", id];
     let said = git(at, &words.map(OsStr::new))?;
@@ -150,7 +151,7 @@ pub(super) fn describe(at: &Path, id: &str) -> Result<Commit, Trouble> {
     if said.ok && !commit.id.is_empty() { Ok(commit) } else { Err(Trouble::NoCommit(id.to_owned())) }
 }
 
-/// Whether `old` is an ancestor of `new`.
+/// Returns true if `old` is an ancestor of `new`.
 pub(super) fn is_ancestor(at: &Path, old: &Commit, new: &Commit) -> Result<bool, Trouble> {
     Ok(git(at, &["merge-base", "--is-ancestor", &old.id, &new.id].map(OsStr::new))?.ok)
 }

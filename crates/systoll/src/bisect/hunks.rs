@@ -1,22 +1,23 @@
-//! Of a commit's diff, what touches a row: hunks where its functions stand.
+//! Selects the hunks of a commit's diff that touch a row's functions.
 
 use std::path::Path;
 use systoll_compare::Place;
 use systoll_present::Hunk;
 
-/// Hunks told, at most, and lines of each.
+/// Hunks shown at most, and lines of each.
 const MOST_HUNKS: usize = 3;
 const MOST_LINES: usize = 12;
 
-/// The hunks of `diff` (git's, without context) that touch one of `places`, files told as from `root`: those that
-/// change the very line, else those in its function, else those in its file.
+/// Returns the hunks of `diff` (git's, without context) that touch one of `places`: those that
+/// change the line itself, else those in its function, else those in its file. The diff's files are
+/// relative to `root`.
 pub(super) fn touching(diff: &str, places: &[Place], root: &Path) -> Vec<Hunk> {
     let hunks = parse(diff);
     let root = format!("{}/", root.display());
     let is_file = |place: &Place, hunk: &Read| {
         let Some(file) = place.file.as_deref() else { return false };
         let file = file.strip_prefix(&root).unwrap_or(file).trim_start_matches("./");
-        // Debug information may name a file as from any folder.
+        // Debug information may have any folder in front of a file's name.
         file == hunk.hunk.file
             || file.ends_with(&format!("/{}", hunk.hunk.file))
             || hunk.hunk.file.ends_with(&format!("/{file}"))
@@ -41,12 +42,12 @@ pub(super) fn touching(diff: &str, places: &[Place], root: &Path) -> Vec<Hunk> {
     hunks.into_iter().take(MOST_HUNKS).map(|h| h.hunk).collect()
 }
 
-/// A hunk as git tells it.
+/// A hunk as git prints it.
 struct Read {
     hunk: Hunk,
-    /// Lines it has afterwards.
+    /// Number of its lines after the change.
     added: u32,
-    /// What stands behind its second @@: git's word for the function.
+    /// The text after its second @@, which is git's name for the function.
     function: String,
 }
 
@@ -60,7 +61,7 @@ fn parse(diff: &str) -> Vec<Read> {
         } else if let Some(path) = line.strip_prefix("--- ").filter(|_| in_header) {
             old_file = path.strip_prefix("a/").unwrap_or(path).to_owned();
         } else if let Some(path) = line.strip_prefix("+++ ").filter(|_| in_header) {
-            // Of a file that is gone, where it was.
+            // A deleted file is known by its old name.
             file = path.strip_prefix("b/").map_or_else(|| old_file.clone(), str::to_owned);
         } else if let Some(rest) = line.strip_prefix("@@ ") {
             in_header = false;
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_hunks_are_told() {
+    fn the_nearest_hunks_are_listed() {
         let hunk = |file: &str, line| (file.to_owned(), line);
         assert_eq!(of("f", "/tree/src/a.c", 4), [hunk("src/a.c", 3)]);
         assert_eq!(of("other", "a.c", 90), [hunk("src/a.c", 22)]);

@@ -1,21 +1,21 @@
-//! A shell's text, apart into what builds and what is run.
+//! Splits a shell command into the part that builds and the part that runs.
 //!
-//! Only what is watched should be counted: a compiler's calls are no program's. Where a text can't be taken apart
-//! for sure it stays whole.
+//! A compiler's calls are not the program's: only the run should be watched. A command that can't
+//! be split safely stays whole.
 
-/// What comes before the last `&&`, and what comes after it.
+/// The command before the last `&&`, and the command after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parts<'a> {
     pub(super) build: Option<&'a str>,
     pub(super) run: &'a str,
 }
 
-/// Commands that change the shell they run in: what comes after them needs them.
+/// Commands that change the state of the shell, which later commands depend on.
 const OF_THE_SHELL: [&str; 14] = [
     "cd", "pushd", "popd", "export", "unset", "set", "shopt", ".", "source", "alias", "eval", "umask", "ulimit", "exec",
 ];
 
-/// Takes `text` apart.
+/// Splits `text`.
 pub(super) fn parts(text: &str) -> Parts<'_> {
     let whole = Parts { build: None, run: text };
     let Some(at) = last_and(text) else { return whole };
@@ -26,7 +26,8 @@ pub(super) fn parts(text: &str) -> Parts<'_> {
     Parts { build: Some(build.trim()), run: run.trim() }
 }
 
-/// Where the last `&&` stands that joins two commands; `None` where the text has more to it than that.
+/// Returns the position of the last `&&` between two commands; `None` if the text has other shell
+/// syntax.
 fn last_and(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let (mut at, mut last, mut quote) = (0, None, None);
@@ -42,7 +43,8 @@ fn last_and(text: &str) -> Option<usize> {
                 last = Some(at);
                 at += 1;
             }
-            // Subshells, groups, lists, jobs, comments, here-documents: a person's own `--build` tells more.
+            // Subshells, groups, lists, jobs, comments, here-documents: such a command needs an
+            // explicit `--build`.
             (None, b'(' | b')' | b'{' | b'}' | b'`' | b';' | b'&' | b'\n' | b'#' | b'$') => return None,
             (None, b'|') if bytes.get(at + 1) == Some(&b'|') => return None,
             (None, b'<') if bytes.get(at + 1) == Some(&b'<') => return None,
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_builds_comes_before_the_last_and() {
+    fn build_steps_are_before_the_last_and() {
         let of = |text| {
             let Parts { build, run } = parts(text);
             (build.map(str::to_owned), run.to_owned())

@@ -6,7 +6,7 @@ use super::trouble::Trouble;
 use crate::cli::BisectArgs;
 use crate::failure::Failure;
 use crate::output::{shown_time, to_stderr};
-use crate::watched::Watched;
+use crate::watched_run::WatchedRun;
 use indicatif::ProgressBar;
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -15,15 +15,15 @@ use systoll_compare::Tracked;
 use systoll_cure::{interrupted, interrupted_after, settle};
 use systoll_model::{EnvChange, Exit, Recording};
 
-/// Letters of a commit's name that are shown.
+/// Digits of a commit's id that are shown.
 const SHOWN: usize = 12;
-/// More steps than this no history takes, skipped commits among them.
+/// Steps at most, skipped commits included: no history takes more.
 const MOST: usize = 10_000;
-/// Of what a failed build wrote, the last line is told.
+/// Characters that are shown of a failed build's last line.
 const TOLD: usize = 300;
 
-/// Python keeps what it compiled by its source's size and second of change: two commits checked out within one
-/// second look alike to it.
+/// Variable that stops Python from caching bytecode. Python identifies a source by its size and
+/// time in seconds: two commits checked out within one second look the same.
 const NO_BYTECODE: &str = "PYTHONDONTWRITEBYTECODE";
 
 /// One run.
@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub(super) exit: Option<Exit>,
 }
 
-/// What was found.
+/// The result of a bisection.
 pub(super) struct Found {
     pub(super) commit: String,
     pub(super) calls: u64,
@@ -41,7 +41,7 @@ pub(super) struct Found {
     pub(super) recording_before: Recording,
 }
 
-/// A bisection under way.
+/// A bisection in progress.
 pub(super) struct Steps<'a> {
     worktree: &'a Worktree,
     build: Option<OsString>,
@@ -54,8 +54,8 @@ pub(super) struct Steps<'a> {
     pub(super) skipped: Vec<String>,
 }
 
-/// What became of a commit.
-enum Tried {
+/// The result of trying a commit.
+enum CommitRun {
     Ran(Box<Run>),
     Failed(String),
 }
@@ -68,18 +68,19 @@ impl<'a> Steps<'a> {
         Self { worktree, build, command, progress, began, steps: 0, runs: 0, skipped: Vec::new() }
     }
 
-    /// Runs one of the ends, which must run.
+    /// Runs the commit at one of the ends, which has to succeed.
     pub(super) fn end(&mut self, commit: &Commit, name: &str) -> Result<Run, Failure> {
         self.progress.set_message(format!("running {name}"));
         self.progress.tick();
         self.worktree.check_out(&commit.id)?;
         match self.run()? {
-            Tried::Ran(run) => Ok(*run),
-            Tried::Failed(why) => Err(Trouble::End(name.to_owned(), why).into()),
+            CommitRun::Ran(run) => Ok(*run),
+            CommitRun::Failed(why) => Err(Trouble::End(name.to_owned(), why).into()),
         }
     }
 
-    /// Lets git choose commits until one is left. `None` where what is left can't be built.
+    /// Lets git choose commits until one is left. Returns `None` if the commits that are left can't
+    /// be built.
     pub(super) fn find(
         &mut self,
         tracked: &Tracked,
@@ -106,11 +107,11 @@ impl<'a> Steps<'a> {
             self.steps += 1;
             self.tell_step(steps_left(&said.out));
             let head = self.worktree.git(&["rev-parse", "HEAD"])?.out.trim().to_owned();
-            // A build may have changed files that the next commit changes as well.
+            // A build may have changed files that the next commit changes too.
             self.worktree.git(&["reset", "--quiet", "--hard"])?;
             let tried = self.run().map_err(|e| e.knowing(|| self.known()))?;
             let word = match tried {
-                Tried::Ran(run) if exits.contains(&run.exit) => {
+                CommitRun::Ran(run) if exits.contains(&run.exit) => {
                     let calls = tracked.count(&run.recording);
                     if calls.abs_diff(low) < calls.abs_diff(high) {
                         before = *run;
@@ -120,7 +121,7 @@ impl<'a> Steps<'a> {
                         "bad"
                     }
                 }
-                Tried::Ran(_) | Tried::Failed(_) => {
+                CommitRun::Ran(_) | CommitRun::Failed(_) => {
                     self.skipped.push(head);
                     "skip"
                 }
@@ -131,7 +132,7 @@ impl<'a> Steps<'a> {
         Ok(None)
     }
 
-    /// Says which step this is; `later` come after it, as git guesses.
+    /// Shows the number of this step; `later` is git's guess of the steps after it.
     fn tell_step(&self, later: Option<u64>) {
         let left = later.map_or_else(String::new, |later| {
             let step = self.began.elapsed().as_secs_f64() / (self.runs.max(1) as f64);
@@ -142,9 +143,9 @@ impl<'a> Steps<'a> {
         self.progress.tick();
     }
 
-    /// What is known where the bisection is cut short.
+    /// Describes what is known if the bisection is interrupted.
     fn known(&self) -> String {
-        // git is started for it, and what is started is killed else.
+        // New processes are killed after an interrupt; git must not be.
         settle();
         let done = self.steps.saturating_sub(1);
         let refs = ["rev-list", "refs/bisect/bad", "--not", "--glob=refs/bisect/good-*"];
@@ -160,13 +161,13 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Builds what is checked out, and runs it once.
-    fn run(&mut self) -> Result<Tried, Failure> {
+    /// Builds the commit that is checked out, and runs it once.
+    fn run(&mut self) -> Result<CommitRun, Failure> {
         let tree = self.worktree.path();
         if let Some(build) = &self.build {
             let mut shell = Command::new("/bin/sh");
             shell.arg("-c").arg(build).current_dir(&tree).env(NO_BYTECODE, "1").stdin(Stdio::null());
-            // Only what it says of errors is told.
+            // Only its error messages are shown.
             shell.stdout(Stdio::null());
             let done = shell.output().map_err(|e| Failure::Exec("/bin/sh".into(), e))?;
             if let Some(signal) = interrupted().or_else(|| interrupted_by(done.status)) {
@@ -176,26 +177,26 @@ impl<'a> Steps<'a> {
                 let text = String::from_utf8_lossy(&done.stderr);
                 let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("it says nothing");
                 let last: String = last.chars().take(TOLD).collect();
-                return Ok(Tried::Failed(format!("does not build: {last}")));
+                return Ok(CommitRun::Failed(format!("does not build: {last}")));
             }
         }
         self.runs += 1;
-        let watched = Watched {
+        let watched = WatchedRun {
             command: self.command.clone(),
             env: vec![EnvChange::Set(NO_BYTECODE.into(), "1".into())],
             cwd: Some(tree),
-            ..Watched::default()
+            ..WatchedRun::default()
         };
         match watched.run() {
             Ok(recording) => match recording.header.exit {
-                // A shell's words for a program that is not there or can't be run.
+                // A shell's exit codes for a program that does not exist or can't be executed.
                 Some(Exit::Code(126 | 127)) if self.command.first().is_some_and(|c| c == "/bin/sh") => {
-                    Ok(Tried::Failed("has no such program to run".into()))
+                    Ok(CommitRun::Failed("has no such program to run".into()))
                 }
-                exit => Ok(Tried::Ran(Box::new(Run { recording, exit }))),
+                exit => Ok(CommitRun::Ran(Box::new(Run { recording, exit }))),
             },
             Err(Failure::Record(e)) if matches!(e.exit_code(), 126 | 127) => {
-                Ok(Tried::Failed(format!("can't be run: {e}")))
+                Ok(CommitRun::Failed(format!("can't be run: {e}")))
             }
             Err(e) => Err(e),
         }
@@ -208,13 +209,13 @@ impl Drop for Steps<'_> {
     }
 }
 
-/// The signal of the terminal's that ended a build.
+/// Returns the signal from the terminal that ended a build.
 fn interrupted_by(status: std::process::ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     status.signal().and_then(|signal| interrupted_after(Exit::Signal(signal)))
 }
 
-/// What is built, and what is run.
+/// Returns the build command, if there is one, and the command to run.
 fn commands(args: &BisectArgs) -> (Option<OsString>, Vec<OsString>) {
     let [text] = args.command.as_slice() else { return (args.build.clone(), args.command.clone()) };
     let shell = |text: &OsStr| vec!["/bin/sh".into(), "-c".into(), text.to_owned()];
@@ -234,12 +235,12 @@ fn commands(args: &BisectArgs) -> (Option<OsString>, Vec<OsString>) {
     }
 }
 
-/// How many steps git thinks come after this one: `(roughly 2 steps)`.
+/// Returns git's guess of the number of later steps: `(roughly 2 steps)`.
 fn steps_left(out: &str) -> Option<u64> {
     out.lines().find_map(|line| line.split_once("(roughly ")?.1.split_once(" step")?.0.parse().ok())
 }
 
-/// git's verdict: `ID is the first bad commit`, at the beginning of a line.
+/// Returns the commit from git's verdict, a line `ID is the first bad commit`.
 fn first_bad(out: &str) -> Option<String> {
     let line = out.lines().find(|line| line.ends_with(" is the first bad commit"))?;
     let id = line.split_whitespace().next()?;

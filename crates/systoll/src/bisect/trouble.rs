@@ -1,46 +1,47 @@
-//! What a user of `bisect` can meet.
+//! The errors of `bisect`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there can be no bisection.
+/// The reason why a bisection is not possible.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     /// git can't be started.
     #[error("git can't be run: {0}")]
     NoGit(io::Error),
-    /// No repository there.
+    /// The folder is in no repository.
     #[error("{} is in no git repository: {}", .0.display(), first_line(.1))]
     NoRepository(PathBuf, String),
-    /// Another user owns the repository, and git does not follow what its configuration says.
+    /// Another user owns the repository, and git refuses to use its configuration.
     #[error("{}: git refuses: {said}. If you trust who owns it: {command}", .at.display())]
     NotOurs { at: PathBuf, said: String, command: String },
     /// No commit of this name.
     #[error("there is no commit {0}")]
     NoCommit(String),
-    /// Both are one.
+    /// Both names mean one commit.
     #[error("{0} and {1} are the same commit")]
     Same(String, String),
-    /// The good one does not come before the bad one.
+    /// The good commit is not an ancestor of the bad one.
     #[error("{good} is no ancestor of {bad}{}", if *.swapped { ": they are the wrong way round" } else { "" })]
     Order { good: String, bad: String, swapped: bool },
-    /// There is no place for the worktree.
+    /// The folder for the worktree can't be created.
     #[error("no folder can be made for a worktree: {0}")]
     Folder(io::Error),
-    /// git would not do it.
+    /// A git command failed.
     #[error("git would not {}: {}", .0, first_line(.1))]
     Git(&'static str, String),
-    /// What is to be compared can't be run.
+    /// The commit at one end can't be run.
     #[error("{0} {1}")]
     End(String, String),
 }
 
 impl Trouble {
-    /// git finds no repository at a folder, or none that it will use; `said` is what it says, in English.
+    /// Makes the error for a folder in which git finds no repository, or none that it will use.
+    /// `said` is git's message, in English.
     pub(super) fn outside(at: &Path, said: String) -> Self {
         let line = said.lines().find(|line| line.contains("dubious ownership")).map(first_line);
         let Some(line) = line else { return Self::NoRepository(at.to_owned(), said) };
-        // git names the command, with the folder as it wants it; older ones do not.
+        // Git's message has the command with the folder; older versions lack it.
         let named = said.lines().map(str::trim).find(|line| line.starts_with("git config "));
         let command = named.unwrap_or("git config --global --add safe.directory FOLDER").to_owned();
         Self::NotOurs { at: at.to_owned(), said: line.to_owned(), command }
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_refuses_is_told_apart_from_what_is_not_there() {
+    fn git_refusals_differ_from_missing_repositories() {
         let said = "fatal: detected dubious ownership in repository at '/r'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /r\n";
         let told = Trouble::outside(Path::new("."), said.into()).to_string();
         assert_eq!(

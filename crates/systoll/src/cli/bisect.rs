@@ -1,4 +1,4 @@
-//! What can be typed after `systoll bisect`.
+//! The command line of `systoll bisect`.
 
 use super::When;
 use clap::Args;
@@ -36,7 +36,7 @@ pub struct BisectArgs {
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write JSON (docs/json.md, docs/bisect.schema.json)
+    /// Write JSON (docs/reference/json.md, docs/reference/bisect.schema.json)
     #[arg(long)]
     pub json: bool,
     /// No progress
@@ -56,12 +56,12 @@ pub struct BisectArgs {
     pub command: Vec<OsString>,
 }
 
-/// Calls as they were typed.
+/// A chain of calls, as typed and parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
-    /// The words.
+    /// The words as typed.
     pub text: String,
-    /// What they select.
+    /// The rows that they select.
     pub selector: Selector,
 }
 

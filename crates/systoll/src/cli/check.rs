@@ -1,4 +1,4 @@
-//! What can be typed after `systoll check`.
+//! The command line of `systoll check`.
 
 use super::When;
 use super::values::env_change;
@@ -16,7 +16,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   systoll check --per 'served {} requests' -- ./app    of as many as it prints there
   systoll check --format junit -o check.xml -- ./app   or sarif, github, vim, bencher, benchmark
   systoll check --budget ci.toml a.systoll     a recording that `run --save` kept
-docs/check.md tells what a budget can hold.
+docs/use/check.md tells what a budget can hold.
 
 Exit codes:
   0  the budget holds            1  it does not
@@ -69,7 +69,7 @@ pub struct CheckArgs {
     pub command: Vec<OsString>,
 }
 
-/// How what was checked is told.
+/// Output formats of `check`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people: one line a breach.
@@ -81,7 +81,7 @@ pub enum Format {
     Sarif,
     /// GitHub's workflow commands.
     Github,
-    /// As compilers do.
+    /// Compilers' messages, for vim's quickfix list.
     Vim,
     /// Bencher's metric format.
     Bencher,

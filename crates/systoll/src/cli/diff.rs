@@ -1,4 +1,4 @@
-//! What can be typed after `systoll diff`.
+//! The command line of `systoll diff`.
 
 use super::prove::words;
 use super::values::{env_change, number};
@@ -52,7 +52,7 @@ pub struct DiffArgs {
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write JSON (docs/json.md, docs/diff.schema.json)
+    /// Write JSON (docs/reference/json.md, docs/reference/diff.schema.json)
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
     /// Write a table in Markdown

@@ -1,5 +1,6 @@
-//! What can be typed after `systoll export`.
+//! The command line of `systoll export`.
 
+use super::values::any_of;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -21,11 +22,11 @@ pub(super) const EXAMPLES: &str = "Examples:
 /// `systoll export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// collapsed, csv, firefox, flamegraph, openmetrics, parquet, perfetto, pprof or speedscope
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = format())]
+    /// The format to write
+    #[arg(long, value_name = "FORMAT", help = format_names(), hide_possible_values = true, value_parser = format())]
     pub format: Format,
-    /// What to draw, or to show first: toll, waited, calls or needless
-    #[arg(long, value_name = "VALUE", default_value = "toll", hide_possible_values = true, value_parser = value())]
+    /// The value to draw, or to show first
+    #[arg(long, value_name = "VALUE", help = value_help(), default_value = "toll", hide_possible_values = true, value_parser = value())]
     pub value: Value,
     /// An older recording to compare with: a flame graph in red and blue
     #[arg(long, value_name = "OLD")]
@@ -39,6 +40,16 @@ pub struct ExportArgs {
     /// A recording that `run --save` kept; - for standard input
     #[arg(value_name = "REC")]
     pub recording: PathBuf,
+}
+
+fn format_names() -> String {
+    let mut names = Format::ALL.map(Format::name);
+    names.sort_unstable();
+    any_of(&names)
+}
+
+fn value_help() -> String {
+    format!("What to draw, or to show first: {}", any_of(&Value::ALL.map(Value::name)))
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {

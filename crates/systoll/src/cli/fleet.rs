@@ -1,4 +1,4 @@
-//! What can be typed after `systoll fleet`, and what a run is called in a fleet.
+//! The command line of `systoll fleet`, and the options that label a run.
 
 use super::values::{day, money};
 use clap::Args;
@@ -18,9 +18,9 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 Exit code: 0 where there is an answer, 125 where not";
 
-/// What a run is called in a folder of many.
+/// Labels of a run in a folder of many.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "In a fleet (docs/fleet.md)")]
+#[command(next_help_heading = "In a fleet (docs/use/fleet.md)")]
 pub struct LabelArgs {
     /// The service's name; default: the command's file name
     #[arg(long, value_name = "NAME", env = "SYSTOLL_SERVICE", hide_env = true)]
@@ -34,7 +34,7 @@ pub struct LabelArgs {
 }
 
 impl LabelArgs {
-    /// As the writer takes them.
+    /// Returns the labels in the writer's form.
     pub(crate) fn labels(&self) -> Labels {
         let own = |label: &Option<String>| label.clone().unwrap_or_default();
         Labels { service: own(&self.service), release: own(&self.release), host: own(&self.host) }
@@ -48,7 +48,7 @@ pub struct FleetArgs {
     /// odd-hosts, history, savings, services, releases or totals
     #[arg(required = true, value_name = "FOLDER... [QUESTION]")]
     pub words: Vec<PathBuf>,
-    /// A question of your own instead: a file, or the text; its tables are `fleet`, `runs` and `asked` (docs/fleet.md)
+    /// A question of your own instead: a file, or the text; its tables are `fleet`, `runs` and `asked` (docs/use/fleet.md)
     #[arg(long, value_name = "FILE|TEXT")]
     pub sql: Option<String>,
     /// Print the question's SQL and do nothing else
@@ -93,7 +93,7 @@ pub struct FleetArgs {
     /// At most N lines (default: 20; all with --json and --csv)
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Write JSON: exact figures, names of columns (docs/fleet.md)
+    /// Write JSON: exact figures, names of columns (docs/use/fleet.md)
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
     /// Write CSV

@@ -1,4 +1,4 @@
-//! `systoll import`, as it can be typed.
+//! The command line of `systoll import`.
 
 use super::ShowArgs;
 use clap::Args;
@@ -17,7 +17,7 @@ pub(super) const IMPORT_EXAMPLES: &str = "Examples:
   systoll import -c app.trace              strace's table of it
   systoll import --save a.systoll app.trace
                                            keep it as a recording: systoll report a.systoll
-docs/importing.md tells what each kind of trace lacks and what that means for the report";
+docs/use/importing.md tells what each kind of trace lacks and what that means for the report";
 
 /// `systoll import`.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! What can be typed after `systoll prove` and `systoll cure`.
+//! The command line of `systoll prove` and `systoll cure`.
 
 use super::When;
 use super::values::{duration, env_change};
@@ -23,7 +23,7 @@ Exit codes:
   0  both do the same, and were compared        1  they do not do the same, nothing is claimed
   125  systoll itself failed                    126, 127  a command can't be executed, was not found";
 
-/// Examples of `cure`.
+/// Examples of `cure`, for `--help` and the man page.
 pub(super) const CURE_EXAMPLES: &str = "Examples:
   systoll cure tz-unset -- ./app                  run it cured; nothing is watched
   systoll cure --print tz-unset                   what to keep, for a shell
@@ -101,13 +101,13 @@ pub struct ProveArgs {
     /// $SYSTOLL_EXIT)
     #[arg(long, value_name = "WHAT", default_value = "stdout,stderr,exit")]
     pub same: OsString,
-    /// Watched runs of either side, for exact counts; 0 for none
+    /// WatchedRun runs of either side, for exact counts; 0 for none
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub watched: u32,
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write JSON (docs/json.md, docs/prove.schema.json)
+    /// Write JSON (docs/reference/json.md, docs/reference/prove.schema.json)
     #[arg(long)]
     pub json: bool,
     /// Write all times as `hyperfine --export-json` does
@@ -156,7 +156,7 @@ pub struct CureArgs {
     pub command: Vec<OsString>,
 }
 
-/// Where a cure is to be kept.
+/// The place where a cure is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum KeepFor {
     /// `export` lines.
@@ -172,7 +172,7 @@ pub enum KeepFor {
     Code,
 }
 
-/// A command in a shell's words.
+/// A command, split as a shell would.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(pub Vec<OsString>);
 

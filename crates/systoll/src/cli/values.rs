@@ -15,8 +15,8 @@ pub(super) fn by() -> impl TypedValueParser<Value = By> {
         .try_map(|name| By::from_name(&name).ok_or("nothing calls are regrouped by"))
 }
 
-/// A language by its name, by another that people have for it, or by that of what runs it: `js` and `node` for
-/// `javascript`.
+/// Parses a language: its name, a common alias, or the program that runs it (`js` and `node` for
+/// `javascript`).
 pub(super) fn language() -> impl TypedValueParser<Value = CodeLanguage> {
     let value = |language: &CodeLanguage| {
         PossibleValue::new(language.name()).aliases(language.files()).aliases(language.aliases())
@@ -33,7 +33,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     in_unit(text, "s")
 }
 
-/// A time after which something is done again and again.
+/// Parses the interval of something repeated.
 pub(super) fn period(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("a time from one report to the next, e.g. 10s".to_owned()),
@@ -41,7 +41,7 @@ pub(super) fn period(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// strace takes a time without a unit for microseconds.
+/// Parses a time that is in microseconds if it has no unit, as in strace.
 pub(super) fn overhead(text: &str) -> Result<Duration, String> {
     in_unit(text, "us")
 }
@@ -62,7 +62,8 @@ fn in_unit(text: &str, usual: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "too long".to_owned())
 }
 
-/// A day as folders of fleets are named: a word that is none would be later or earlier than all of them.
+/// Parses a day as fleets' folders are named. Any other word would sort before or after all of
+/// them.
 pub(super) fn day(text: &str) -> Result<String, String> {
     let is_day = match text.split('-').collect::<Vec<_>>()[..] {
         [year, month, day] => {
@@ -77,7 +78,7 @@ pub(super) fn day(text: &str) -> Result<String, String> {
     if is_day { Ok(text.to_owned()) } else { Err("a day is written YYYY-MM-DD, e.g. 2026-11-22".to_owned()) }
 }
 
-/// A price in any currency.
+/// Parses a price in any currency.
 pub(super) fn money(text: &str) -> Result<f64, String> {
     let price: Option<f64> = text.parse().ok();
     price.filter(|price| price.is_finite() && *price >= 0.0).ok_or_else(|| "a price, e.g. 0.04".to_owned())
@@ -98,8 +99,17 @@ pub(super) fn sort_by(text: &str) -> Result<TableSort, String> {
     TableSort::from_name(text).ok_or_else(|| format!("{}, or nothing", column_names()))
 }
 
-fn column_names() -> String {
+pub(super) fn column_names() -> String {
     TableColumn::ALL.map(TableColumn::name).join(", ")
+}
+
+/// Joins names for a sentence: `a, b or c`.
+pub(super) fn any_of(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
 }
 
 pub(super) fn columns(text: &str) -> Result<Columns, String> {
@@ -122,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_and_prices_are_what_they_say() {
+    fn days_and_prices_are_parsed() {
         assert!(day("2026-11-22").is_ok());
         for wrong in [
             "yesterday",

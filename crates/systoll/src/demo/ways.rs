@@ -1,6 +1,7 @@
-//! `systoll demo --prove`: every way there is to be rid of a story's calls, beside the program
-//! that is built without them.
+//! `systoll demo --prove`: measures every way to avoid a story's calls, beside the program that is
+//! built without them.
 
+use crate::environment;
 use crate::failure::Failure;
 use std::path::Path;
 use std::time::Duration;
@@ -9,19 +10,20 @@ use systoll_judge::{Catalogue, Finding};
 use systoll_model::{Elision, EnvChange};
 use systoll_prove::{Comparison, Executor, Inside, Options, Pairs, Processes, compare};
 
-/// Pairs of timed runs: enough for an interval at 99 %, few enough for five stories in a minute.
+/// Pairs of timed runs: enough for an interval at 99 %, and few enough for five stories in a
+/// minute.
 pub(super) const PAIRS: u32 = 9;
-/// A demo program that takes longer than this is stuck.
+/// A demo program that runs longer than this is stuck.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A way, and what it was measured to win.
+/// A way to avoid the calls, and its measured gain.
 pub(super) struct Way {
     pub(super) name: String,
     pub(super) measured: Comparison,
 }
 
-/// Measures what can be done to the sick program as it is: a library loaded before libc, and its
-/// calls answered in place.
+/// Measures the ways that need no new build of the sick program: a preloaded library, and calls
+/// answered in place.
 pub(super) fn measure(cause: Option<&str>, finding: Option<&Finding>, pair: &Pair) -> Result<Vec<Way>, Failure> {
     let around = Processes { limit: Some(LIMIT), ..Processes::default() };
     let mut ways = Vec::new();
@@ -46,18 +48,18 @@ fn one(exec: &mut dyn Executor, a: &Spec, b: &Spec) -> Result<Comparison, Failur
     Ok(compare(exec, a, b, &options, &mut |_| {})?)
 }
 
-/// The library that is a cure of the cause, if one is.
+/// Returns the library that is a cure of the cause, if there is one.
 fn shim_of(cause: &str) -> Option<&'static Shim> {
     Catalogue::builtin().get(cause)?.stop.iter().find_map(|cure| cure.shim.as_deref()).and_then(Shim::named)
 }
 
 fn with_library(spec: &Spec, library: &Path) -> Spec {
-    let others = std::env::var_os("LD_PRELOAD");
+    let others = environment::preload();
     let value = preload([library.as_os_str()], others.as_deref());
     spec.clone().env(EnvChange::Set("LD_PRELOAD".into(), value))
 }
 
-/// Its system calls, where all of them can be answered in place.
+/// Returns the finding's system calls, if all of them can be answered in place.
 fn answered(finding: &Finding) -> Option<Vec<Elision>> {
     let all: Option<Vec<Elision>> = finding.syscalls.iter().map(|s| s.name().and_then(Elision::from_name)).collect();
     all.filter(|all| !all.is_empty())

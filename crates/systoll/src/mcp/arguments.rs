@@ -1,19 +1,19 @@
-//! A call's arguments, looked at before anything is run: what is wrong is said in words that help.
+//! Checks a call's arguments before anything is run. Errors are texts that help a model.
 
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Seconds a command may take unless told.
+/// Seconds a command may take by default.
 pub(super) const TIMEOUT: u64 = 120;
-/// Seconds a command may be given.
+/// Seconds a command may take at most.
 pub(super) const LONGEST: u64 = 3600;
 
-/// Arguments of one call.
+/// The arguments of one call.
 pub(super) struct Arguments<'a>(&'a Map<String, Value>);
 
 impl<'a> Arguments<'a> {
-    /// Those of a tool with this schema; what the schema does not have is refused.
+    /// Wraps the arguments of a tool with this schema. Refuses arguments that the schema lacks.
     pub(super) fn of(given: &'a Map<String, Value>, schema: &Value) -> Result<Self, String> {
         let known = schema["properties"].as_object();
         let is_known = |name: &String| known.is_some_and(|known| known.contains_key(name));
@@ -25,7 +25,7 @@ impl<'a> Arguments<'a> {
         Ok(Self(given))
     }
 
-    /// An argument that is null is one that is not there.
+    /// Returns an argument; null counts as absent.
     fn get(&self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
@@ -43,7 +43,8 @@ impl<'a> Arguments<'a> {
         Ok(text)
     }
 
-    /// A list of texts, or one text in place of a list of one; empty where there is none.
+    /// Returns a list of texts. A single text counts as a list of one, an absent argument as an
+    /// empty list.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, String> {
         let wrong = || format!("{name} is a text or a list of texts");
         let texts = match self.get(name) {
@@ -60,7 +61,8 @@ impl<'a> Arguments<'a> {
         Ok(texts)
     }
 
-    /// A command's words. A text alone is a program without arguments: what more there is in it no shell would split.
+    /// Returns a command's words. A single text is a program without arguments; one with spaces is
+    /// refused, since no shell splits it.
     pub(super) fn words(&self, name: &str) -> Result<Vec<&'a str>, String> {
         let several = self.get(name).and_then(Value::as_str).is_some_and(|text| text.contains(char::is_whitespace));
         if several {
@@ -69,7 +71,7 @@ impl<'a> Arguments<'a> {
         self.texts(name)
     }
 
-    /// The command that has to be there.
+    /// Returns the command, which is required.
     pub(super) fn command(&self) -> Result<Vec<&'a str>, String> {
         match self.words("command")? {
             command if command.is_empty() => Err("command is missing: a list of texts, the program first".into()),
@@ -77,7 +79,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Changes of the environment: `VAR=VALUE`, or `VAR` where it is removed.
+    /// Returns changes of the environment: `VAR=VALUE`, or `VAR` to remove it.
     pub(super) fn env(&self) -> Result<Vec<String>, String> {
         let wrong = || "env is an object of texts, null to remove: {\"TZ\": \":/etc/localtime\"}".to_owned();
         let Some(value) = self.get("env") else { return Ok(Vec::new()) };
@@ -94,7 +96,7 @@ impl<'a> Arguments<'a> {
         value.as_object().ok_or_else(wrong)?.iter().map(change).collect()
     }
 
-    /// A whole number between these, if one is given.
+    /// Returns a whole number within these bounds, if it is given.
     pub(super) fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
         let wrong = || format!("{name} is a whole number from {least} to {most}");
         let number = self.get(name).map(|value| value.as_u64().ok_or_else(wrong)).transpose()?;
@@ -105,14 +107,14 @@ impl<'a> Arguments<'a> {
         Ok(Duration::from_secs(self.number("timeout_seconds", 1, LONGEST)?.unwrap_or(TIMEOUT)))
     }
 
-    /// The folder to run in, if another than the server's.
+    /// Returns the folder to run in, if it is given.
     pub(super) fn folder(&self) -> Result<Option<PathBuf>, String> {
         let Some(folder) = self.text("cwd")?.map(PathBuf::from) else { return Ok(None) };
         if folder.is_dir() { Ok(Some(folder)) } else { Err(format!("{} is no folder", folder.display())) }
     }
 }
 
-/// A file's name that no flag can be taken for, nor the sign between two sides.
+/// Returns a file's name that can't be taken for a flag, nor for the `:` between two sides.
 pub(super) fn file(name: &str) -> String {
     if name.starts_with('-') || name == ":" { format!("./{name}") } else { name.to_owned() }
 }
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn wrong_arguments_are_named() {
         for wrong in [json!({}), json!({"command": []}), json!({"command": "ls -l"}), json!({"command": ["a\0"]})] {
             assert!(read(wrong.clone(), |a| a.command().map(|c| c.len())).is_err(), "{wrong}");
         }

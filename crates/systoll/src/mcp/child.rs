@@ -1,4 +1,4 @@
-//! This very command, run with other words in a process of its own.
+//! Runs this command with other words in a process of its own.
 
 use super::clip::{self, Clip};
 use super::strays::{Own, Strays};
@@ -17,31 +17,31 @@ use std::time::{Duration, Instant};
 use systoll_cure::{interrupted, kill_tree};
 use systoll_mcp::Call;
 
-/// How often it is looked how the child is.
+/// Interval between checks of the child.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often the client is told.
+/// Interval between progress messages to the client.
 const TELL: Duration = Duration::from_secs(1);
-/// How long a child that was told to end may take to tell what it knows; then it is killed.
+/// Time that a child gets to report after it was told to end; then it is killed.
 const GRACE: Duration = Duration::from_secs(8);
-/// How long what was written last may take to be read once the child has ended: another that it left
-/// behind may hold the pipe.
+/// Time to read the last output after the child has ended: another process that it left behind may
+/// hold the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// What to run.
+/// A command to run.
 pub(super) struct Words {
-    /// After `systoll`.
+    /// The words after `systoll`.
     pub(super) words: Vec<OsString>,
-    /// Where; where the server runs, unless told.
+    /// The folder to run in; `None` for the server's.
     pub(super) folder: Option<PathBuf>,
-    /// When it is told to end.
+    /// Time after which it is told to end.
     pub(super) timeout: Duration,
-    /// Bytes of the beginning of its standard output that are kept.
+    /// Bytes kept from the start of its standard output.
     pub(super) keep: usize,
-    /// What the client is told it waits for.
+    /// Text that tells the client what it waits for.
     pub(super) doing: String,
 }
 
-/// How it went.
+/// The result of a command.
 pub(super) struct Done {
     pub(super) status: ExitStatus,
     pub(super) stdout: Clip,
@@ -56,10 +56,11 @@ struct Ended {
 }
 
 impl Words {
-    /// Runs it to its end; `None` where the call was taken back: nothing of it runs any more then.
+    /// Runs the command to its end. Returns `None` if the client cancelled the call: then no
+    /// process of it is left.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// The command can't be started.
     pub(super) fn run(&self, call: &Call<'_>) -> io::Result<Option<Done>> {
         let strays = Strays::before();
         let mut command = Command::new("/proc/self/exe");
@@ -70,7 +71,7 @@ impl Words {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A signal to the server's group is for the server, which ends its children in order.
+            // A signal to the server's group is for the server, which ends its children itself.
             .process_group(0);
         let mut own = Own::spawn(&mut command)?;
         let child = &mut own.child;
@@ -122,7 +123,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// Whether it has ended. It is not waited for: its number, and its group's, are its own until then.
+/// Returns true if the child has ended. It is not reaped: its pid and its group's id stay reserved.
 fn has_ended(child: &Child) -> io::Result<bool> {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     match waitid(Id::Pid(pid(child)), flags) {
@@ -131,20 +132,21 @@ fn has_ended(child: &Child) -> io::Result<bool> {
     }
 }
 
-/// Sends a signal to the child and what it watches, which share a group.
+/// Sends a signal to the group of the child and the programs it watches.
 fn tell(child: &Child, signal: Signal) {
-    // Where no process is left in the group there is nothing to tell.
+    // Fails if no process is left in the group: then nobody needs the signal.
     let _ = killpg(pid(child), signal);
 }
 
-/// Kills it with all it has started: what left the group, and what lost its parent.
+/// Kills the child and everything it started, including processes that left the group or lost their
+/// parent.
 fn kill_all(child: &Child, strays: &Strays) {
     kill_tree(child.id());
     tell(child, Signal::SIGKILL);
     strays.kill_new();
 }
 
-/// A stream that is being read.
+/// A stream that a thread reads.
 struct Heard {
     clip: Arc<Mutex<Clip>>,
     reader: Option<JoinHandle<()>>,
@@ -164,7 +166,7 @@ impl Heard {
         Ok(Self { clip, reader: Some(reader) })
     }
 
-    /// What was heard once the stream has ended, or at that time.
+    /// Returns what was read when the stream has ended, or at the time `end`.
     fn until(self, end: Instant) -> Clip {
         while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < end {
             thread::sleep(LOOK / 4);

@@ -1,17 +1,17 @@
-//! What a program writes, within bounds: its beginning, its end, and how much there was.
+//! A program's output within bounds: its start, its end, and its length.
 
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// Bytes kept of the beginning.
+/// Bytes kept of the start.
 pub(super) const HEAD: usize = 2048;
-/// Bytes kept of the end: that is where programs say what went wrong.
+/// Bytes kept of the end, where programs say what went wrong.
 const TAIL: usize = 4096;
 
-/// The beginning and the end of a stream.
+/// The start and the end of a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Clip {
-    /// Bytes of the beginning that are kept.
+    /// Bytes of the start that are kept at most.
     most: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Clip {
 }
 
 impl Clip {
-    /// One that keeps so many bytes of the beginning.
+    /// Makes a clip that keeps `most` bytes of the start.
     pub(super) fn keeping(most: usize) -> Self {
         Self { most, head: Vec::new(), tail: VecDeque::new(), bytes: 0 }
     }
@@ -35,7 +35,7 @@ impl Clip {
         self.tail.extend(rest);
     }
 
-    /// The text that was kept; what lies between is told in its place.
+    /// Returns the text that was kept, with a note in place of the bytes between.
     pub(super) fn text(&self) -> String {
         let (head, tail) = (&self.head, self.tail.iter().copied().collect::<Vec<_>>());
         let between = self.bytes - head.len() as u64 - tail.len() as u64;

@@ -1,24 +1,27 @@
-//! A report for a reader with little room: lists lose their ends until it fits, and what was left out is told.
+//! Shortens a report for a reader with little room: lists lose their ends until it fits, and a note
+//! says what was left out.
 
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 
-/// Bytes of an answer: some ten thousand tokens.
+/// Bytes of an answer at most: some ten thousand tokens.
 pub(super) const ROOM: usize = 40_000;
-/// What is looked up rather than read: shortened first, in this order.
+/// Lists for looking up rather than reading. They are shortened first, in this order.
 const LOOKED_UP: [&str; 7] = ["rows", "vdso", "processes", "prices", "by_syscall", "longest", "problems"];
-/// How many of those are kept, from round to round.
+/// Elements of those lists that are kept, round by round.
 const FEWER: [usize; 4] = [20, 10, 5, 2];
-/// How many elements of any list, and bytes of any text, are kept where that did not do.
+/// Elements of any list, and bytes of any text, that are kept if that was not enough, round by
+/// round.
 const FEWEST: [(usize, usize); 6] = [(40, 4000), (20, 2000), (10, 1000), (5, 400), (2, 120), (1, 40)];
 
-/// Shortens `value` to [`ROOM`]. Its rows come dearest first, each with its place in the report.
+/// Shortens `value` to [`ROOM`]. Its rows come most expensive first, each with its index in the
+/// report.
 pub(super) fn shorten(mut value: Value) -> Value {
     let mut left_out = Map::new();
     if let Some(rows) = value.get_mut("rows").and_then(Value::as_array_mut) {
         for (nth, row) in rows.iter_mut().enumerate().filter_map(|(nth, row)| Some((nth, row.as_object_mut()?))) {
             row.remove("histogram_log2_ns");
-            // What `rows` of a finding names, and `/rows/N` of the whole report.
+            // The index that a finding's `rows` and `/rows/N` of the whole report refer to.
             row.insert("nth".into(), nth.into());
         }
         rows.sort_by_cached_key(|row| Reverse(row["toll_ns"].as_u64().unwrap_or(0)));
@@ -41,13 +44,14 @@ pub(super) fn shorten(mut value: Value) -> Value {
         left_out.insert("everywhere".into(), json!({"longest_list": most, "longest_text": bytes}));
     }
     if size(&value) > ROOM {
-        // Names themselves are too long: no report is so, but what others wrote may be.
+        // Even the names are too long. No report is like that, but others may have written the
+        // file.
         value = json!({"too_large": true});
     }
     told(value, left_out)
 }
 
-/// An object's fields with those of these names first, in this order.
+/// Moves these fields of an object to the front, in this order.
 pub(super) fn in_order(value: Value, first: &[&str]) -> Value {
     let Value::Object(mut fields) = value else { return value };
     let mut ordered: Map<String, Value> =
@@ -60,7 +64,8 @@ fn size(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// `value` with `left_out`, which names each list by its JSON pointer, with how many elements it had.
+/// Adds `left_out` to `value`: for each shortened list, by its JSON pointer, the number of its
+/// elements.
 fn told(mut value: Value, left_out: Map<String, Value>) -> Value {
     if let (Some(object), false) = (value.as_object_mut(), left_out.is_empty()) {
         object.insert("left_out".into(), Value::Object(left_out));
@@ -90,7 +95,7 @@ fn cut(value: &mut Value, most: usize, place: &str, left_out: &mut Map<String, V
     }
 }
 
-/// Cuts every list and every text. serde_json reads no deeper than 128.
+/// Cuts every list and every text. Recursion is bounded: serde_json reads no deeper than 128.
 fn cut_all(value: &mut Value, most: usize, bytes: usize) {
     match value {
         Value::Array(list) => {
@@ -106,7 +111,8 @@ fn cut_all(value: &mut Value, most: usize, bytes: usize) {
     }
 }
 
-/// Part of a report: what `at` points to (RFC 6901), of a list `limit` elements from `offset` on.
+/// Returns the part of a report that `at` points to (RFC 6901); of a list, `limit` elements from
+/// `offset` on.
 pub(super) fn part(value: &Value, at: &str, offset: usize, limit: usize) -> Option<Value> {
     let found = value.pointer(at)?;
     Some(match found {
@@ -123,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_stays() {
+    fn small_answers_stay_whole() {
         let value = json!({"rows": [{"toll_ns": 1}, {"toll_ns": 2}], "calls": 3});
         let rows = json!([{"toll_ns": 2, "nth": 1}, {"toll_ns": 1, "nth": 0}]);
         assert_eq!(shorten(value), json!({"rows": rows, "calls": 3}));
@@ -139,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_fits() {
+    fn every_answer_fits() {
         let hostile = [
             json!({"a": "x".repeat(1 << 20)}),
             json!({"findings": vec![json!({"b": vec!["ä".repeat(300); 30]}); 90]}),

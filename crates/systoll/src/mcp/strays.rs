@@ -1,5 +1,5 @@
-//! Processes that a call has started and that have lost their parent: they become children of this server, so that a call
-//! that is taken back can end them too.
+//! Orphans: processes that a call started and that lost their parent. They become children of this
+//! server, which can end them when the call is cancelled.
 
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -10,25 +10,25 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use systoll_cure::{children, kill_tree};
 
-/// Ids of the processes that calls themselves have started and will wait for.
+/// Ids of the processes that calls started and will wait for.
 static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn own() -> MutexGuard<'static, BTreeSet<u32>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the kernel give this process what loses its parent below it. Where it can't be had such processes are left.
+/// Makes the kernel give orphans below this process to it. If that fails, orphans are left alone.
 pub(super) fn adopt() {
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
-/// A process that a call has started.
+/// A process that a call started.
 pub(super) struct Own {
     pub(super) child: Child,
 }
 
 impl Own {
-    /// Starts it. Until it is known as ours nothing is reaped.
+    /// Starts the process. Until it is registered, nothing is reaped.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Self> {
         let mut own = own();
         let child = command.spawn()?;
@@ -43,7 +43,7 @@ impl Drop for Own {
     }
 }
 
-/// The orphans that were there before a call began: an earlier call has left them behind on purpose.
+/// The orphans from before a call: an earlier call left them behind on purpose.
 pub(super) struct Strays(BTreeSet<u32>);
 
 impl Strays {
@@ -51,9 +51,9 @@ impl Strays {
         Self(orphans(&own()).collect())
     }
 
-    /// Kills those that have come since, with all that they have started.
+    /// Kills the orphans that have come since, with everything they started.
     pub(super) fn kill_new(&self) {
-        // Killing one can make an orphan of what it has started in that moment.
+        // Killing a process can make orphans of its newest children.
         const ROUNDS: usize = 8;
         for _ in 0..ROUNDS {
             let own = own();
@@ -68,7 +68,7 @@ impl Strays {
         }
     }
 
-    /// Takes away one that has ended: nobody else waits for it.
+    /// Reaps an orphan that has ended: nobody else waits for it.
     pub(super) fn reap() {
         let own = own();
         let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
@@ -85,7 +85,7 @@ impl Strays {
     }
 }
 
-/// Children of this process that no call has started itself.
+/// Returns the children of this process that no call started directly.
 fn orphans(own: &BTreeSet<u32>) -> impl Iterator<Item = u32> {
     children(std::process::id()).into_iter().filter(|pid| !own.contains(pid))
 }

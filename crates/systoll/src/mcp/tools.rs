@@ -1,4 +1,4 @@
-//! The tools: what each takes, and the words it becomes.
+//! The tools: each turns its arguments into words of a command line.
 
 mod schemas;
 
@@ -16,22 +16,23 @@ use std::time::Duration;
 use systoll_cure::Workshop;
 use systoll_mcp::{Answer, Call, Description, Effect, Tool};
 
-/// Recordings of one session that are kept at once, those of `run` without `save`. The oldest give way.
+/// Recordings of one session that are kept at once (those of `run` without `save`). The oldest are
+/// removed.
 const KEPT: u64 = 50;
-/// The largest report that is read.
+/// Bytes of a report that is read at most.
 const MAX_REPORT: u64 = 256 << 20;
-/// What `prove` may take beyond its own limit: the pair that has begun, watched runs.
+/// Time that `prove` may take beyond its own limit, for the current pair and the watched runs.
 const BEYOND: Duration = Duration::from_secs(120);
-/// What a model should read before all else of a report.
+/// Fields of a report that a model should read first.
 const READ_FIRST: [&str; 6] = ["findings", "also", "problems", "recording", "timed_out", "output"];
-/// Elements of a list that `report` gives at once, unless told.
+/// Elements of a list that `report` returns by default.
 const SOME: u64 = 20;
 
-/// A tool, by what it does with its arguments.
+/// A tool.
 struct SystollTool {
     what: What,
     shop: Arc<Workshop>,
-    /// Held while a command is measured: two at once would measure each other.
+    /// Held while a command is measured: two at once would disturb each other.
     alone: Arc<Mutex<()>>,
 }
 
@@ -44,7 +45,7 @@ enum What {
     Diff,
 }
 
-/// All of them. What they keep lies in `shop`.
+/// Returns all tools. Their files are in `shop`.
 pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn Tool>> {
     [What::Run, What::Explain, What::Prove, What::Diff, What::Report]
         .map(|what| -> Box<dyn Tool> {
@@ -53,11 +54,11 @@ pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn T
         .into()
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 enum Trouble {
-    /// In words for the model.
+    /// A text for the model.
     Said(String),
-    /// The client has taken the call back.
+    /// The client cancelled the call.
     Cancelled,
 }
 
@@ -117,19 +118,20 @@ impl SystollTool {
         }
     }
 
-    /// A name for a new recording in the session's folder; the oldest recording goes.
+    /// Returns the path of a new recording in the session's folder, and removes the oldest
+    /// recording.
     fn new_recording(&self) -> PathBuf {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = |number: u64| self.shop.path().join(format!("{number}.systoll"));
         if let Some(old) = number.checked_sub(KEPT) {
-            // Its run may have failed: then there is none.
+            // Its run may have failed without leaving a recording.
             let _ = std::fs::remove_file(name(old));
         }
         name(number)
     }
 
-    /// A name for an answer, which is removed once it is read.
+    /// Returns the path of a new answer. The answer is removed once it is read.
     fn new_answer(&self) -> PathBuf {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         self.shop.path().join(format!("{}.json", NUMBER.fetch_add(1, Ordering::Relaxed)))
@@ -232,7 +234,7 @@ impl SystollTool {
         Ok(Answer::Json(changes))
     }
 
-    /// Runs systoll for its JSON, shortened.
+    /// Runs systoll and returns its JSON, shortened.
     fn json(
         &self,
         words: Vec<OsString>,
@@ -252,11 +254,11 @@ impl SystollTool {
         call: &Call<'_>,
     ) -> Result<(Value, Done), Trouble> {
         let place = self.new_answer();
-        // After the command's own word, before what may be a program's.
+        // After the command's own word and before a program's words.
         words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
         let done = started(words, arguments, timeout, clip::HEAD, call)?;
         let read = systoll_files::head(&place, MAX_REPORT).ok();
-        // It has been read; what can't be removed now goes with the folder.
+        // It has been read. If it can't be removed now, it is removed with the folder.
         let _ = std::fs::remove_file(&place);
         let Some(value) = read.and_then(|text| serde_json::from_slice(&text).ok()) else {
             let late = if done.timed_out { format!("no end in {} s: ", timeout.as_secs()) } else { String::new() };
@@ -295,14 +297,14 @@ fn started(
     done.map_err(|e| format!("can't run systoll: {e}"))?.ok_or(Trouble::Cancelled)
 }
 
-/// What systoll said where there is no result.
+/// Returns systoll's error message.
 fn said(done: &Done) -> String {
     let text = done.stderr.text();
     let text = if text.trim().is_empty() { done.stdout.text() } else { text };
     if text.trim().is_empty() { format!("systoll ended with {} and said nothing", done.status) } else { text }
 }
 
-/// Words of a command line.
+/// The words of a command line.
 struct Line(Vec<OsString>);
 
 impl Line {
@@ -318,7 +320,7 @@ impl Line {
         self.0.extend(words.into_iter().map(Into::into));
     }
 
-    /// The other command, which `--vs` takes in a shell's words.
+    /// Adds the other command as `--vs`, which takes a shell's words.
     fn vs(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
         let vs = arguments.words("vs")?;
         if !vs.is_empty() {
@@ -327,7 +329,7 @@ impl Line {
         Ok(())
     }
 
-    /// The whole line, with the program's words at its end.
+    /// Returns the whole line, ending with the program's words.
     fn command(mut self, command: &[&str]) -> Vec<OsString> {
         self.push("--");
         self.extend(command.iter().copied());

@@ -1,13 +1,12 @@
-//! Output for locales without UTF-8: the few signs of ours that are not ASCII become such.
+//! Output for locales without UTF-8: our own non-ASCII characters are replaced.
 
+use crate::environment;
 use std::io::{self, Write};
 
-/// Whether the locale has no UTF-8: `LC_ALL`, else `LC_CTYPE`, else `LANG`, as setlocale(3) looks at them.
+/// Returns true if the locale is not a UTF-8 one.
 pub(super) fn wanted() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
-    // Where nothing is set nothing says that the terminal could not: reports in files stay as they are.
-    locale.is_some_and(|locale| !is_utf8(&locale))
+    // Without a locale, nothing says that the terminal lacks UTF-8: reports in files keep their signs.
+    environment::locale().is_some_and(|locale| !is_utf8(&locale))
 }
 
 fn is_utf8(locale: &str) -> bool {
@@ -15,7 +14,7 @@ fn is_utf8(locale: &str) -> bool {
     lower.contains("utf-8") || lower.contains("utf8")
 }
 
-/// Passes text on, its own signs replaced; what a program named stays as it is.
+/// A writer that replaces our own characters. Names chosen by programs stay as they are.
 pub(super) struct Ascii<'a> {
     to: &'a mut dyn Write,
 }
@@ -28,7 +27,8 @@ impl<'a> Ascii<'a> {
 
 impl Write for Ascii<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Renderers write whole pieces of text; what ends within a character goes on as it is.
+        // Renderers write whole pieces of text. Bytes that end within a character are passed on
+        // unchanged.
         match std::str::from_utf8(bytes) {
             Ok(text) => self.to.write_all(plain(text).as_bytes())?,
             Err(_) => self.to.write_all(bytes)?,
@@ -41,7 +41,7 @@ impl Write for Ascii<'_> {
     }
 }
 
-/// One column for one, so that tables stay in step.
+/// Replaces characters one by one, which keeps tables aligned.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match c {

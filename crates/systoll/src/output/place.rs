@@ -1,4 +1,4 @@
-//! A file that a result goes to: there is all of it in the end, or what was there before.
+//! A file for a result: in the end it holds all of the result, or its old content.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -9,27 +9,27 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use systoll_files::Links;
 
-/// As many links as the kernel follows in one path (`path_resolution(7)`).
+/// Links followed in one path at most, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
-/// Where a result goes, looked at before anything is started.
+/// A path for a result, checked before anything is started.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// As it was named.
+    /// The path as the user gave it.
     pub(crate) path: PathBuf,
-    /// What is moved into place, links followed; `None` where the result is written in place.
+    /// The file to replace, with links followed; `None` if the result is written in place.
     whole: Option<PathBuf>,
-    /// What is there already.
+    /// The file that exists already.
     there: Option<File>,
-    /// It is one of our own streams: what others have written there before stays.
+    /// True for our own streams: earlier output of others stays.
     pub(super) goes_on: bool,
 }
 
 impl Place {
-    /// Looks whether a result can go there. A file that is not there is not made yet.
+    /// Checks that a result can be written to `path`. Does not create the file yet.
     ///
-    /// What can't be replaced, or would not be the same file afterwards, is written in place: devices,
-    /// pipes, descriptors (`/dev/stdout`), files with more than one name.
+    /// Files that can't be replaced, or would not be the same file afterwards, are written in
+    /// place: devices, pipes, descriptors (`/dev/stdout`), files with several names.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let in_place = |file| Self { path: path.to_owned(), whole: None, there: Some(file), goes_on: false };
         if let Some(stream) = own_stream(path) {
@@ -45,31 +45,31 @@ impl Place {
         };
         match (Beside::new(&target), there) {
             (Ok(_), there) => Ok(Self { path: path.to_owned(), whole: Some(target), there, goes_on: false }),
-            // Nothing may be made in its folder, but the file may be written.
+            // The folder is read-only, but the file is writable.
             (Err(_), Some(file)) => Ok(in_place(file)),
             (Err(e), None) => Err(e),
         }
     }
 
-    /// Whether something is there already that would be replaced, and is not what `ours` knows: it is asked about the
-    /// whole of a file that is not empty. A file that may not be read is another's.
+    /// Returns true if a non-empty file would be replaced that `ours` does not recognise. A file
+    /// that can't be read counts as another's.
     pub(crate) fn holds_other(&self, ours: impl FnOnce(File) -> bool) -> bool {
         let Some(meta) = self.there.as_ref().and_then(|file| file.metadata().ok()) else { return false };
         let is_file = meta.is_file() && meta.len() > 0 && !self.goes_on;
         is_file && !systoll_files::open(&self.path, Links::Follow).is_ok_and(|(file, _)| ours(file))
     }
 
-    /// Puts `bytes` there, in place of what was there.
+    /// Replaces the file's content by `bytes`.
     ///
     /// # Errors
-    /// Where that can't be. A file is then as it was before; one that is written in place is empty.
+    /// The write failed. The file then has its old content, or is empty if it is written in place.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(target) = &self.whole else { return self.put_in_place(bytes) };
         let mut new = Beside::new(target)?;
         new.file.write_all(bytes)?;
         let alike = self.there.as_ref().map_or(Ok(()), |there| become_like(&new.file, there));
         match alike.and_then(|()| std::fs::rename(&new.path, target)) {
-            // A mount point, another user's file in a sticky folder: nothing can take their place.
+            // A mount point, or another user's file in a sticky folder, can't be replaced.
             Err(_) if self.there.is_some() => self.put_in_place(bytes),
             moved => moved,
         }
@@ -80,7 +80,7 @@ impl Place {
         if self.goes_on {
             return file.write_all(bytes);
         }
-        // Devices and pipes can't be cut short and need not be.
+        // Devices and pipes can't be truncated and need not be.
         let _ = file.set_len(0);
         let _ = file.rewind();
         let written = file.write_all(bytes);
@@ -91,8 +91,8 @@ impl Place {
     }
 }
 
-/// The stream that a path names, as it is: opened anew, a file would be written from its start, over
-/// what the command itself has written there.
+/// Returns our own stream if the path names it. Opening the path anew would start at the file's
+/// beginning and overwrite what the command wrote there.
 fn own_stream(path: &Path) -> Option<io::Result<File>> {
     let (fd, stream) = match path.to_str()? {
         "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => (1, io::stdout().as_fd().try_clone_to_owned()),
@@ -105,16 +105,17 @@ fn own_stream(path: &Path) -> Option<io::Result<File>> {
     Some(stream.map(File::from))
 }
 
-/// The file that `path` leads to, by links. `None` where it is, or is behind, what is no ordinary name.
+/// Returns the file that `path` leads to through links. Returns `None` if a descriptor in /proc or
+/// a folder is on the way.
 fn target(path: &Path) -> Option<PathBuf> {
-    // A folder is asked for: the system says what is wrong with that.
+    // A folder: opening it gives the system's error message.
     if path.as_os_str().as_bytes().ends_with(b"/") {
         return None;
     }
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let folder = folder_of(&path);
-        // What looks like a link there stands for an open file.
+        // A link in /proc stands for an open file.
         let descriptors = nix::sys::statfs::statfs(&folder);
         if descriptors.is_ok_and(|fs| fs.filesystem_type() == nix::sys::statfs::PROC_SUPER_MAGIC) {
             return None;
@@ -135,7 +136,7 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A new file in the target's folder. Its name is gone when this is, moved away or removed.
+/// A new file in the target's folder. It is removed on drop, unless it was moved away.
 struct Beside {
     path: PathBuf,
     file: File,
@@ -156,7 +157,7 @@ impl Drop for Beside {
     }
 }
 
-/// Owner and mode of what is replaced.
+/// Copies owner and mode of the replaced file.
 fn become_like(new: &File, old: &File) -> io::Result<()> {
     let (meta, now) = (old.metadata()?, new.metadata()?);
     if (meta.uid(), meta.gid()) != (now.uid(), now.gid()) {
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_as_a_whole_and_keeps_what_it_was() {
+    fn a_file_is_replaced_whole_and_keeps_its_owner_and_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let mut place = Place::open(&path).unwrap();
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_what_is_replaced() {
+    fn links_are_followed_to_the_replaced_file() {
         let dir = tempfile::tempdir().unwrap();
         let (file, link, far) = (dir.path().join("file"), dir.path().join("link"), dir.path().join("far"));
         symlink("file", &link).unwrap();
@@ -201,7 +202,7 @@ mod tests {
         put(&far, "new");
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && fs::symlink_metadata(&far).unwrap().is_symlink());
-        // A file of two names stays one file.
+        // A file with two names stays one file.
         let other = dir.path().join("other");
         fs::hard_link(&file, &other).unwrap();
         put(&file, "both");
@@ -209,11 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_written_to() {
+    fn pipes_and_devices_are_written_in_place() {
         put(Path::new("/dev/null"), "gone");
         let error = Place::open(Path::new("/dev/full")).unwrap().put(b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-        // A descriptor's file, which has no name.
+        // A descriptor's file has no name.
         let file = tempfile::tempfile().unwrap();
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         put(Path::new(&path), "by its descriptor");
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_file_is_told_before() {
+    fn impossible_places_are_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let missing = [dir.path().join("no/file"), dir.path().join("file/")];
         for path in missing.iter().map(PathBuf::as_path).chain([dir.path(), Path::new("/proc/nothing"), Path::new("")])

@@ -1,9 +1,9 @@
-//! What the user is told beside reports.
+//! Messages to the user beside reports.
 
 use super::ascii;
 use std::io::{self, Write};
 
-/// Tells the user something on standard error; a failure to do so is passed over.
+/// Prints a message on standard error; ignores failures.
 pub(crate) fn to_stderr(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = if ascii::wanted() {
@@ -13,7 +13,7 @@ pub(crate) fn to_stderr(text: &str) {
     };
 }
 
-/// Columns of the terminal that standard error is, without bound where it is none.
+/// Returns the width of the terminal on standard error; no bound if it is none.
 pub(crate) fn stderr_columns() -> usize {
     terminal_size::terminal_size_of(io::stderr()).map_or(usize::MAX, |(width, _)| usize::from(width.0))
 }

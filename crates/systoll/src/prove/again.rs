@@ -1,11 +1,12 @@
-//! The command line that makes a comparison again, with more pairs.
+//! The command line that repeats a comparison with more pairs.
 
 use crate::cli::ProveArgs;
 use std::ffi::{OsStr, OsString};
 use systoll_model::EnvChange;
 use systoll_present::shell_words;
 
-/// Returns the words of the same comparison with so many pairs; `both` changes the environment of both sides.
+/// Returns the command line of the same comparison with `pairs` pairs. `both` changes the
+/// environment of both sides.
 pub(super) fn with_pairs(args: &ProveArgs, both: &[EnvChange], pairs: u32) -> String {
     let mut words = around(both);
     words.extend(["systoll", "prove", "--pairs", &pairs.to_string()].map(OsString::from));
@@ -36,10 +37,10 @@ pub(super) fn with_pairs(args: &ProveArgs, both: &[EnvChange], pairs: u32) -> St
     shell(&words)
 }
 
-/// What `--same` is where nothing else is asked for.
+/// The default of `--same`.
 const USUAL_SAME: &str = "stdout,stderr,exit";
 
-/// `env A=1`, where the environment of both sides is another than ours.
+/// Returns `env A=1` if the environment of both sides differs from ours.
 fn around(both: &[EnvChange]) -> Vec<OsString> {
     let is_set = |change: &&EnvChange| matches!(change, EnvChange::Set(..));
     let removed = both.iter().filter(|change| !is_set(change)).flat_map(|change| ["-u".into(), typed(change)]);
@@ -48,7 +49,7 @@ fn around(both: &[EnvChange]) -> Vec<OsString> {
     if both.is_empty() { Vec::new() } else { [OsString::from("env")].into_iter().chain(changes).collect() }
 }
 
-/// As `-E` takes it.
+/// Returns a change in the form of `-E`.
 fn typed(change: &EnvChange) -> OsString {
     match change {
         EnvChange::Set(name, value) => {

@@ -1,27 +1,28 @@
-//! `systoll cure --print --for code`: what to change in the program.
+//! `systoll cure --print --for code`: changes of the program itself.
 
 use crate::explain::known;
 use crate::failure::Failure;
 use systoll_judge::{Catalogue, Cause, Cure, CureKind};
 
-/// The cures in code of these causes, by language: what to do, what it gives up, and where there is an example the
-/// lines to take out and to put in.
+/// Describes the cures in code of these causes, by language: what to do, what it gives up, and, if
+/// there is an example, the lines to remove and to add.
 pub(super) fn of_causes(catalogue: &Catalogue, asked: &[String]) -> Result<String, Failure> {
-    // `ID:N` is one of its cures; here all are told.
+    // `ID:N` means one cure; here all are shown.
     let id =
         |asked: &str| asked.rsplit_once(':').filter(|(_, n)| n.parse::<usize>().is_ok()).map(|(id, _)| id.to_owned());
     let of = |asked: &String| Ok(of_cause(known(catalogue, &id(asked).unwrap_or_else(|| asked.clone()))?));
     asked.iter().map(of).collect()
 }
 
-/// First what is true in every language; a cure for callers of one library comes after those for all code of a language.
+/// Describes a cause's cures in code: first those for every language; within a language, those for
+/// callers of one library last.
 fn of_cause(cause: &Cause) -> String {
     let mut in_code: Vec<&Cure> = cause.stop.iter().filter(|cure| cure.kind == CureKind::Code).collect();
     in_code.sort_by_key(|cure| (!cure.languages.is_empty(), library(cure).is_some()));
     in_code.iter().map(|cure| format!("# {}, {}\n{}\n", cause.id, language(cure), change(cure))).collect()
 }
 
-/// The library, module or function that a cure is for callers of.
+/// Returns the library, module or function whose callers a cure is for.
 fn library(cure: &Cure) -> Option<String> {
     let names: Vec<&str> = [&cure.sources, &cure.modules, &cure.functions, &cure.about]
         .into_iter()
@@ -62,12 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_only_be_changed_in_code_is_shown_as_a_change() {
+    fn code_cures_are_shown_as_changes() {
         let catalogue = Catalogue::builtin();
         let text = of_causes(&catalogue, &["process-per-item".to_owned()]).ok().unwrap();
         assert!(text.contains("# process-per-item, Python\n"), "{text}");
         assert!(text.contains("\n+import os\n") && text.contains("\n-import subprocess\n"), "{text}");
-        // What holds in every language comes first, and what is for callers of one library says so.
+        // Cures for every language come first, and those for callers of one library say so.
         let stat = of_causes(&catalogue, &["stat-per-op".to_owned()]).ok().unwrap();
         assert!(stat.starts_with("# stat-per-op, any language\n"), "{stat}");
         assert!(stat.contains("call which(name)\n# where it is made by: */shutil.py\n"), "{stat}");

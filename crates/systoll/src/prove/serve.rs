@@ -1,6 +1,6 @@
-//! `systoll prove --serve`: two forms of a server under the same load.
+//! `systoll prove --serve`: two variants of a server under the same load.
 
-use super::sides::{SideWords, Sides, strings};
+use super::pair::{Pair, SideWords, strings};
 use crate::cli::ProveArgs;
 use crate::failure::Failure;
 use crate::output::{Left, Output, progress_line};
@@ -14,15 +14,15 @@ use systoll_model::EnvChange;
 use systoll_present::{serve_json, write_servers};
 use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
 
-/// Turns of either side: the fewest that show something at 99 %.
+/// Turns of either side by default: the fewest that can show something at 99 %.
 const TURNS: u32 = 8;
-/// How long a server may take to be ready.
+/// Time that a server may take to be ready.
 const START: Duration = Duration::from_secs(30);
-/// How long it may take to end once told to.
+/// Time that a server may take to end once told to.
 const STOP: Duration = Duration::from_secs(10);
 
-/// Compares the two servers, tells, and ends with 0 where both serve.
-pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure> {
+/// Compares the two servers, prints the result, and exits with 0 if both serve.
+pub(super) fn serve(args: &ProveArgs, sides: &Pair) -> Result<ExitCode, Failure> {
     let mut report = Output::open(args.output.as_deref(), Output::Stdout)?;
     let served = compare(args, sides)?;
     let style = report.style(args.color);
@@ -44,7 +44,7 @@ pub(super) fn serve(args: &ProveArgs, sides: &Sides) -> Result<ExitCode, Failure
     Ok(ExitCode::from(u8::from(matches!(served, Served::Fails(_)))))
 }
 
-fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
+fn compare(args: &ProveArgs, sides: &Pair) -> Result<Served, Failure> {
     if let Some(setup) = &args.setup {
         shell(setup, Vec::new())?;
     }
@@ -76,7 +76,7 @@ fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
         settle();
         shell(cleanup, Vec::new())?;
     }
-    // What was killed for it has not failed by itself.
+    // A server killed by the interrupt has not failed.
     if let Some(signal) = interrupted() {
         return Err(Failure::Interrupted(signal).knowing(|| match far {
             Some((done, of)) => format!(" after {done} of {of} turns: too few to tell anything"),
@@ -86,11 +86,11 @@ fn compare(args: &ProveArgs, sides: &Sides) -> Result<Served, Failure> {
     Ok(served?)
 }
 
-/// A systoll of its own watches the server: this one waits for the load.
+/// Returns the command of another systoll that watches the server: this one waits for the load.
 fn watcher(spec: &Spec, watching: Watching, keep: &Path) -> Spec {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut command = Spec::new(own).arg("run").arg("-q").arg("--save").arg(keep);
-    // It is this systoll that loses patience.
+    // This systoll ends the wait, not the watching one.
     command = command.arg("--grace").arg(format!("{}s", 2 * STOP.as_secs()));
     if watching == Watching::Alike {
         command = command.arg("--backend").arg("inproc").arg("--counts-only");

@@ -1,4 +1,4 @@
-//! `run --prove`: straight on from the report to the proof of the best finding.
+//! `run --prove`: proves the best finding right after the report.
 
 use crate::cli::{Cli, Command, ProveArgs, RunArgs};
 use crate::failure::Failure;
@@ -11,8 +11,8 @@ use systoll_judge::{Finding, judge};
 use systoll_model::Recording;
 use systoll_present::shell_words;
 
-/// Proves the finding with most to win that can be proved. What is proved, or why nothing can be,
-/// goes to standard error, where a report goes too.
+/// Proves the finding with the largest gain that can be proved. The result, or the reason why there
+/// is none, goes to standard error, as the report does.
 pub(super) fn prove(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
     let catalogue = crate::explain::catalogue(args.show.causes.as_deref())?;
     let findings = judge(recording, &catalogue, &systoll_judge::Options::default()).findings;
@@ -38,7 +38,7 @@ pub(super) fn prove(args: &RunArgs, recording: &Recording) -> Result<(), Failure
     Ok(())
 }
 
-/// What a finding's own command asks of `prove`, about the command as it was typed.
+/// Parses the finding's own `prove` command, for the command as it was typed.
 fn prove_args(args: &RunArgs, finding: &Finding) -> Option<ProveArgs> {
     let own = finding.prove.iter().take_while(|w| *w != "--").map(OsString::from);
     let words = own.chain([OsString::from("--")]).chain(args.command.iter().cloned());
@@ -65,14 +65,14 @@ fn syscalls(finding: &Finding) -> String {
     finding.syscalls.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Says that nothing of systoll's can stop what was found, and what helps.
+/// Prints that no cure of systoll's can stop the finding, and what helps.
 fn tell_of(finding: &Finding) {
     let what = finding.cause.as_ref().map_or_else(|| syscalls(finding), ToString::to_string);
     let help = shell_words(&finding.prove);
     to_stderr(&format!("systoll: no cure of {what} can be applied from outside the program: {help}\n"));
 }
 
-/// What the command read, where it can be read again: a file from its start.
+/// Returns the command's input if it can be read again: a file.
 fn again() -> Option<PathBuf> {
     let path = PathBuf::from("/proc/self/fd/0");
     std::fs::metadata(&path).is_ok_and(|m| m.is_file()).then_some(path)

@@ -1,20 +1,21 @@
-//! Counts of one block, by system call and by calling context, in tables that never grow.
+//! Counts of one block, by system call and by calling context, in tables of constant size.
 //!
-//! Invariant: nothing here allocates, locks or makes a call: the handler counts in the middle of
-//! whatever the program was doing, an allocation as well.
+//! Invariant: nothing here allocates, locks or makes a call: the handler may interrupt the program
+//! anywhere, also during an allocation.
 
-/// Numbers of calls that have a counter each; x86-64 has some 470.
+/// Call numbers with a counter each; x86-64 has some 470.
 pub(crate) const NUMBERS: usize = 512;
-/// Return addresses kept of a call's stack.
+/// Return addresses of a call's stack that are kept at most.
 pub(crate) const FRAMES: usize = 16;
-/// Frames of a script kept beside them, innermost first.
+/// Frames of a script that are kept beside them at most, innermost first.
 pub(crate) const SCRIPT_FRAMES: usize = 6;
-/// Contexts of a block that have a counter each.
+/// Contexts of a block with a counter each.
 const CONTEXTS: usize = 1024;
-/// Neighbours that are looked at for a context.
+/// Neighbouring slots that are searched for a context.
 const PROBES: usize = 32;
 
-/// A frame of a Python program: its code object and the instruction it is at; not dereferenced.
+/// A frame of a Python program: addresses of its code object and its current instruction. They are
+/// not dereferenced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScriptFrame {
     /// Address of the code object.
@@ -23,7 +24,7 @@ pub struct ScriptFrame {
     pub instruction: u64,
 }
 
-/// Where a call came from, by its registers: what finds its context again without unwinding.
+/// The origin of a call, by its registers: finds its context again without unwinding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) number: u32,
@@ -32,12 +33,13 @@ pub(super) struct Site {
     pub(super) bp: u64,
 }
 
-/// A stack's return addresses, innermost first, and the places on the stack where they were found.
+/// A stack's return addresses, innermost first, and their places on the stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stack {
     pub(super) length: usize,
     pub(super) addresses: [u64; FRAMES],
-    /// 0 where it is not known: such a stack is unwound each time.
+    /// Stack addresses of the return addresses; 0 if one is not known: such a stack is unwound each
+    /// time.
     pub(super) places: [u64; FRAMES],
 }
 
@@ -53,21 +55,21 @@ pub(super) struct Context {
 /// The tables of one block.
 pub(super) struct Tables {
     by_number: [u64; NUMBERS],
-    /// Calls with numbers beyond the table's.
+    /// Calls with numbers beyond the table.
     pub(super) beyond: u64,
-    /// Calls whose context found no room: counted by number all the same.
+    /// Calls whose context found no room; they are counted by number.
     pub(super) without_context: u64,
     contexts: [Context; CONTEXTS],
-    /// Places in `contexts` that are taken.
+    /// Indices of the used slots of `contexts`.
     used: [u16; CONTEXTS],
     used_length: usize,
 }
 
 impl Tables {
-    /// Empty tables, made where they stay: too large for a stack.
+    /// Allocates empty tables on the heap: they are too large for a stack.
     pub(super) fn boxed() -> Box<Self> {
         let empty = Box::<Self>::new_zeroed();
-        // SAFETY: all fields are integers, for which zeros are values.
+        // SAFETY: all fields are integers, for which zeros are valid.
         unsafe { empty.assume_init() }
     }
 
@@ -89,7 +91,7 @@ impl Tables {
         }
     }
 
-    /// Finds the context of `calls` calls, by `same`, and counts them; `new` fills one that was not there.
+    /// Adds `calls` calls to the context that `same` accepts; if there is none, `new` makes one.
     pub(super) fn at_context(
         &mut self,
         site: Site,
@@ -118,7 +120,7 @@ impl Tables {
         self.without_context += calls;
     }
 
-    /// Calls by number, those that were made.
+    /// Returns the numbers of the calls that were made, with their counts.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.by_number
             .iter()
@@ -127,12 +129,12 @@ impl Tables {
             .map(|(number, count)| (number as u32, *count))
     }
 
-    /// The contexts in the order of their first calls.
+    /// Returns the contexts in the order of their first calls.
     pub(super) fn contexts(&self) -> impl Iterator<Item = &Context> {
         self.used.iter().take(self.used_length).filter_map(|at| self.contexts.get(usize::from(*at)))
     }
 
-    /// Adds what an inner block has counted.
+    /// Adds the counts of a nested block.
     pub(super) fn add(&mut self, inner: &Self) {
         for (all, one) in self.by_number.iter_mut().zip(&inner.by_number) {
             *all += one;

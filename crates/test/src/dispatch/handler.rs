@@ -1,4 +1,4 @@
-//! What happens at each call of a thread that counts: it is counted, and sent to its stub.
+//! The handler of dispatched calls: counts a call and sends it to its stub.
 
 use super::contexts::{Context, Site};
 use super::masks::{self, Course};
@@ -14,29 +14,29 @@ const SYS_USER_DISPATCH: c_int = 2;
 const AUDIT_ARCH_X86_64: u32 = 0xC000_003E;
 /// Bytes of a `syscall` instruction.
 const SYSCALL: u64 = 2;
-/// The 128 bytes of `siginfo_t` that the kernel fills for SIGSYS.
+/// Offsets in the 128 bytes of `siginfo_t` that the kernel fills for SIGSYS.
 const SI_SYSCALL: usize = 24;
 const SI_ARCH: usize = 28;
 
-/// The handler's address.
+/// Returns the handler's address.
 pub(super) fn address() -> u64 {
     on_sigsys as *const () as u64
 }
 
-/// The id of the calling thread, asked of the kernel: it is right in children too.
+/// Returns the calling thread's id from the kernel, which is right in children too.
 pub(super) fn thread_id() -> i32 {
-    // SAFETY: it takes no argument and can't fail.
+    // SAFETY: gettid takes no arguments and can't fail.
     unsafe { stubs::call(libc::SYS_gettid, [0; 6]) as i32 }
 }
 
 extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
-    // SAFETY: both are the kernel's, for the time of the handler.
+    // SAFETY: both are the kernel's, valid while the handler runs.
     let (code, program) = unsafe { ((*info).si_code, &mut *context) };
     let thread = if code == SYS_USER_DISPATCH { Thread::of(thread_id()) } else { None };
     let Some(thread) = thread else { return hand_on(signal, info, context) };
-    // What the unwinder may do, such as waiting for a lock, is not the program's.
+    // The unwinder's calls, e.g. waiting for a lock, are not the program's.
     thread.selector.store(ALLOW, SeqCst);
-    // SAFETY: SIGSYS fields of the kernel's siginfo, which is 128 bytes.
+    // SAFETY: SIGSYS fields of the kernel's siginfo, which has 128 bytes.
     let (number, arch) = unsafe {
         let fields = info.cast::<u8>();
         (fields.add(SI_SYSCALL).cast::<u32>().read(), fields.add(SI_ARCH).cast::<u32>().read())
@@ -44,9 +44,9 @@ extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mut ucont
     match on_call(thread, number, arch, program) {
         None => thread.selector.store(BLOCK, SeqCst),
         Some(why) => {
-            // SAFETY: this thread's, and its selector was BLOCK, so that none of its own code has it.
+            // SAFETY: this thread's, and its selector was BLOCK: none of its own code uses it.
             unsafe { thread.counting() }.incomplete.get_or_insert(why);
-            // Back to the instruction itself: from here on the kernel lets it through.
+            // Back to the instruction itself: from now on the kernel lets it through.
             *register(program, libc::REG_RIP) -= SYSCALL as greg_t;
         }
     }
@@ -56,7 +56,7 @@ fn register(program: &mut ucontext_t, which: c_int) -> &mut greg_t {
     &mut program.uc_mcontext.gregs[which as usize]
 }
 
-/// Counts a call and lets it be made, or says why no more can be counted.
+/// Counts a call and lets it be made, or returns the reason why counting has to stop.
 fn on_call(thread: &Thread, number: u32, arch: u32, program: &mut ucontext_t) -> Option<Incomplete> {
     if arch != AUDIT_ARCH_X86_64 {
         return Some(Incomplete::Call32);
@@ -67,7 +67,7 @@ fn on_call(thread: &Thread, number: u32, arch: u32, program: &mut ucontext_t) ->
     let arguments = arguments.map(|r| *register(program, r) as u64);
     // The first word of the mask is the kernel's whole mask.
     let mask: *mut u64 = (&raw mut program.uc_sigmask).cast();
-    // SAFETY: part of the context, which the handler has to itself.
+    // SAFETY: part of the context, which only the handler uses.
     let course = masks::course(number.into(), arguments, unsafe { &mut *mask });
     if let Course::GiveUp(why) = course {
         return Some(why);
@@ -81,7 +81,7 @@ fn on_call(thread: &Thread, number: u32, arch: u32, program: &mut ucontext_t) ->
 }
 
 fn count(thread: &Thread, site: Site) {
-    // SAFETY: this thread's, and its selector was BLOCK, so that none of its own code has it.
+    // SAFETY: this thread's, and its selector was BLOCK: none of its own code uses it.
     let counting = unsafe { thread.counting() };
     if std::mem::take(&mut counting.probing) {
         return;
@@ -89,7 +89,7 @@ fn count(thread: &Thread, site: Site) {
     let (python, end) = (counting.python, counting.stack_end);
     let Some(tables) = counting.innermost() else { return };
     tables.count(site.number);
-    // SAFETY: `begin` has checked the offsets against a frame that was known, in this thread.
+    // SAFETY: `begin` has checked the offsets with a known frame, in this thread.
     let script = python.map(|frames| unsafe { frames.read() }).unwrap_or_default();
     let same = |context: &Context| context.script == script && unwind::same_stack(context);
     tables.at_context(site, 1, same, || Context {
@@ -99,14 +99,14 @@ fn count(thread: &Thread, site: Site) {
     });
 }
 
-/// A SIGSYS that is not ours: what the program wants done.
+/// Handles a SIGSYS that is not ours as the program's own action says.
 fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
     let action = signals::programs_action();
     if action.handler == libc::SIG_IGN as u64 {
         return;
     }
     if action.handler == libc::SIG_DFL as u64 {
-        // It comes again when the handler has ended, and then ends the process.
+        // The signal comes again after the handler, and then ends the process.
         let _ = signals::action(signal, Some(&signals::Action::default()));
         // SAFETY: a signal to ourselves.
         unsafe {
@@ -115,8 +115,8 @@ fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
         }
         return;
     }
-    // SAFETY: the program has given its address as a handler's; the third argument does no harm to
-    // one that takes a signal alone.
+    // SAFETY: the program registered this address as a handler; a handler that only takes the
+    // signal ignores the other arguments.
     let handler: extern "C" fn(c_int, *mut siginfo_t, *mut ucontext_t) =
         unsafe { core::mem::transmute(action.handler) };
     handler(signal, info, context);

@@ -1,5 +1,5 @@
-//! Calls that would block SIGSYS or take it over: while it is blocked, a dispatched call ends the
-//! process. They are answered here, with all else as the program asked.
+//! Calls that would block SIGSYS or change its action: while it is blocked, a dispatched call ends
+//! the process. They are answered here, with everything else as the program asked.
 
 use super::signals::{self, Action, SIGSYS_BIT};
 use super::stubs;
@@ -10,17 +10,17 @@ const UNBLOCKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
 const MASK_SIZE: u64 = 8;
 const SYS_IO_PGETEVENTS: c_long = 333;
 
-/// What is to become of a call.
+/// How a call is handled.
 pub(super) enum Course {
-    /// It is made as it is.
+    /// It is made unchanged.
     Native,
     /// It has been answered with this result.
     Answered(i64),
-    /// It can't be counted from here on.
+    /// Counting has to stop here.
     GiveUp(Incomplete),
 }
 
-/// A value of the program's memory at `address`; the errno, as a negative, where there is none.
+/// Reads a value of the program's memory at `address`. Fails with the negative errno.
 fn read<T: Copy + Default>(address: u64) -> Result<T, i64> {
     let mut value = T::default();
     copy(libc::SYS_process_vm_readv, &raw mut value as u64, address, size_of::<T>()).map(|()| value)
@@ -30,11 +30,11 @@ fn write<T: Copy>(address: u64, value: T) -> Result<(), i64> {
     copy(libc::SYS_process_vm_writev, &raw const value as u64, address, size_of::<T>())
 }
 
-/// Copies by the kernel, which does not fault where the program's pointer is wrong.
+/// Copies through the kernel, which does not crash if the program's pointer is invalid.
 fn copy(number: c_long, ours: u64, theirs: u64, length: usize) -> Result<(), i64> {
     let here = [ours, length as u64];
     let there = [theirs, length as u64];
-    // SAFETY: `here` is memory of ours of that length; what is there the kernel finds out.
+    // SAFETY: `here` is memory of ours of that length; the kernel checks the other.
     let copied = unsafe {
         let own = stubs::call(libc::SYS_getpid, [0; 6]) as u64;
         stubs::call(number, [own, here.as_ptr() as u64, 1, there.as_ptr() as u64, 1, 0])
@@ -43,16 +43,16 @@ fn copy(number: c_long, ours: u64, theirs: u64, length: usize) -> Result<(), i64
         done if done == length as i64 => Ok(()),
         error if error == -i64::from(libc::EFAULT) || error >= 0 => Err(-i64::from(libc::EFAULT)),
         _ => {
-            // A filter refuses the call: the pointer is taken to be good, as almost all are.
+            // A filter refuses the call: the pointer is assumed to be valid, as almost all are.
             let (from, to) = if number == libc::SYS_process_vm_readv { (theirs, ours) } else { (ours, theirs) };
-            // SAFETY: one side is ours, the other what the program handed to the kernel as its own.
+            // SAFETY: one side is ours, the other is the program's own argument to the kernel.
             unsafe { core::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, length) };
             Ok(())
         }
     }
 }
 
-/// Decides what becomes of call `number`; `mask` is the mask that the program will go on with.
+/// Decides how call `number` is handled. `mask` is the mask that the program continues with.
 pub(super) fn course(number: c_long, [a, b, c, d, e, f]: [u64; 6], mask: &mut u64) -> Course {
     match number {
         libc::SYS_rt_sigprocmask if b != 0 && d == MASK_SIZE => change_mask(a, b, c, mask),
@@ -66,7 +66,8 @@ pub(super) fn course(number: c_long, [a, b, c, d, e, f]: [u64; 6], mask: &mut u6
     }
 }
 
-/// A wait with SIGSYS blocked harms no call of this thread, but those of a handler that runs meanwhile.
+/// Gives up if SIGSYS is blocked while waiting: calls of a handler that runs meanwhile would end
+/// the process.
 fn while_waiting(mask: u64) -> Course {
     match read::<u64>(mask) {
         Ok(mask) if mask & SIGSYS_BIT != 0 => Course::GiveUp(Incomplete::WaitedWithSigsysBlocked),
@@ -93,7 +94,7 @@ fn change_action(signal: u64, action: u64, old: u64) -> Course {
     match read::<Action>(action) {
         Ok(action) if action.mask & SIGSYS_BIT != 0 => {
             let action = Action { mask: action.mask & !SIGSYS_BIT, ..action };
-            // SAFETY: the program's own call, but for a bit of the mask.
+            // SAFETY: the program's own call, except for one bit of the mask.
             Course::Answered(unsafe {
                 stubs::call(libc::SYS_rt_sigaction, [signal, &raw const action as u64, old, MASK_SIZE, 0, 0])
             })
@@ -102,7 +103,8 @@ fn change_action(signal: u64, action: u64, old: u64) -> Course {
     }
 }
 
-/// SIGSYS is ours while a block counts; what the program wants of it comes to hold afterwards.
+/// Handles a change of SIGSYS's action. The action is ours while a block is counted; the program's
+/// takes effect afterwards.
 fn change_sigsys(action: u64, old: u64) -> Course {
     let new = match action {
         0 => None,

@@ -1,4 +1,5 @@
-//! Counting by the kernel's Syscall User Dispatch: a block begins, its calls come to a handler, it ends.
+//! Counts calls by the kernel's Syscall User Dispatch: a block begins, its calls reach a handler,
+//! it ends.
 
 mod contexts;
 mod handler;
@@ -20,10 +21,10 @@ use threads::{ALLOW, BLOCK, Counting, DEPTH, Thread};
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
-/// Threads that count now, while our handler is in.
+/// Number of threads that count now, while our handler is installed.
 static ACTIVE: Mutex<usize> = Mutex::new(0);
 
-/// A calling context as counted: addresses, not names.
+/// A calling context as counted: addresses without names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawContext {
     pub(crate) number: u32,
@@ -33,7 +34,7 @@ pub(crate) struct RawContext {
     pub(crate) script: Vec<ScriptFrame>,
 }
 
-/// What a block has counted.
+/// The counts of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RawCounts {
     pub(crate) numbers: Vec<(u32, u64)>,
@@ -43,22 +44,22 @@ pub(crate) struct RawCounts {
     pub(crate) incomplete: Option<Incomplete>,
 }
 
-/// How a block begins.
+/// The parameters of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begin {
-    /// Frames further out on the stack are not the block's; `u64::MAX` where not known.
+    /// Stack address beyond which frames are not the block's; `u64::MAX` if it is not known.
     pub(crate) stack_end: u64,
     pub(crate) python: Option<PythonFrames>,
 }
 
-/// Counts the calling thread's calls until `end`. Blocks may lie in one another.
+/// Counts the calling thread's calls until `end`. Blocks may be nested.
 pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
     let id = handler::thread_id();
     if let Some(thread) = Thread::of(id) {
         if let Some(entered) = enter_inner(thread) {
             return entered;
         }
-        // It had the id before, and ended in a block.
+        // An earlier thread with this id ended in a block.
         thread.give_back();
     }
     let thread = Thread::take(id).ok_or(Unavailable::TooManyThreads)?;
@@ -74,15 +75,15 @@ pub(crate) fn begin(how: Begin) -> Result<(), Unavailable> {
     begun
 }
 
-/// Begins a block within a block; `None` where the thread's entry is another's that has ended.
+/// Begins a nested block. Returns `None` if the entry belongs to an earlier thread that has ended.
 fn enter_inner(thread: &'static Thread) -> Option<Result<(), Unavailable>> {
     thread.selector.store(ALLOW, SeqCst);
     // SAFETY: this thread's, and nothing is dispatched now.
     if unsafe { thread.counting() }.incomplete.is_none() {
-        // SAFETY: as above; the handler takes the flag away, if it is run.
+        // SAFETY: as above; the handler, if it runs, resets the flag.
         unsafe { thread.counting() }.probing = true;
         thread.selector.store(BLOCK, SeqCst);
-        // SAFETY: it takes nothing and can't fail.
+        // SAFETY: getppid takes no arguments and can't fail.
         unsafe { libc::syscall(libc::SYS_getppid) };
         thread.selector.store(ALLOW, SeqCst);
         // SAFETY: nothing is dispatched now.
@@ -110,7 +111,7 @@ fn enter(counting: &mut Counting) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// Has the kernel dispatch what comes from outside the stubs.
+/// Makes the kernel dispatch calls from outside the stubs.
 fn switch_on(thread: &'static Thread, counting: &mut Counting) -> Result<(), Unavailable> {
     if translated::by_valgrind() {
         return Err(Unavailable::Translated);
@@ -155,8 +156,8 @@ fn restore_signals(counting: &Counting) {
     }
 }
 
-/// Ends the calling thread's innermost block. `None` where it is in none: in another thread than the
-/// block began in, or in a child that was forked in it.
+/// Ends the calling thread's innermost block. Returns `None` if it is in none: in another thread
+/// than the one that began the block, or in a child that was forked in it.
 pub(crate) fn end() -> Option<RawCounts> {
     let thread = Thread::of(handler::thread_id())?;
     thread.selector.store(ALLOW, SeqCst);
@@ -167,7 +168,7 @@ pub(crate) fn end() -> Option<RawCounts> {
     let incomplete = counting.incomplete;
     let counts = counting.tables.get(inner).map(|t| raw(t, incomplete))?;
     if inner == 0 {
-        // SAFETY: turns off what `switch_on` turned on.
+        // SAFETY: reverts `switch_on`.
         unsafe { stubs::call(libc::SYS_prctl, [PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0, 0]) };
         restore_signals(counting);
         thread.give_back();

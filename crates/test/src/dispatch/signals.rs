@@ -1,9 +1,9 @@
-//! SIGSYS: our handler in, the program's own kept and put back.
+//! The action of SIGSYS: installs our handler, keeps the program's own, restores it.
 
 use super::stubs;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// SIGSYS in a kernel's signal mask.
+/// The bit of SIGSYS in a kernel's signal mask.
 pub(super) const SIGSYS_BIT: u64 = 1 << (libc::SIGSYS - 1);
 
 /// The kernel's `struct sigaction`.
@@ -19,7 +19,8 @@ pub(super) struct Action {
 const SA_RESTORER: u64 = 0x0400_0000;
 const SIGNALS: i32 = 64;
 
-/// The program's own action for SIGSYS while ours is there: four words, since a handler may read them.
+/// The program's own action for SIGSYS while ours is installed. Four words, since a handler may
+/// read them.
 static PROGRAMS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
 pub(super) fn programs_action() -> Action {
@@ -34,7 +35,7 @@ pub(super) fn set_programs_action(action: Action) {
     }
 }
 
-/// Reads, or changes, what is done at a signal.
+/// Reads, or changes, a signal's action.
 pub(super) fn action(signal: i32, new: Option<&Action>) -> Result<Action, i64> {
     let mut old = Action::default();
     let new = new.map_or(0, |action| core::ptr::from_ref(action) as u64);
@@ -43,7 +44,7 @@ pub(super) fn action(signal: i32, new: Option<&Action>) -> Result<Action, i64> {
     if done == 0 { Ok(old) } else { Err(done) }
 }
 
-/// Puts `handler` in for SIGSYS, unless it is there.
+/// Installs `handler` for SIGSYS, unless it is installed.
 pub(super) fn install(handler: u64) -> Result<(), i64> {
     let now = action(libc::SIGSYS, None)?;
     if now.handler == handler {
@@ -56,21 +57,21 @@ pub(super) fn install(handler: u64) -> Result<(), i64> {
     action(libc::SIGSYS, Some(&ours)).map(drop)
 }
 
-/// Puts the program's own action back, unless other code has put in another.
+/// Restores the program's own action, unless other code has installed another.
 pub(super) fn remove(handler: u64) {
     if action(libc::SIGSYS, None).is_ok_and(|now| now.handler == handler) {
-        // What fails here leaves a handler that hands on all that is not ours.
+        // If that fails, the handler stays, which passes on everything that is not ours.
         let _ = action(libc::SIGSYS, Some(&programs_action()));
     }
 }
 
-/// Takes SIGSYS out of what the program's handlers block while they run: they make calls too.
+/// Removes SIGSYS from the masks of the program's handlers: they make calls too.
 pub(super) fn unblock_in_handlers() {
     for signal in (1..=SIGNALS).filter(|s| ![libc::SIGKILL, libc::SIGSTOP, libc::SIGSYS].contains(s)) {
         let Ok(now) = action(signal, None) else { continue };
         let handled = now.handler != libc::SIG_DFL as u64 && now.handler != libc::SIG_IGN as u64;
         if handled && now.mask & SIGSYS_BIT != 0 {
-            // The same action, but for a bit: what fails changes nothing.
+            // The same action except for one bit: a failure changes nothing.
             let _ = action(signal, Some(&Action { mask: now.mask & !SIGSYS_BIT, ..now }));
         }
     }

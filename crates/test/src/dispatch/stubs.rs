@@ -1,24 +1,25 @@
 //! The only code from which calls of a counting thread reach the kernel.
 //!
-//! A stub is 8 bytes: a `syscall`, and a jump to wherever the program's own `syscall` instruction
-//! would have gone on. A dispatched call is made by its site's stub, outside the handler, with the
-//! program's registers, stack and signal mask: `clone`, `vfork`, `rt_sigreturn`, `sigaltstack` and
-//! calls that wait and are interrupted come out as they would without us.
+//! A stub is 8 bytes: a `syscall`, and a jump to the instruction after the program's own `syscall`.
+//! A dispatched call is made by its site's stub, outside the handler, with the program's registers,
+//! stack and signal mask: `clone`, `vfork`, `rt_sigreturn`, `sigaltstack` and interrupted waits
+//! behave as without us.
 //!
-//! Invariant: a stub, once given to a site, is that site's for the life of the process, so that a
-//! thread or child that is still in it always comes out where it should.
+//! Invariant: a site keeps its stub for the life of the process: a thread or child that is still in
+//! it always returns to the right place.
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// Different `syscall` instructions that blocks of a process may run; glibc has some 600.
+/// Number of stubs: different `syscall` instructions that blocks of a process may run. glibc has
+/// some 600.
 pub(super) const STUBS: usize = 4096;
-/// A stub's size in bytes: the jump takes its target from memory, so that no code is ever written.
+/// A stub's size in bytes. The jump reads its target from memory: no code is ever written.
 const STUB: u64 = 8;
-/// Neighbours that are looked at for a free stub.
+/// Neighbouring entries that are searched for a free stub.
 const PROBES: usize = 64;
 
-/// Where each stub's call goes on; 0 for a free one.
+/// The address that each stub jumps to; 0 for a free one.
 static TARGETS: [AtomicU64; STUBS] = [const { AtomicU64::new(0) }; STUBS];
 
 global_asm!(
@@ -40,12 +41,12 @@ global_asm!(
     "jmp *({targets} + systoll_test_at)(%rip)",
     ".set systoll_test_at, systoll_test_at + 8",
     ".endr",
-    // The bytes by which unwinders and debuggers know a signal's return.
+    // The bytes by which unwinders and debuggers recognise a signal's return.
     "nop",
     "systoll_test_restore:",
     "mov $15, %rax",
     "syscall",
-    // A call of our own: number, then six arguments.
+    // A call of our own: its number, then six arguments.
     "systoll_test_call:",
     "mov %rdi, %rax",
     "mov %rsi, %rdi",
@@ -69,32 +70,32 @@ unsafe extern "C" {
     fn systoll_test_call(number: i64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64;
 }
 
-/// Address of the first byte from which calls are let through.
+/// Returns the start of the code whose calls are let through.
 pub(super) fn start() -> u64 {
     &raw const systoll_test_stubs as u64
 }
 
-/// Bytes from which calls are let through.
+/// Returns the size in bytes of the code whose calls are let through.
 pub(super) fn length() -> u64 {
     &raw const systoll_test_end as u64 - start()
 }
 
-/// What a handler of ours returns to.
+/// Returns the address that a handler of ours returns to.
 pub(super) fn restorer() -> u64 {
     systoll_test_restore as *const () as u64
 }
 
-/// Makes a call that is never dispatched. Returns what the kernel returns: an errno as its negative.
+/// Makes a call that is never dispatched. Returns the kernel's result: an errno as its negative.
 ///
 /// # Safety
 /// As for the system call itself.
 pub(super) unsafe fn call(number: libc::c_long, arguments: [u64; 6]) -> i64 {
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the caller's; the code follows the C ABI and clobbers what that lets it.
+    // SAFETY: the caller guarantees it; the code follows the C ABI.
     unsafe { systoll_test_call(number, a, b, c, d, e, f) }
 }
 
-/// The stub that makes the call whose instruction ends at `target`; `None` where all are given out.
+/// Returns the stub for the call whose instruction ends at `target`; `None` if no stub is free.
 pub(super) fn stub(target: u64) -> Option<u64> {
     let first = (target.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
     (0..PROBES).map(|step| (first + step) % STUBS).find_map(|at| {
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_keeps_its_stub_and_shares_it_with_no_other() {
+    fn each_site_has_its_own_stub() {
         let sites: Vec<u64> = (0..STUBS as u64 / 2).map(|i| 0x7000_0000_0000 + i * 37).collect();
         let stubs: Vec<_> = sites.iter().map(|s| stub(*s).unwrap()).collect();
         assert_eq!(stubs, sites.iter().map(|s| stub(*s).unwrap()).collect::<Vec<_>>());
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_call_of_our_own_has_its_arguments() {
-        // SAFETY: getpid takes none.
+        // SAFETY: getpid takes no arguments.
         assert_eq!(unsafe { call(libc::SYS_getpid, [0; 6]) }, i64::from(std::process::id()));
         let mut text = [0u8; 8];
         let mut pipe = [0i32; 2];

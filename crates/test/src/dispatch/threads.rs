@@ -1,4 +1,4 @@
-//! What is known of each thread that counts, found by its id: the handler may use no thread-local
+//! State of each counting thread, found by the thread's id: the handler must not use thread-local
 //! storage, whose first use allocates.
 
 use super::contexts::Tables;
@@ -7,50 +7,51 @@ use crate::problem::Incomplete;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, AtomicU8, Ordering::SeqCst};
 
-/// Threads that may count at the same time.
+/// Threads that can count at the same time.
 const THREADS: usize = 256;
-/// Blocks within blocks.
+/// Depth of nested blocks.
 pub(super) const DEPTH: usize = 8;
 
-/// Lets the thread's calls through.
+/// Selector value: the thread's calls are made.
 pub(super) const ALLOW: u8 = 0;
-/// Has them dispatched.
+/// Selector value: the thread's calls are dispatched.
 pub(super) const BLOCK: u8 = 1;
 
-/// A thread that counts.
+/// A counting thread.
 pub(super) struct Thread {
-    /// The kernel's id of it; 0 where the entry is free.
+    /// The thread's id in the kernel; 0 if the entry is free.
     id: AtomicI32,
-    /// Read by the kernel at each call.
+    /// The selector, which the kernel reads at each call.
     pub(super) selector: AtomicU8,
     counting: UnsafeCell<Counting>,
 }
 
-/// What only the thread itself touches: its handler while it counts, its own code otherwise.
+/// State that only the thread itself uses: its handler while it counts, its own code otherwise.
 #[derive(Default)]
 pub(super) struct Counting {
-    /// Tables of the blocks it is in, the outermost first; those beyond `depth` are for later.
+    /// Tables of its blocks, the outermost first; those beyond `depth` are spare.
     pub(super) tables: Vec<Box<Tables>>,
     pub(super) depth: usize,
-    /// Frames further out on the stack are not the outermost block's; `u64::MAX` where not known.
+    /// Stack address beyond which frames are not the outermost block's; `u64::MAX` if it is not
+    /// known.
     pub(super) stack_end: u64,
-    /// Why counting has stopped before its end.
+    /// The reason why counting stopped early.
     pub(super) incomplete: Option<Incomplete>,
     pub(super) python: Option<PythonFrames>,
-    /// The next call is made to see whether it is dispatched, and is not counted.
+    /// True if the next call only tests whether it is dispatched, and is not counted.
     pub(super) probing: bool,
-    /// The thread had SIGSYS blocked.
+    /// True if the thread had SIGSYS blocked.
     pub(super) sigsys_was_blocked: bool,
 }
 
 impl Counting {
-    /// The tables of the innermost block.
+    /// Returns the tables of the innermost block.
     pub(super) fn innermost(&mut self) -> Option<&mut Tables> {
         self.tables.get_mut(self.depth.checked_sub(1)?).map(|t| &mut **t)
     }
 }
 
-// SAFETY: `counting` is touched by the thread whose id the entry has and by no other.
+// SAFETY: only the thread with the entry's id uses `counting`.
 unsafe impl Sync for Thread {}
 
 static POOL: [Thread; THREADS] = [const {
@@ -70,27 +71,29 @@ static POOL: [Thread; THREADS] = [const {
 }; THREADS];
 
 impl Thread {
-    /// The entry of the thread with this id.
+    /// Returns the entry of the thread with this id.
     pub(super) fn of(id: i32) -> Option<&'static Self> {
         neighbours(id).find(|t| t.id.load(SeqCst) == id)
     }
 
-    /// A free entry, taken for the thread with this id.
+    /// Takes a free entry for the thread with this id.
     pub(super) fn take(id: i32) -> Option<&'static Self> {
         neighbours(id).find(|t| t.id.compare_exchange(0, id, SeqCst, SeqCst).is_ok())
     }
 
-    /// Gives the entry back, its tables for the next thread.
+    /// Frees the entry; the next thread gets its tables.
     pub(super) fn give_back(&self) {
         self.id.store(0, SeqCst);
     }
 
+    /// Returns the thread's state.
+    ///
     /// # Safety
-    /// Only for the thread that has this entry, and once at a time: its handler runs only while the
-    /// selector is `BLOCK`, its other code only while it is `ALLOW`.
+    /// Only for the thread that has this entry, and only one reference at a time: its handler runs
+    /// only while the selector is `BLOCK`, its other code only while it is `ALLOW`.
     #[expect(clippy::mut_from_ref, reason = "one thread has it, as the invariant says")]
     pub(super) unsafe fn counting(&self) -> &mut Counting {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { &mut *self.counting.get() }
     }
 }

@@ -1,18 +1,19 @@
-//! Whether this code is run as it is, or translated by valgrind.
+//! Detects valgrind, which translates the code it runs.
 //!
-//! valgrind hands `prctl` on to the kernel, which then dispatches valgrind's own calls: the process ends.
+//! valgrind passes `prctl` on to the kernel, which would then dispatch valgrind's own calls and end
+//! the process.
 
 use core::arch::asm;
 
-/// valgrind's question whether it is there (`VG_USERREQ__RUNNING_ON_VALGRIND`).
+/// valgrind's request that asks whether it runs this process (`VG_USERREQ__RUNNING_ON_VALGRIND`).
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 
-/// Whether valgrind runs this process.
+/// Returns true if valgrind runs this process.
 pub(super) fn by_valgrind() -> bool {
     let question = [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0];
     let mut answer = 0u64;
-    // SAFETY: rotations by 128 bits in all and an exchange of a register with itself change nothing but
-    // flags; valgrind knows them for a question to it, reads `question` and answers in rdx.
+    // SAFETY: rotations by 128 bits in total and an exchange of a register with itself only change
+    // flags; valgrind recognises them as a request, reads `question` and answers in rdx.
     unsafe {
         asm!(
             "rol rdi, 3",

@@ -1,35 +1,37 @@
-//! Who made a call: the native stack by its unwind tables, and a Python program's frames.
+//! Finds the caller of a call: the native stack by its unwind tables, and a Python program's
+//! frames.
 
 use super::contexts::{Context, FRAMES, SCRIPT_FRAMES, ScriptFrame, Stack};
 use core::ffi::{c_int, c_void};
 
-/// How the frames of a CPython thread hang together; offsets in bytes.
+/// The layout of a CPython thread's frames; offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PythonFrames {
     /// Address of the `PyThreadState`.
     pub thread: u64,
-    /// In the thread: its frame, or what points to it.
+    /// Offset in the thread: its frame, or a pointer to a struct with the frame.
     pub first: u64,
-    /// In what that points to, where it is no frame: its frame. Else `u64::MAX`.
+    /// Offset of the frame in that struct, if there is one; else `u64::MAX`.
     pub second: u64,
-    /// In a frame: its code object.
+    /// Offset in a frame: its code object.
     pub code: u64,
-    /// In a frame: the instruction it is at.
+    /// Offset in a frame: its current instruction.
     pub instruction: u64,
-    /// In a frame: the frame that called it.
+    /// Offset in a frame: its caller's frame.
     pub previous: u64,
 }
 
 impl PythonFrames {
-    /// The innermost frames.
+    /// Returns the innermost frames.
     ///
     /// # Safety
-    /// The offsets are this interpreter's, and the calling thread is the one whose state it is: only
-    /// that thread makes and unmakes these frames, whether it holds the interpreter's lock or not.
+    /// The offsets are this interpreter's, and the calling thread is the one whose state it is:
+    /// only that thread creates and removes these frames, whether it holds the interpreter's lock
+    /// or not.
     pub(crate) unsafe fn read(&self) -> [ScriptFrame; SCRIPT_FRAMES] {
         let mut frames = [ScriptFrame::default(); SCRIPT_FRAMES];
-        // SAFETY: the caller's; each pointer is null or leads to what its field says.
+        // SAFETY: the caller guarantees it; each pointer is null or points to what its field says.
         let word = |at: u64| unsafe { (at as *const u64).read_volatile() };
         let mut frame = word(self.thread + self.first);
         if frame != 0 && self.second != u64::MAX {
@@ -47,7 +49,7 @@ impl PythonFrames {
 }
 
 unsafe extern "C" {
-    // Of libgcc or of the unwinder that std brings along.
+    // In libgcc, or in std's own unwinder.
     fn _Unwind_Backtrace(trace: extern "C" fn(*mut c_void, *mut c_void) -> c_int, argument: *mut c_void) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
     fn _Unwind_GetCFA(context: *mut c_void) -> usize;
@@ -55,12 +57,12 @@ unsafe extern "C" {
 
 const GO_ON: c_int = 0;
 const STOP: c_int = 5;
-/// A stack that seems larger between two frames has been misread.
+/// Bytes of a frame at most; a larger distance between two frames means that the stack was misread.
 const MAX_FRAME: u64 = 8 << 20;
 
 struct Walk {
     stack: Stack,
-    /// The call's own instruction, where the program's part of the stack begins.
+    /// Address of the call's instruction, where the program's part of the stack begins.
     ip: u64,
     end: u64,
     previous: u64,
@@ -68,7 +70,7 @@ struct Walk {
 }
 
 extern "C" fn on_frame(context: *mut c_void, walk: *mut c_void) -> c_int {
-    // SAFETY: `walk` is what `stack_of` passed; `context` is the unwinder's.
+    // SAFETY: `walk` is the argument that `stack_of` passed; `context` is the unwinder's.
     let (walk, ip, sp) =
         unsafe { (&mut *walk.cast::<Walk>(), _Unwind_GetIP(context) as u64, _Unwind_GetCFA(context) as u64) };
     if !walk.begun {
@@ -87,17 +89,16 @@ extern "C" fn on_frame(context: *mut c_void, walk: *mut c_void) -> c_int {
         return STOP;
     };
     *address = ip;
-    // A return address lies right below the frame it returns to; a signal's frame has none.
-    // SAFETY: the unwinder has just read it there, or the words around it.
+    // A return address is right below the frame it returns to; a signal's frame has none.
     *place = if at > 0 && unsafe { ((sp - 8) as *const u64).read_volatile() } == ip { sp - 8 } else { 0 };
     walk.stack.length += 1;
     GO_ON
 }
 
-/// The stack of the code that a signal interrupted at `ip`, up to `end`.
+/// Returns the stack of the code that a signal interrupted at `ip`, up to `end`.
 pub(super) fn stack_of(ip: u64, end: u64) -> Stack {
     let mut walk = Walk { stack: Stack::default(), ip, end, previous: 0, begun: false };
-    // SAFETY: `on_frame` gets what it expects, and `walk` outlives it.
+    // SAFETY: `on_frame` gets the types it expects, and `walk` outlives the call.
     unsafe { _Unwind_Backtrace(on_frame, (&raw mut walk).cast()) };
     if walk.stack.length == 0 {
         walk.stack.addresses[0] = ip;
@@ -106,17 +107,17 @@ pub(super) fn stack_of(ip: u64, end: u64) -> Stack {
     walk.stack
 }
 
-/// Whether a call with the registers of this context has its stack too: each return address still
-/// stands where it was found. What lies between them follows from them by the unwind tables.
+/// Returns true if a call with the registers of this context also has its stack: each return
+/// address is still in its place. The unwind tables determine the rest.
 pub(super) fn same_stack(context: &Context) -> bool {
     let stack = &context.stack;
     let further = stack.addresses.iter().zip(&stack.places).take(stack.length.min(FRAMES)).skip(1);
-    // SAFETY: the places are of the stack whose innermost end is where this call's is.
+    // SAFETY: the places are on the stack whose innermost end is that of this call.
     further.clone().all(|(_, place)| *place != 0)
         && further.clone().all(|(address, place)| unsafe { (*place as *const u64).read_volatile() } == *address)
 }
 
-/// Loads what the unwinder needs, outside of a signal handler.
+/// Loads the unwinder's data, outside of a signal handler.
 pub(super) fn warm_up() {
     stack_of(0, u64::MAX);
 }

@@ -1,4 +1,5 @@
-//! What strace saw between two marks: looks at a path that there is not, `/systoll-mark`.
+//! Counts strace's calls between two marks: look-ups of a path that does not exist,
+//! `/systoll-mark`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +9,7 @@ pub(crate) type Calls = BTreeMap<String, u64>;
 
 const MARK: &str = "/systoll-mark";
 
-/// Why there can be no comparison, for the test to say; nothing where there can.
+/// Returns the reason why strace can't be used, if it can't.
 pub(crate) fn missing() -> Option<String> {
     let traced = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
     match traced {
@@ -18,7 +19,7 @@ pub(crate) fn missing() -> Option<String> {
     }
 }
 
-/// Runs `command` under strace and counts what the marking thread called between its marks.
+/// Runs `command` under strace and counts the calls that the marking thread made between its marks.
 pub(crate) fn between_marks(program: &Path, arguments: &[&str], set: &[(&str, &str)]) -> Calls {
     let trace = tempfile::NamedTempFile::new().unwrap();
     let mut strace = Command::new("strace");
@@ -28,7 +29,7 @@ pub(crate) fn between_marks(program: &Path, arguments: &[&str], set: &[(&str, &s
     counted(&text)
 }
 
-/// The output of a program that has to end well.
+/// Returns the output of a program that has to succeed.
 pub(crate) fn told(output: &Output) -> String {
     assert!(output.status.success(), "{}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -41,7 +42,7 @@ fn counted(trace: &str) -> Calls {
     let mut calls = Calls::new();
     for line in trace.lines().take(end).skip(begin + 1) {
         let Some(rest) = line.strip_prefix(thread).map(str::trim_start) else { continue };
-        // What is resumed has been counted; signals and exits are no calls.
+        // Resumed calls have been counted; signals and exits are no calls.
         let Some((name, _)) = rest.split_once('(').filter(|(n, _)| n.chars().all(|c| c.is_alphanumeric() || c == '_'))
         else {
             continue;
@@ -52,7 +53,7 @@ fn counted(trace: &str) -> Calls {
     calls
 }
 
-/// `name count` lines; the reason where calls were not counted.
+/// Parses `name count` lines; fails with the reason if calls were not counted.
 pub(crate) fn listed(text: &str) -> Result<Calls, String> {
     if let Some(why) = text.strip_prefix("skipped: ") {
         return Err(why.trim().to_owned());

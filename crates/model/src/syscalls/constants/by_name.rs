@@ -1,4 +1,4 @@
-//! Numbers by the names that strace, perf and people write.
+//! Parses the names of constants that strace, perf and people write.
 
 use super::files::*;
 use super::ioctls::IOCTLS;
@@ -8,7 +8,8 @@ use super::table::Names;
 use foldhash::HashMap;
 use std::sync::OnceLock;
 
-/// Tables whose names each stand for one number. Options of levels stand apart: no name is in two of them.
+/// Tables in which each name stands for one number. Socket options are apart, by level: no name is
+/// in two of those tables.
 static TABLES: &[&Names] = &[
     ARCH_PRCTL,
     BPF,
@@ -56,7 +57,7 @@ static TABLES: &[&Names] = &[
     WHENCE,
 ];
 
-/// Flags of the kernel's uapi headers that no description prints.
+/// Flags of the kernel's uapi headers that [`crate::WindowCall::option`] does not print.
 #[rustfmt::skip]
 static OTHERS: &[(&str, i64)] = &[
     ("NULL", 0), ("AT_FDCWD", AT_FDCWD as i64),
@@ -127,8 +128,8 @@ static OTHERS: &[(&str, i64)] = &[
     ("CLD_EXITED", 1), ("CLD_KILLED", 2), ("CLD_DUMPED", 3),
 ];
 
-/// The number that `name` stands for in a call's arguments: a constant of the kernel's headers, or an
-/// operation of futex with its flag in its name. `None` where it is not known.
+/// Returns the number that `name` stands for in a call's arguments: a constant of the kernel's
+/// headers, or a futex operation with its flag in the name. Returns `None` if it is not known.
 ///
 /// ```
 /// use systoll_model::constants::number_of;

@@ -1,5 +1,5 @@
-//! Names of ioctl requests, from the uapi headers of Linux; where two drivers share a number, the
-//! one most programs meet.
+//! Names of ioctl requests, from the uapi headers of Linux. If two drivers share a number, it has
+//! the name that most programs mean.
 
 named! {
     /// Requests of ioctl.

@@ -1,5 +1,5 @@
-//! Numbers of the kernel's interface by their names in its uapi headers for x86-64: those that calls are
-//! described with ([`crate::WindowCall::option`]), and others that only tables of meaning need.
+//! Numbers of the kernel's interface by their names in its uapi headers for x86-64: those that
+//! describe calls ([`crate::WindowCall::option`]), and others that only tables of meaning need.
 //!
 //! Each number stands in one place. What is described is held against strace's own words by
 //! `tests/constants.rs`.
@@ -9,7 +9,7 @@
 //! assert_eq!((F_SETFD, FD_CLOEXEC), (2, 1));
 //! ```
 
-/// Declares constants, and the table that turns their numbers back into names; numbers ascend.
+/// Declares constants, and the table that turns their numbers back into names. Numbers ascend.
 macro_rules! named {
     ($(#[$doc:meta])* $table:ident { $($name:ident = $value:literal),* $(,)? }) => {
         $(

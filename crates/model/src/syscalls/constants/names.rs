@@ -116,14 +116,14 @@ named! {
 }
 
 named! {
-    /// Whose priority.
+    /// Targets of getpriority and setpriority.
     PRIORITIES {
         PRIO_PROCESS = 0, PRIO_PGRP = 1, PRIO_USER = 2,
     }
 }
 
 named! {
-    /// Whose resource usage.
+    /// Targets of getrusage.
     USAGES {
         RUSAGE_SELF = 0, RUSAGE_THREAD = 1, RUSAGE_CHILDREN = 4294967295,
     }
@@ -138,14 +138,14 @@ named! {
 }
 
 named! {
-    /// Where lseek counts from.
+    /// Origins of lseek's offset.
     WHENCE {
         SEEK_SET = 0, SEEK_CUR = 1, SEEK_END = 2, SEEK_DATA = 3, SEEK_HOLE = 4,
     }
 }
 
 named! {
-    /// What shutdown ends.
+    /// Directions that shutdown closes.
     SHUTDOWN {
         SHUT_RD = 0, SHUT_WR = 1, SHUT_RDWR = 2,
     }
@@ -160,7 +160,7 @@ named! {
 }
 
 named! {
-    /// What rt_sigprocmask does.
+    /// Operations of rt_sigprocmask.
     MASK {
         SIG_BLOCK = 0, SIG_UNBLOCK = 1, SIG_SETMASK = 2,
     }
@@ -232,7 +232,7 @@ named! {
 }
 
 named! {
-    /// Commands of System V IPC, as far as all three kinds share them.
+    /// Commands of System V IPC that all three kinds share.
     IPC {
         IPC_RMID = 0, IPC_SET = 1, IPC_STAT = 2, IPC_INFO = 3,
     }
@@ -300,7 +300,7 @@ named! {
 }
 
 named! {
-    /// Namespaces of unshare and setns, and what else they part with.
+    /// Namespaces of unshare and setns, and the other flags they take.
     NAMESPACES {
         CLONE_NEWTIME = 0x80, CLONE_FS = 0x200, CLONE_FILES = 0x400, CLONE_NEWNS = 0x20000,
         CLONE_SYSVSEM = 0x40000, CLONE_NEWCGROUP = 0x2000000, CLONE_NEWUTS = 0x4000000,
@@ -310,7 +310,7 @@ named! {
 }
 
 named! {
-    /// What a mapping is of, the low bits of mmap's flags.
+    /// The kind of a mapping: the low bits of mmap's flags.
     MAP_TYPES {
         MAP_FILE = 0, MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_SHARED_VALIDATE = 3,
     }

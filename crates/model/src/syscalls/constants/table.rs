@@ -1,4 +1,4 @@
-//! What tables of names are.
+//! The type of the tables of names.
 
 /// Numbers with their names, ascending.
 pub(crate) type Names = [(u32, &'static str)];

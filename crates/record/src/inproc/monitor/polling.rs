@@ -33,8 +33,7 @@ const SPINS: u64 = 2_000;
 const LOOKS: Duration = Duration::from_micros(60);
 /// Time that it polls if no other process wants the processor: waking it takes longer than most answers, and further
 /// questions come soon. Polls of a millisecond would save programs that start one by one beside an idle processor
-/// (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third more of a processor
-/// (docs/performance.md).
+/// (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third more of a processor.
 const LOOKS_ON: Duration = Duration::from_micros(100);
 /// Time that it polls if its last work is mostly followed by nothing soon: between the questions of a compiler's
 /// programs three polls in five were in vain, a quarter of the launcher's work.

@@ -1,10 +1,10 @@
-//! What models read of the tools: when to use each, and its arguments as JSON schemas.
+//! The texts and JSON schemas that models read about the tools.
 
 use crate::mcp::arguments::{LONGEST, TIMEOUT};
 use serde_json::{Map, Value, json};
 
 pub(super) const RUN: &str = "Runs a command (no shell splits it) and tells which of its system calls are needless. \
-Answers with the report as docs/json.md describes it, shortened: findings (most to win first: cause, kind, \
+Answers with the report as docs/reference/json.md describes it, shortened: findings (most to win first: cause, kind, \
 confidence, what, user = file and line, calls, needless_calls with its interval, needless_toll_ns, stop = cures, \
 prove = the command that proves it), also (seen, but too small or unsure), by_syscall, rows (dearest first), plus \
 recording (for report and diff), output (what the command wrote, its middle left out) and timed_out. Give it real \
@@ -34,7 +34,7 @@ fn texts(about: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": about})
 }
 
-/// A list of texts, or a text where it would have one.
+/// A list of texts, or a single text.
 fn one_or_more(about: &str) -> Value {
     json!({"type": ["array", "string"], "items": {"type": "string"}, "description": about})
 }
@@ -54,7 +54,7 @@ fn env() -> Value {
     })
 }
 
-/// What every tool takes that runs something.
+/// Adds the arguments of every tool that runs something.
 fn place(properties: Value) -> Value {
     let mut all = Map::new();
     if let Value::Object(own) = properties {

@@ -1,0 +1,303 @@
+//! The report's end: remarks, other calls, the longest calls, problems; and the whole report of a
+//! healthy program.
+
+use super::finding::tag;
+use super::flags::is_told_by_flags;
+use super::header::HEAD;
+use super::screen::{CLOSING_TEXT, Report};
+use crate::access::{processes, row, rows_of};
+use crate::sentences::subject;
+use crate::style::{Line, Role};
+use crate::text::{clean, sentence, shorten};
+use crate::units::{calls, grouped, time};
+use std::collections::BTreeMap;
+use systoll_judge::{Doubt, Finding};
+use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
+
+/// Remarks shown without `--all`.
+const REMARKS: usize = 3;
+
+/// Problems shown without `--all`.
+const PROBLEMS: usize = 5;
+
+/// System calls of no finding that are shown at most.
+const PARTS: usize = 4;
+
+impl Report<'_> {
+    /// Returns the lines below the header of a program without findings.
+    pub(super) fn healthy(&self) -> Vec<Line> {
+        let nothing = self.sentences().nothing(self.options.only.as_ref());
+        let role = if nothing.is_good { Role::Good } else { Role::Warn };
+        let mut lines = self.labelled(HEAD, "", HEAD, role, &nothing.text);
+        if nothing.is_good {
+            lines.extend(self.untold(HEAD, "", HEAD));
+        }
+        if self.options.all || self.options.stacks || self.options.fds {
+            lines.push(Line::default());
+            lines.extend(self.largest_cost());
+        }
+        lines
+    }
+
+    /// Returns needless calls that no finding mentions, and calls that could not be judged.
+    fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
+        let beneath = self.sentences().beneath();
+        if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }
+    }
+
+    fn share_of_cpu(&self, ns: u64) -> String {
+        self.sentences().share_of_cpu(ns)
+    }
+
+    /// Returns the system call that a healthy program spent most time in, and its caller.
+    fn largest_cost(&self) -> Vec<Line> {
+        // In a program with several threads, most wait for work all the time: that says nothing
+        // about the program.
+        let alone = self.rec.header.threads <= processes(self.rec);
+        let waited = |c: &Counts| c.waited_ns.filter(|_| alone).unwrap_or(0);
+        let spent = |c: &Counts| c.toll_ns.unwrap_or(0).max(waited(c));
+        let largest =
+            self.rec.by_syscall().into_iter().filter(|t| spent(&t.counts) > 0).max_by_key(|t| spent(&t.counts));
+        let Some(t) = largest else { return vec![] };
+        let (toll, waited) = (t.counts.toll_ns.unwrap_or(0), waited(&t.counts));
+        let price = match waited > toll {
+            true => format!("waited {}", time(waited)),
+            false => format!("{}{}{}", self.about(), time(toll), self.share_of_cpu(toll)),
+        };
+        let mut name = Line::default();
+        name.push_name(Role::Name, t.syscall.to_string());
+        let mut segments = vec![name, Line::of(Role::Plain, calls(t.counts.calls)), Line::of(Role::Plain, price)];
+        let rows = (0..).map(RowId).zip(&self.rec.rows).filter(|(_, r)| r.syscall == t.syscall);
+        let costliest = rows.max_by_key(|(_, r)| spent(&r.counts));
+        if let Some((_, costliest)) = costliest {
+            segments.push(self.caller(costliest));
+        }
+        let mut first = Line::of(Role::Plain, "  ");
+        first.push(Role::Faint, "most time goes to");
+        first.push(Role::Plain, "   ");
+        let mut lines = crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns());
+        lines.extend(costliest.into_iter().flat_map(|(id, _)| self.looked_into(&[id])));
+        lines
+    }
+
+    /// Returns the rows' stacks and descriptors, if they are requested.
+    fn looked_into(&self, rows: &[RowId]) -> Vec<Line> {
+        let mut lines = vec![];
+        if let Some(first) = rows.first().filter(|_| self.options.stacks) {
+            lines.extend(self.stacks_of(*first, CLOSING_TEXT + 2));
+        }
+        if self.options.fds {
+            lines.extend(self.fds_of(rows));
+        }
+        lines
+    }
+
+    /// Returns `fgets  <  count wc.c:12`, or an empty line.
+    pub(super) fn caller(&self, row: &Row) -> Line {
+        let mut line = self.api_link(row).unwrap_or_default();
+        // A script's line tells more than the interpreter's function.
+        let script = row.lines.first().and_then(|line| self.place_of(line.frame));
+        if let Some(place) = script.or_else(|| self.place(row)) {
+            if !line.is_empty() {
+                line.push(Role::Faint, "  <  ");
+            }
+            line.append(place);
+        }
+        line
+    }
+
+    pub(super) fn closing(&self) -> Vec<Line> {
+        let healthy = self.judgement.findings.is_empty();
+        let some = self.rec.calls() > 0;
+        let all = self.options.all;
+        let when = |wanted: bool, part: &dyn Fn() -> Vec<Line>| if wanted { part() } else { vec![] };
+        // Findings about waiting need the long calls most.
+        let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
+        let parts = [
+            when(some, &|| self.also()),
+            when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
+            when(some, &|| self.flags()),
+            self.problems(),
+            when(some && all && !healthy, &|| [self.remaining(), self.untold(2, "beneath", CLOSING_TEXT)].concat()),
+            when(some && all, &|| self.vdso()),
+            when(all, &|| self.figures()),
+            self.sites(),
+            when(some && (all || !healthy), &|| self.counted_how()),
+        ];
+        let mut lines = vec![];
+        for (i, part) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            // Findings end with an empty line of their own.
+            if i > 0 || healthy {
+                lines.push(Line::default());
+            }
+            lines.extend(part);
+        }
+        // In a report with findings, the first part follows an empty line already.
+        if !healthy && lines.first().is_some_and(Line::is_empty) {
+            lines.remove(0);
+        }
+        lines
+    }
+
+    fn also(&self) -> Vec<Line> {
+        let also = &self.judgement.also;
+        if also.is_empty() {
+            return vec![];
+        }
+        let limit = if self.options.all { usize::MAX } else { REMARKS };
+        let mut lines = vec![];
+        for (i, f) in also.iter().take(limit).enumerate() {
+            let mut first = Line::of(Role::Plain, "  ");
+            first.push(Role::Faint, if i == 0 { "also seen" } else { "" });
+            first.pad_to(CLOSING_TEXT);
+            lines.extend(crate::style::flow(first, self.remark(f), 3, CLOSING_TEXT, self.style.columns()));
+            lines.extend(self.why_a_remark(f));
+            lines.extend(self.looked_into(&f.rows));
+        }
+        if let Some(more) = also.len().checked_sub(limit).filter(|more| *more > 0) {
+            lines.extend(self.closing_line("", Role::Faint, &format!("{more} more: --all shows them")));
+        }
+        lines
+    }
+
+    fn remark(&self, f: &Finding) -> Vec<Line> {
+        let cost = self.sentences().cost(f);
+        let about =
+            if f.is_about_waiting() || cost.time.starts_with("about ") || !cost.is_known { "" } else { "about " };
+        let share = if cost.share.is_empty() { String::new() } else { format!(", {}", cost.share) };
+        let mut segments = vec![
+            subject(f, self.style),
+            Line::of(Role::Plain, self.sentences().count(f)),
+            Line::of(Role::Plain, format!("{about}{}{share}", cost.time)),
+        ];
+        segments.push(Line::of(Role::Faint, tag(f)));
+        if let Some(r) = f.rows.first().and_then(|id| row(self.rec, *id)) {
+            segments.push(self.caller(r));
+        }
+        segments
+    }
+
+    /// Explains a remark that costs as much as a finding: why it is only a remark, and what to do.
+    fn why_a_remark(&self, f: &Finding) -> Vec<Line> {
+        let findings = &self.judgement.findings;
+        let dearer = findings.iter().any(|finding| finding.time_to_win_ns() <= f.time_to_win_ns());
+        let Some(doubt) = self.sentences().doubt(f).filter(|_| dearer || f.doubt != Some(Doubt::Cheap)) else {
+            return vec![];
+        };
+        let mut lines = self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Plain, &format!("a remark only: {doubt}"));
+        if let Some(cure) = f.cures.first() {
+            let fix = format!("fix: {}", sentence(&cure.how));
+            lines.extend(self.labelled(CLOSING_TEXT, "", CLOSING_TEXT, Role::Good, &fix));
+        }
+        lines
+    }
+
+    /// Returns the calls of no finding: their number, their cost, the largest parts.
+    fn remaining(&self) -> Vec<Line> {
+        let found = rows_of(&self.judgement.findings);
+        let rest = |i: usize| u32::try_from(i).is_ok_and(|i| !found.contains(&RowId(i)));
+        let rows = self.rec.rows.iter().enumerate().filter(|(i, _)| rest(*i)).map(|(_, r)| r);
+        let mut total = Counts::default();
+        let mut parts: Vec<(Sysno, u64, u64)> = vec![];
+        for r in rows {
+            total.merge(&r.counts);
+            let (n, ns) = (r.counts.calls, r.counts.toll_ns.unwrap_or(0));
+            match parts.iter_mut().find(|(s, ..)| *s == r.syscall) {
+                Some(part) => *part = (part.0, part.1.saturating_add(n), part.2.saturating_add(ns)),
+                None => parts.push((r.syscall, n, ns)),
+            }
+        }
+        if total.calls == 0 {
+            return self.closing_line("the others", Role::Plain, "no call");
+        }
+        parts.sort_by_key(|(syscall, n, ns)| (std::cmp::Reverse((*ns, *n)), *syscall));
+        let named: Vec<_> =
+            parts.iter().take(PARTS).map(|(syscall, n, _)| format!("{syscall} {}", grouped(*n))).collect();
+        let more = if parts.len() > PARTS { " …" } else { "" };
+        let toll = match total.toll_ns {
+            Some(ns) => format!(", {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
+            None => String::new(),
+        };
+        let start = match total.startup_calls {
+            0 => String::new(),
+            n => format!(" ({} before main)", grouped(n)),
+        };
+        let text = format!("{}{start}{toll}: {}{more}", calls(total.calls), named.join(", "));
+        self.closing_line("the others", Role::Plain, &text)
+    }
+
+    /// Returns the calls into the vDSO, by function, with their main caller.
+    fn vdso(&self) -> Vec<Line> {
+        let mut by_function: BTreeMap<&str, u64> = BTreeMap::new();
+        for v in &self.rec.vdso {
+            let sum = by_function.entry(&v.function).or_default();
+            *sum = sum.saturating_add(v.calls);
+        }
+        let mut by_function: Vec<_> = by_function.into_iter().filter(|(_, calls)| *calls > 0).collect();
+        if by_function.is_empty() {
+            return vec![];
+        }
+        by_function.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+        let named: Vec<_> = by_function
+            .iter()
+            .map(|(name, calls)| format!("{} {}()", grouped(*calls), shorten(&clean(name), 40)))
+            .collect();
+        let mut first = Line::of(Role::Plain, "  ");
+        first.push(Role::Faint, "vDSO");
+        first.pad_to(CLOSING_TEXT);
+        let text = format!("{} answered by the vDSO, no system calls", named.join(", "));
+        let mut segments = vec![Line::of(Role::Plain, text)];
+        if let Some(most) = self.rec.vdso.iter().max_by_key(|v| v.calls) {
+            segments.push(self.vdso_caller(most));
+        }
+        crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns())
+    }
+
+    fn vdso_caller(&self, v: &VdsoRow) -> Line {
+        let mut line = Line::default();
+        if let Some(api) = &v.api {
+            line.push_name(Role::Name, shorten(&clean(api), 56));
+        }
+        if let Some(place) = v.user.and_then(|id| self.place_of(id)) {
+            line.push(Role::Faint, if line.is_empty() { "" } else { "  <  " });
+            line.append(place);
+        }
+        line
+    }
+
+    /// Returns how system call sites were hooked, for `--all`.
+    fn sites(&self) -> Vec<Line> {
+        let Some(s) = self.rec.header.sites.filter(|_| self.options.all) else { return vec![] };
+        let text = format!(
+            "{} places make calls: {} timed, {} counted only, {} not covered; {} hooked as their files came",
+            grouped(s.timed.saturating_add(s.counted).saturating_add(s.not_covered)),
+            grouped(s.timed),
+            grouped(s.counted),
+            grouped(s.not_covered),
+            grouped(s.on_arrival)
+        );
+        self.closing_line("sites", Role::Faint, &text)
+    }
+
+    /// Returns the problems, first those that put the counts in doubt.
+    fn problems(&self) -> Vec<Line> {
+        // Doubts about names matter only if names were shown, that is, in findings.
+        let named = self.options.all || self.options.stacks || !self.judgement.findings.is_empty();
+        let matters = |p: &Problem| (named || p.kind != ProblemKind::Name) && !is_told_by_flags(p);
+        let problems = self.sentences().problems(matters, !self.options.all);
+        let limit = if self.options.all { usize::MAX } else { PROBLEMS };
+        let mut lines = vec![];
+        for (i, problem) in problems.iter().take(limit).enumerate() {
+            let label = match (i, problems.len()) {
+                (0, 1) => "problem",
+                (0, _) => "problems",
+                _ => "",
+            };
+            lines.extend(self.closing_line(label, Role::Warn, &sentence(problem)));
+        }
+        if let Some(more) = problems.len().checked_sub(limit).filter(|more| *more > 0) {
+            lines.extend(self.closing_line("", Role::Faint, &format!("{more} more: --all shows them")));
+        }
+        lines
+    }
+}

@@ -1,0 +1,234 @@
+//! The sentences about a finding.
+
+use super::{LONG_RUN_NS, Sentences};
+use crate::access::row;
+use crate::style::{Line, Role, Style};
+use crate::text::{clean, sentence};
+use crate::units::{calls, counted, grouped, percent, rate, time, time_span};
+use systoll_judge::{Basis, Confidence, Doubt, Finding};
+use systoll_model::Phase;
+
+/// Columns of a finding's object in its first line at most.
+pub(crate) const OBJECT: usize = 48;
+
+/// The cost of a finding.
+pub(crate) struct Cost {
+    /// `about 1.9 ms`, `waited 12 ms`, `at a price unknown`.
+    pub(crate) time: String,
+    /// `32 % of CPU, before main`; empty where nothing is known.
+    pub(crate) share: String,
+    /// True if `time` has a figure.
+    pub(crate) is_known: bool,
+    /// True if `share` has a figure.
+    pub(crate) has_share: bool,
+}
+
+impl Cost {
+    /// Returns time and share in one text.
+    pub(crate) fn text(&self) -> String {
+        if self.share.is_empty() { self.time.clone() } else { format!("{}, {}", self.time, self.share) }
+    }
+}
+
+impl Sentences<'_> {
+    /// Writes the number of calls that a finding is about, or of starts: `about 5,003 calls`.
+    pub(crate) fn count(&self, f: &Finding) -> String {
+        // A finding about started programs counts starts.
+        if f.starts {
+            return counted(f.needless.estimate, "start", "starts");
+        }
+        match f.calls_about {
+            Some(n) if n.low == n.high => calls(n.estimate),
+            Some(n) => format!("about {}", calls(n.estimate)),
+            None => calls(f.calls),
+        }
+    }
+
+    /// Writes the number of calls, with a rate if the run is long enough.
+    pub(crate) fn count_and_rate(&self, f: &Finding) -> String {
+        let n = if f.starts { f.needless.estimate } else { f.calls_about.map_or(f.calls, |about| about.estimate) };
+        let wall = self.rec.header.wall_ns;
+        // A rate of the watched run isn't the program's own.
+        let rate = if wall >= LONG_RUN_NS && !self.slowed() { rate(n, wall) } else { None };
+        format!("{}{}", self.count(f), rate.map_or_else(String::new, |rate| format!(", {rate}")))
+    }
+
+    /// Returns the cost of a finding: time paid, or time waited if waiting is the point.
+    pub(crate) fn cost(&self, f: &Finding) -> Cost {
+        let phase = match f.phase {
+            Phase::StartUp if self.all_before_main(f) => ", before main",
+            Phase::StartUp => ", mostly before main",
+            Phase::Steady => "",
+            Phase::Exit => ", at exit",
+        };
+        let words = |share: f64, of: &str| if of == "CPU" { self.share_of_own_cpu(share) } else { percent(share) };
+        let cost = |time: String, is_known, share: Option<f64>, of: &str| match share.and_then(|s| words(s, of)) {
+            Some(p) => Cost { time, is_known, share: format!("{p} of {of}{phase}"), has_share: true },
+            None => Cost { time, is_known, share: phase.trim_start_matches(", ").to_owned(), has_share: false },
+        };
+        if f.is_about_waiting() {
+            let (word, ns) = self.waited(f);
+            return cost(format!("{word} {}", time(ns)), true, f.share_of_wall, "wall");
+        }
+        if let Some(later) = f.later.filter(|l| f.needless_toll_ns == 0 && l.ns.estimate > 0) {
+            return cost(format!("about {}", time(later.ns.estimate)), true, later.share_of_cpu, "CPU");
+        }
+        if f.needless_toll_ns == 0 {
+            return cost("at a price unknown".into(), false, f.share_of_cpu, "CPU");
+        }
+        cost(format!("{}{}", self.about(), time(f.needless_toll_ns)), true, f.share_of_cpu, "CPU")
+    }
+
+    /// Returns true if all calls of a finding's rows were made before `main`.
+    pub(crate) fn all_before_main(&self, f: &Finding) -> bool {
+        let mut rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
+        f.phase == Phase::StartUp && rows.all(|r| r.counts.startup_calls >= r.counts.calls)
+    }
+
+    /// Returns how long a finding's calls kept their threads, in ns: waited if that is known, else
+    /// elapsed.
+    pub(crate) fn waited(&self, f: &Finding) -> (&'static str, u64) {
+        if let Some(ns) = f.waited_ns {
+            return ("waited", ns);
+        }
+        let rows = f.rows.iter().filter_map(|id| row(self.rec, *id));
+        ("inside for", rows.fold(0, |sum, r| sum.saturating_add(r.counts.elapsed_ns)))
+    }
+
+    /// Writes how many of the calls are needless; for starts, the calls that start the programs.
+    pub(crate) fn needless(&self, f: &Finding) -> String {
+        if f.starts {
+            return format!("starting them takes {}: {}", calls(f.calls), syscall_names(f));
+        }
+        let n = f.needless;
+        let of = f.calls_about.map_or(f.calls, |about| about.estimate);
+        let is = if n.estimate == 1 { "is" } else { "are" };
+        if n.low == n.high {
+            return format!("{} of the {} {is} needless", grouped(n.estimate), calls(of));
+        }
+        let bounds = format!("{} to {}", grouped(n.low), grouped(n.high));
+        format!("about {} of the {} ({bounds}) {is} needless", grouped(n.estimate), calls(of))
+    }
+
+    /// Returns true if nearly all are needless and it need not be said: first calls and rounding
+    /// take up to a tenth.
+    pub(crate) fn all_needless(&self, f: &Finding) -> bool {
+        let of = f.calls_about.map_or(f.calls, |about| about.estimate);
+        !f.starts && f.needless.estimate >= of - of / 10
+    }
+
+    /// Writes how many needless calls there are for each request, connection, ….
+    pub(crate) fn per_unit(&self, f: &Finding) -> Option<String> {
+        let r = f.per_unit?;
+        let name = r.per.name();
+        let rounds = counted(r.rounds, name, &format!("{name}s"));
+        Some(if r.calls == r.needless {
+            format!("{} per {name}; {rounds}", counted(r.needless, "needless call", "needless calls"))
+        } else {
+            let is = if r.needless == 1 { "is" } else { "are" };
+            format!("{} of the {} per {name} {is} needless; {rounds}", grouped(r.needless), calls(r.calls))
+        })
+    }
+
+    /// Writes the costs of the needless calls after they have returned.
+    pub(crate) fn later(&self, f: &Finding) -> Option<String> {
+        let later = f.later?;
+        let share = later
+            .share_of_cpu
+            .and_then(|share| self.share_of_own_cpu(share))
+            .map_or_else(String::new, |p| format!(", {p} of CPU"));
+        let bounds = time_span(later.ns.low, later.ns.high);
+        let kinds =
+            [(later.faults, "page fault", "page faults"), (later.switches, "context switch", "context switches")];
+        let some = kinds.iter().filter(|(n, ..)| n.high > 0).map(|(n, one, many)| counted(n.estimate, one, many));
+        let counts = some.collect::<Vec<_>>().join(", ");
+        let time = time(later.ns.estimate);
+        Some(format!("about {time}{share} ({bounds}) beside the calls themselves: {counts}"))
+    }
+
+    /// Writes the expected gain of avoiding the calls: `12 ms to 14 ms`, or `at least 12 ms` if the
+    /// work around them that may go too is more than the width of the interval.
+    pub(crate) fn gain(&self, f: &Finding) -> Option<String> {
+        let gain = f.expected_gain.filter(|gain| gain.low > 0)?;
+        let open = f.starts || gain.around_ns > gain.high - gain.low.min(gain.high);
+        Some(if open { format!("at least {}", time(gain.low)) } else { time_span(gain.low, gain.high) })
+    }
+
+    /// Writes the evidence of a finding.
+    pub(crate) fn evidence(&self, f: &Finding) -> String {
+        let e = f.evidence;
+        let sure = match f.confidence {
+            Confidence::High => "",
+            Confidence::Medium => "; looks were not whole: see the problems",
+            Confidence::Low => "; too little for a finding",
+        };
+        let claimed = format!("{} of the {} looked at {} needless", grouped(e.claimed), calls(e.calls), are(e.claimed));
+        match f.basis {
+            Basis::Counts if f.starts => "every start was counted, with the processor time it took".to_owned(),
+            Basis::Counts if self.all_before_main(f) => "every wait before main was counted".to_owned(),
+            Basis::Counts => format!("every wait before main was counted; of all, {claimed}"),
+            Basis::Looks => format!("single calls looked at from the run's start to its end; {claimed}{sure}"),
+            Basis::Samples if e.calls == 0 => format!("the same calls of the same program in other processes{sure}"),
+            Basis::Samples => {
+                format!("{} of {} agree; {claimed}{sure}", grouped(e.agree), counted(e.windows, "sample", "samples"))
+            }
+        }
+    }
+
+    /// Writes why it is a remark and not a finding.
+    pub(crate) fn doubt(&self, f: &Finding) -> Option<String> {
+        let looked_at = || format!("{} of {}", grouped(f.evidence.calls), calls(f.calls));
+        Some(match f.doubt? {
+            Doubt::Cheap => "they cost too little, or are too few, for a finding".to_owned(),
+            Doubt::Unsure if f.gives_up().is_empty() => "the program may have a reason for each of them".to_owned(),
+            Doubt::Unsure => format!("what would be given up may be wanted: {}", sentence(f.gives_up())),
+            Doubt::PartOfRow => "most calls made from there are of use".to_owned(),
+            Doubt::FewSamples => format!("too few of them were looked at, or these differ: {}", looked_at()),
+        })
+    }
+}
+
+fn are(n: u64) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+/// Returns the subject of a finding: its system calls, and their object if there is one.
+pub(crate) fn subject(f: &Finding, style: Style) -> Line {
+    let mut line = Line::default();
+    line.push_name(Role::Name, if f.starts { "start of".to_owned() } else { syscall_names(f) });
+    let api = || f.language_api.as_ref().map(|api| format!(" by {}", style.name(&clean(api), OBJECT)));
+    // "umask by umask" says nothing.
+    let told = |api: &String| f.syscalls.first().is_none_or(|call| api.as_str() != format!(" by {call}"));
+    if let Some(api) = api().filter(|api| !f.starts && told(api)) {
+        line.push_name(Role::Plain, api);
+    }
+    if f.starts && f.what.is_none() && f.objects_seen > 0 {
+        line.push_name(Role::Plain, format!(" {}", counted(f.objects_seen as u64, "program", "programs")));
+    }
+    if let Some(what) = &f.what {
+        line.push_name(Role::Plain, format!(" {}", style.name(&clean(what), OBJECT)));
+    } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {
+        line.push_name(Role::Plain, format!(" {}", style.name(&clean(&most.name), OBJECT)));
+        // Counted among sampled calls: there may be more.
+        match f.objects_seen {
+            0 | 1 => {}
+            2 => line.push(Role::Plain, " and one more"),
+            n => line.push(Role::Plain, format!(" and {} more", grouped(n as u64 - 1))),
+        }
+    }
+    if let Some(api) = api().filter(|_| f.starts) {
+        line.push_name(Role::Plain, api);
+    }
+    line
+}
+
+/// Writes the finding's system calls: `rt_sigprocmask`, `open, read and 2 more`.
+fn syscall_names(f: &Finding) -> String {
+    let names: Vec<_> = f.syscalls.iter().take(2).map(ToString::to_string).collect();
+    let more = f.syscalls.len().saturating_sub(names.len());
+    match (names.is_empty(), more) {
+        (true, _) => "system calls".into(),
+        (false, 0) => names.join(", "),
+        (false, n) => format!("{} and {n} more", names.join(", ")),
+    }
+}

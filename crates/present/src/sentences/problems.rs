@@ -1,0 +1,69 @@
+//! What a recording can't vouch for, said once.
+
+use super::Sentences;
+use crate::units::{counted, grouped};
+use systoll_model::Problem;
+
+/// Files without names that are named.
+const FILES: usize = 3;
+
+/// How the text of a file without names ends.
+const STRIPPED: &str = ": stripped: its functions are shown by address; its debug symbols would name them";
+
+impl Sentences<'_> {
+    /// Returns those problems that `matters`, first what leaves the counts in doubt. Files whose names are missing are one problem where they are to be `joined`.
+    pub(crate) fn problems(&self, matters: impl Fn(&Problem) -> bool, joined: bool) -> Vec<String> {
+        let mut problems: Vec<&Problem> = self.rec.problems.iter().filter(|problem| matters(problem)).collect();
+        problems.sort_by_key(|p| !p.kind.spoils_exactness());
+        let texts = added_up(problems.iter().map(|p| p.text.as_str()));
+        if joined { join_stripped(texts) } else { texts }
+    }
+}
+
+/// One line for all files that have no names: nobody installs the debug symbols of each.
+fn join_stripped(texts: Vec<String>) -> Vec<String> {
+    let file =
+        |text: &String| text.strip_suffix(STRIPPED).map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+    let files: Vec<String> = texts.iter().filter_map(file).collect();
+    if files.len() < 2 {
+        return texts;
+    }
+    let named = files.get(..FILES).unwrap_or(&files).join(", ");
+    let more = files.len().checked_sub(FILES).filter(|more| *more > 0);
+    let more = more.map_or_else(String::new, |more| format!(" and {} more", grouped(more as u64)));
+    let count = counted(files.len() as u64, "file", "files");
+    let line = format!("{count} stripped ({named}{more}): their functions are shown by address");
+    let mut joined = Some(line);
+    texts.into_iter().filter_map(|text| if file(&text).is_some() { joined.take() } else { Some(text) }).collect()
+}
+
+/// Texts that differ in nothing but the number in brackets at their end become one, with its sum:
+/// what many processes of a program have in common is told once.
+fn added_up<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut sums: Vec<(&str, Option<u64>)> = vec![];
+    for text in texts {
+        let number =
+            text.strip_suffix(')').and_then(|t| t.rsplit_once(" (")).and_then(|(t, n)| Some((t, n.parse().ok()?)));
+        let (start, n) = number.map_or((text, None), |(start, n): (&str, u64)| (start, Some(n)));
+        match sums.iter_mut().find(|(other, m)| *other == start && m.is_some() == n.is_some()) {
+            Some((_, m)) => *m = m.zip(n).map(|(m, n)| m.saturating_add(n)),
+            None => sums.push((start, n)),
+        }
+    }
+    sums.into_iter().map(|(start, n)| n.map_or(start.to_owned(), |n| format!("{start} ({})", grouped(n)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_without_names_are_one_line() {
+        let of = |file: &str| format!("/usr/bin/{file}{STRIPPED}");
+        let texts = vec![of("cut"), "clock moved".to_owned(), of("sed"), of("date"), of("tr")];
+        let joined = join_stripped(texts);
+        let line = "4 files stripped (cut, sed, date and 1 more): their functions are shown by address";
+        assert_eq!(joined, [line, "clock moved"]);
+        assert_eq!(join_stripped(vec![of("cut")]), [of("cut")]);
+    }
+}

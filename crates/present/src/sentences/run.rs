@@ -1,0 +1,166 @@
+//! The sentences about a run.
+
+use super::Sentences;
+use crate::narrowing::Narrowing;
+use crate::units::{calls, counted, percent, time};
+use systoll_model::{BackendKind, Exit, Phase, ProblemKind, signal_name};
+
+/// The verdict on a run without findings.
+pub(crate) struct Nothing {
+    /// The sentence.
+    pub(crate) text: String,
+    /// True if it is good news, false if nothing can be said.
+    pub(crate) is_good: bool,
+}
+
+/// Processor time and waiting that findings claim, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    /// Toll of needless calls.
+    pub(crate) calls: u64,
+    /// Processor time of needlessly started programs, which is in no call's toll.
+    pub(crate) starts: u64,
+    /// Costs of needless calls after they have returned.
+    pub(crate) later: u64,
+    /// Needless waiting.
+    pub(crate) waited: u64,
+}
+
+impl Sentences<'_> {
+    /// Returns the sum of all findings' claims.
+    pub(crate) fn claimed(&self) -> Claimed {
+        let mut claimed = Claimed::default();
+        let add = |sum: &mut u64, ns: u64| *sum = sum.saturating_add(ns);
+        for finding in &self.judgement.findings {
+            if finding.is_about_waiting() {
+                add(&mut claimed.waited, self.waited(finding).1);
+                continue;
+            }
+            let of = if finding.starts { &mut claimed.starts } else { &mut claimed.calls };
+            add(of, finding.needless_toll_ns);
+            add(&mut claimed.later, finding.later.map_or(0, |l| l.ns.estimate));
+        }
+        claimed
+    }
+
+    /// Writes the verdict of a run with findings: the needless part of its time, without the number
+    /// of findings.
+    pub(crate) fn verdict(&self) -> String {
+        let claimed = self.claimed();
+        let mut parts: Vec<String> = vec![];
+        let mut paid = |ns: u64, goes: &str| {
+            parts.push(match self.part_of_cpu(ns) {
+                Some(share) => format!("{share} of its CPU time goes to {goes}"),
+                None => format!("about {} of CPU time goes to {goes}", time(ns)),
+            });
+        };
+        if claimed.calls > 0 {
+            paid(claimed.calls, "needless system calls");
+        } else if claimed.later > 0 {
+            paid(claimed.later, "needless system calls after them, or while others ran");
+        }
+        if claimed.starts > 0 {
+            paid(claimed.starts, "starting programs");
+        }
+        if claimed.waited > 0 {
+            let share = self.share_of_run(claimed.waited);
+            let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of the run"));
+            let mut waiting = self.judgement.findings.iter().filter(|f| f.is_about_waiting());
+            let before = if waiting.all(|f| self.all_before_main(f)) { " before main begins" } else { "" };
+            parts.push(format!("{}{share}, is waited for nothing{before}", time(claimed.waited)));
+        }
+        if parts.is_empty() {
+            parts.push("needless system calls; what they cost is not known".into());
+        }
+        parts.join("; ")
+    }
+
+    /// Returns waiting as a share of the run, if one thread after another holds the program up. If
+    /// watching made the run longer, the judge's shares are used, which refer only to the phase of
+    /// the waits.
+    fn share_of_run(&self, waited_ns: u64) -> Option<f64> {
+        let waiting = || self.judgement.findings.iter().filter(|f| f.is_about_waiting());
+        let shares: Option<Vec<f64>> = waiting().map(|f| f.share_of_wall).collect();
+        let shares = shares.filter(|_| self.rec.header.wall_ns > 0)?;
+        if self.slowed() {
+            return waiting().all(|f| f.phase == Phase::Steady).then(|| shares.iter().sum());
+        }
+        Some(waited_ns as f64 / self.rec.header.wall_ns as f64)
+    }
+
+    /// Writes the number of findings.
+    pub(crate) fn findings(&self) -> String {
+        counted(self.judgement.findings.len() as u64, "finding", "findings")
+    }
+
+    /// Writes the verdict on a run without findings. `only` are the requested calls.
+    pub(crate) fn nothing(&self, only: Option<&Narrowing>) -> Nothing {
+        let total = self.rec.total();
+        let cost = match total.toll_ns {
+            Some(ns) => format!("; they take {}{}{}", self.about(), time(ns), self.share_of_cpu(ns)),
+            None => String::new(),
+        };
+        let exact = match (self.rec.exact(), self.rec.header.lost) {
+            (true, _) => ", exact".to_owned(),
+            (false, 0) => ", not counted exactly".to_owned(),
+            (false, lost) => format!(", not counted exactly ({} lost)", calls(lost)),
+        };
+        let n = counted(total.calls, "system call", "system calls");
+        let only = only.map_or_else(String::new, |o| format!(" (only {})", o.text()));
+        let bad = |text| Nothing { text, is_good: false };
+        if self.stripped() {
+            return bad(format!("which of {n} were needless can't be told: another tool dropped the samples{cost}"));
+        }
+        if self.rec.header.backend == BackendKind::Import
+            && self.rec.windows.is_empty()
+            && self.judgement.also.is_empty()
+        {
+            return bad(format!("{n}{exact}{cost}; the trace does not tell which were needless"));
+        }
+        Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true }
+    }
+
+    /// Writes a sentence about needless calls that no finding mentions, and one about calls that
+    /// could not be judged.
+    pub(crate) fn beneath(&self) -> Vec<String> {
+        let (untold, unjudged) = (self.judgement.untold, self.judgement.unjudged);
+        let cost = |ns: u64| format!("{}{}", time(ns), self.share_of_cpu(ns));
+        let mut told = vec![];
+        if untold.calls > 0 {
+            let n = counted(untold.calls, "needless call", "needless calls");
+            let more = if self.judgement.also.is_empty() { "" } else { " more" };
+            let costs = if untold.calls == 1 { "costs" } else { "cost" };
+            told.push(format!("about {n}{more} {costs} {}", cost(untold.toll_ns)));
+        }
+        if untold.unsure_calls > 0 {
+            let n = calls(untold.unsure_calls);
+            let costs = if untold.unsure_calls == 1 { "costs" } else { "cost" };
+            told.push(format!("about {n} may be needless, and {costs} {}", cost(untold.unsure_toll_ns)));
+        }
+        if unjudged.calls > 0 {
+            let n = calls(unjudged.calls);
+            told.push(match self.part_of_cpu(unjudged.toll_ns) {
+                Some(share) => format!("{n}, {share} of CPU, could not be judged"),
+                None => format!("{n}, {}, could not be judged", time(unjudged.toll_ns)),
+            });
+        }
+        told
+    }
+
+    /// Writes how the program ended. Returns `None` if another tool's copy of a recording does not
+    /// tell.
+    pub(crate) fn ended(&self) -> Option<String> {
+        Some(match self.rec.header.exit {
+            Some(Exit::Code(code)) => format!("exit {code}"),
+            Some(Exit::Signal(signal)) => format!("killed by {}", signal_name(signal)),
+            None if self.stripped() => return None,
+            None if self.rec.header.backend == BackendKind::Import => "the trace does not show how it ended".into(),
+            None => "still running".into(),
+        })
+    }
+
+    /// Returns true if another tool rewrote the file and dropped the data that findings come from.
+    pub(crate) fn stripped(&self) -> bool {
+        self.rec.problems.iter().any(|p| p.kind == ProblemKind::Stripped)
+    }
+}

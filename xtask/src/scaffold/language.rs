@@ -1,0 +1,116 @@
+//! Languages that a case can be written in: what its files are called, how they are built and run.
+
+/// A language of cases.
+pub(super) struct Language {
+    /// Its name in causes' files.
+    pub name: &'static str,
+    /// What names of its cases begin with.
+    pub prefix: &'static str,
+    /// Its name in a case's `lang`.
+    pub shown: &'static str,
+    /// The ending of its sources.
+    pub ending: &'static str,
+    /// The program without which its cases are skipped.
+    pub needs: &'static str,
+    /// The command that builds `NAME.ENDING`, `{}` being NAME; empty for an interpreted language.
+    pub builds: &'static str,
+    /// The command that runs it.
+    pub runs: &'static str,
+    /// A program that does nothing so many times and prints how often, `{}` being the comment for where the calls go.
+    pub source: &'static str,
+}
+
+const fn interpreted(name: &'static str, prefix: &'static str, shown: &'static str, source: &'static str) -> Language {
+    Language { name, prefix, shown, ending: prefix, needs: name, builds: "", runs: "", source }
+}
+
+/// All of them.
+pub(super) const LANGUAGES: &[Language] = &[
+    Language {
+        builds: "gcc -O2 -g -o bin/{} {}.c",
+        runs: "./bin/{}",
+        needs: "gcc",
+        ..interpreted(
+            "c",
+            "c",
+            "C",
+            "#include <stdio.h>\n#include <stdlib.h>\n\nint main(int argc, char **argv) {\n  int n = argc > 1 ? atoi(argv[1]) : 1000;\n  \
+             for (int i = 0; i < n; i++) {\n    // {}\n  }\n  printf(\"%d\\n\", n);\n}\n",
+        )
+    },
+    Language {
+        builds: "g++ -std=c++17 -O2 -g -o bin/{} {}.cpp",
+        runs: "./bin/{}",
+        needs: "g++",
+        ..interpreted(
+            "c++",
+            "cpp",
+            "C++",
+            "#include <cstdlib>\n#include <iostream>\n\nint main(int argc, char **argv) {\n  int n = argc > 1 ? std::atoi(argv[1]) : 1000;\n  \
+             for (int i = 0; i < n; i++) {\n    // {}\n  }\n  std::cout << n << '\\n';\n}\n",
+        )
+    },
+    Language {
+        builds: "rustc -O -g -o bin/{} {}.rs",
+        runs: "./bin/{}",
+        needs: "rustc",
+        ..interpreted(
+            "rust",
+            "rs",
+            "Rust",
+            "fn main() {\n    let n: u32 = std::env::args().nth(1).map_or(1000, |n| n.parse().expect(\"a number\"));\n    \
+             for _ in 0..n {\n        // {}\n    }\n    println!(\"{n}\");\n}\n",
+        )
+    },
+    Language {
+        builds: "GO111MODULE=off GOFLAGS= go build -o bin/{} {}.go",
+        runs: "./bin/{}",
+        ..interpreted(
+            "go",
+            "go",
+            "Go",
+            "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"strconv\"\n)\n\nfunc main() {\n\tn, _ := strconv.Atoi(os.Args[1])\n\t\
+             for i := 0; i < n; i++ {\n\t\t// {}\n\t}\n\tfmt.Println(n)\n}\n",
+        )
+    },
+    Language {
+        needs: "/usr/bin/python3",
+        ..interpreted(
+            "python",
+            "py",
+            "Python",
+            "import sys\n\nn = int(sys.argv[1])\nfor i in range(n):\n    pass  # {}\nprint(n)\n",
+        )
+    },
+    interpreted("ruby", "rb", "Ruby", "n = ARGV[0].to_i\nn.times do\n  # {}\nend\nputs n\n"),
+    interpreted(
+        "perl",
+        "pl",
+        "Perl",
+        "use strict;\nmy $n = shift;\nfor my $i (1 .. $n) {\n    # {}\n}\nprint \"$n\\n\";\n",
+    ),
+    interpreted(
+        "php",
+        "php",
+        "PHP",
+        "<?php\n$n = (int)$argv[1];\nfor ($i = 0; $i < $n; $i++) {\n    // {}\n}\necho \"$n\\n\";\n",
+    ),
+    Language {
+        needs: "node",
+        prefix: "node",
+        ..interpreted(
+            "javascript",
+            "js",
+            "Node",
+            "const n = Number(process.argv[2])\nfor (let i = 0; i < n; i++) {\n  // {}\n}\nconsole.log(n)\n",
+        )
+    },
+    Language {
+        prefix: "bash",
+        ..interpreted("bash", "sh", "bash", "n=$1\nfor ((i = 0; i < n; i++)); do\n  : # {}\ndone\necho \"$n\"\n")
+    },
+    Language {
+        needs: "sh",
+        ..interpreted("shell", "sh", "sh", "n=$1 i=0\nwhile [ $i -lt $n ]; do\n  i=$((i + 1)) # {}\ndone\necho $n\n")
+    },
+];
