@@ -1,4 +1,4 @@
-//! What planning a file works on: the file, what is known of its code, and the plan so far.
+//! The state of planning one file: the file, what is known of its code, and the plan so far.
 
 use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
@@ -15,13 +15,13 @@ pub(super) struct Planner<'a> {
     pub(super) image: &'a Image<'a>,
     pub(super) cfi: Cfi<'a>,
     pub(super) targets: &'a Targets,
-    /// Starts of functions that may have data in them.
+    /// Starts of functions that may contain data.
     pub(super) doubtful: &'a HashSet<u64>,
-    /// Starts of instructions that code is followed to, where there are such functions.
+    /// Starts of instructions that control flow reaches, if there are such functions.
     pub(super) reached: Option<&'a Set>,
-    /// Whether GHC's run-time system is in it.
+    /// True if the file contains GHC's run-time system.
     pub(super) has_ghcs_runtime: bool,
-    /// Numbers in the file's data, once a function that jumps by labels wants them.
+    /// Numbers in the file's data, collected when a function that jumps by labels needs them.
     pub(super) numbers: OnceCell<Numbers>,
     pub(super) effects: Effects,
     pub(super) reserved: Reserved,
@@ -30,11 +30,11 @@ pub(super) struct Planner<'a> {
     pub(super) plan: Plan,
 }
 
-/// A call that its function ends with.
+/// A call at the end of its function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returning {
-    /// Of the call.
+    /// Address of the call.
     pub(super) site: u64,
-    /// Of its function.
+    /// Address of its function.
     pub(super) function: u64,
 }
