@@ -1,5 +1,5 @@
-//! All that is known of one file: its tables, each read when it is first needed, its separate debug file,
-//! whose code it holds, and which language runtime it is.
+//! Everything known of one file: its tables, each read when first needed, its separate debug file, the class of its
+//! code, and its language runtime.
 
 mod asked;
 mod class;
