@@ -32,6 +32,7 @@ NOT_TYPED = {
     "systoll run --prove": "takes up to a minute; the suite of proofs types it",
     "kill -USR1": "to a systoll that runs; the suite of controls sends it",
     "systoll bisect --build 'cargo": "builds with cargo",
+    "systoll explain getpid": "a call is no cause: it names those that it can have, and ends with 125; the suite of first things types it",
     "sudo ": "asks for a password",
     "ssh ": "takes another machine",
     "go tool pprof -http": "opens a browser",

@@ -227,31 +227,7 @@ end
 mäßig
 """, file="größe.rb")
 
-# Compiled languages' maps tell functions, not lines.
-MAPPED = ["--perf-basic-prof-only-functions", "--interpreted-frames-native-stack"]
-
-
-def node(name, function, body):
-    case(name, function, body, program="node", file=f"{name}.js", run=lambda program, path, body: ([program, *MAPPED, path], b""))
-
-
-node("three_deep_in_javascript", "leaf", f"""
-function leaf() {{
-  for (let i = 0; i < {CALLS}; i++) process.ppid; // HERE
-}}
-function render() {{ leaf(); }}
-function main() {{ render(); }}
-main();
-""")
-node("callback_in_javascript", "each", f"""
-function each(x) {{
-  return process.ppid + x; // HERE
-}}
-function main() {{
-  Array.from({{length: {CALLS}}}, (_, i) => i).map(each);
-}}
-setImmediate(main);
-""")
+# A map of compiled code tells functions, not lines.
 case("compiled_in_java", "Mapped.leaf", """
 import java.io.File;
 import java.lang.management.ManagementFactory;
@@ -283,9 +259,8 @@ def wrong(box, name, program, function, body, file, run, shown):
         f.write(body)
     os.chmod(path, 0o644)
     argv, stdin = run(program, path, body) if run else ([program, path], b"")
-    by_map = program.endswith(("node", "java"))
-    # Node ends at once where it can't write /tmp/perf-PID.map: an earlier process of that number may have
-    # left one of another user's.
+    by_map = program.endswith("java")
+    # An earlier process of that number may have left a /tmp/perf-PID.map of another user's.
     doc, r = box.report(argv, input=stdin, private_tmp=by_map)
     assert r.returncode == 0, f"{name}: {r.stderr[:300]} {r.stderr[-300:]}"
     syscall = "newfstatat" if program.endswith("java") else "getppid"
@@ -317,4 +292,4 @@ def lines_of_scripts(box):
 # Their start-up takes a tracer most of a minute.
 @test(users=("nobody",), backends=("inproc",))
 def functions_by_maps(box):
-    hold(box, [c for c in CASES if c[1] in ("node", "java")])
+    hold(box, [c for c in CASES if c[1] == "java"])

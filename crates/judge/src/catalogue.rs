@@ -104,8 +104,8 @@ pub struct Cause {
     pub why: String,
     /// How to recognise it without systoll.
     pub recognise: String,
-    /// How to stop it, most preferable first.
-    pub stop: Vec<Cure>,
+    /// Its cures, most preferable first.
+    pub cures: Vec<Cure>,
     /// Since which version of what it is mended.
     pub mended: Vec<String>,
     /// Newer versions that do not have it.
@@ -212,7 +212,7 @@ impl Cause {
     /// Whether some of its cures are for files only, or for sockets, and so on: what is done to two of them is then two
     /// findings, each with its own cure.
     pub(crate) fn is_told_by_target(&self) -> bool {
-        self.stop.iter().any(|cure| cure.when.as_ref().is_some_and(|when| !when.on.is_empty()))
+        self.cures.iter().any(|cure| cure.when.as_ref().is_some_and(|when| !when.on.is_empty()))
     }
 }
 
@@ -393,7 +393,7 @@ impl CauseFile {
             check_placeholders(text)?;
         }
         let matches = self.matches.into_iter().map(PatternFile::into_pattern).collect::<Result<_, _>>()?;
-        let stop = self.stop.into_iter().map(CureFile::into_cure).collect::<Result<_, _>>()?;
+        let cures = self.stop.into_iter().map(CureFile::into_cure).collect::<Result<_, _>>()?;
         let upgrades = self.upgrades.into_iter().map(UpgradeFile::into_upgrade).collect::<Result<_, _>>()?;
         Ok(Cause {
             id: self.id.into(),
@@ -401,7 +401,7 @@ impl CauseFile {
             matches,
             why: self.why,
             recognise: self.recognise,
-            stop,
+            cures,
             mended: self.mended,
             upgrades,
             apply: self.apply,

@@ -67,8 +67,8 @@ pub(crate) fn put(
 
 /// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
 fn asked_as(cause: &Cause, cure: &Cure) -> String {
-    let first = cause.stop.iter().find(|c| c.is_applied());
-    match cause.stop.iter().position(|c| std::ptr::eq(c, cure)) {
+    let first = cause.cures.iter().find(|c| c.is_applied());
+    match cause.cures.iter().position(|c| std::ptr::eq(c, cure)) {
         Some(at) if !first.is_some_and(|first| std::ptr::eq(first, cure)) => format!("{}:{}", cause.id, at + 1),
         _ => cause.id.to_string(),
     }
@@ -94,7 +94,7 @@ fn offered<'a>(
     starts: bool,
 ) -> Vec<&'a Cure> {
     let fits = |cure: &'a Cure| Some((cure.fit(author, about)?, cure)).filter(|_| calls.ask_for(cure));
-    let mut fitting: Vec<_> = cause.stop.iter().filter_map(fits).collect();
+    let mut fitting: Vec<_> = cause.cures.iter().filter_map(fits).collect();
     if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Code && !cure.languages.is_empty()) {
         fitting.retain(|(_, cure)| !cure.is_general());
     }
@@ -161,7 +161,7 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let mut cures =
-        group.cause.and_then(Suspect::cause).into_iter().flat_map(|c| &c.stop).filter(|c| c.kind.is_free()).peekable();
+        group.cause.and_then(Suspect::cause).into_iter().flat_map(|c| &c.cures).filter(|c| c.kind.is_free()).peekable();
     if cures.peek().is_none() {
         return false;
     }
@@ -272,6 +272,7 @@ fn samples(finding: &Finding) -> String {
         _ if finding.basis == Basis::Counts => "each time, by count".to_owned(),
         _ if finding.basis == Basis::Looks => "in looks at single calls, from the first to the last".to_owned(),
         (_, 0) => "in calls like them".to_owned(),
+        (0, _) => "in some of their calls".to_owned(),
         (1, 1) => "in the one sample".to_owned(),
         (agree, windows) if agree == windows => format!("in all {windows} samples"),
         (agree, windows) => format!("in {agree} of {windows} samples"),
@@ -306,6 +307,15 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
         out.push_str(rest);
     }
     out
+}
+
+/// Returns what is said of small writes to standard output or error, of which no line shows where that goes.
+pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
+    let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
+    format!(
+        "{syscall} hands a few bytes at a time to standard output or error; who reads them the lines do not show: of a file \
+         or a pipe they could go together"
+    )
 }
 
 /// Words for waste that no cause names.

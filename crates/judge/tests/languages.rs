@@ -105,7 +105,7 @@ fn every_cause_has_a_cure_for_every_language() {
         let general = |cure: &&systoll_judge::Cure| {
             cure.languages.is_empty() && cure.modules.is_empty() && cure.sources.is_empty() && cure.about.is_empty()
         };
-        assert!(cause.stop.iter().any(|cure| general(&cure)), "{}: nothing for languages it does not name", cause.id);
+        assert!(cause.cures.iter().any(|cure| general(&cure)), "{}: nothing for languages it does not name", cause.id);
     }
 }
 
@@ -135,7 +135,7 @@ fn what_is_said_to_all_names_no_language() {
         "timeout of -1",
     ];
     for cause in Catalogue::builtin().iter() {
-        for cure in cause.stop.iter().filter(|c| c.languages.is_empty() && c.modules.is_empty() && c.shim.is_none()) {
+        for cure in cause.cures.iter().filter(|c| c.languages.is_empty() && c.modules.is_empty() && c.shim.is_none()) {
             let named: Vec<_> = NAMES.iter().filter(|name| cure.how.contains(**name)).collect();
             assert!(named.is_empty(), "{}: {:?} names {named:?}", cause.id, cure.how);
         }
@@ -146,7 +146,7 @@ fn what_is_said_to_all_names_no_language() {
 #[test]
 fn no_cure_says_to_wait_for_ever() {
     for cause in Catalogue::builtin().iter() {
-        for cure in &cause.stop {
+        for cure in &cause.cures {
             assert!(!cure.how.contains("-1, ") && !cure.how.contains("of -1"), "{}: {}", cause.id, cure.how);
         }
     }

@@ -42,7 +42,7 @@ pub fn write_explain(
     lines.extend(page.part("mended", &mended));
     let reports: Vec<String> = cause.reports.iter().map(|report| address(report)).collect();
     lines.extend(page.part("reports", &reports));
-    let several = cause.stop.iter().filter_map(|cure| cure.languages.first()).collect::<BTreeSet<_>>().len() > 1;
+    let several = cause.cures.iter().filter_map(|cure| cure.languages.first()).collect::<BTreeSet<_>>().len() > 1;
     if language.is_none() && several {
         let command = format!("systoll explain {} -l LANGUAGE", sentence(&cause.id));
         lines.extend(page.part("shorter", &[format!("{command}: the cures for one language alone")]));
@@ -52,8 +52,8 @@ pub fn write_explain(
 
 /// Returns a remark if a cause has no cure made for `language`.
 fn no_cure_of_its_own(cause: &Cause, language: CodeLanguage) -> Option<String> {
-    let its_own = cause.stop.iter().any(|cure| cure.is_for_language(language));
-    let setting = cause.stop.iter().find(|cure| cure.languages.is_empty() && !cure.env.is_empty());
+    let its_own = cause.cures.iter().any(|cure| cure.is_for_language(language));
+    let setting = cause.cures.iter().find(|cure| cure.languages.is_empty() && !cure.env.is_empty());
     let same = match setting {
         Some(cure) => {
             let names: Vec<&str> = cure.env.keys().map(String::as_str).collect();
@@ -68,7 +68,7 @@ fn no_cure_of_its_own(cause: &Cause, language: CodeLanguage) -> Option<String> {
 /// language's. Within a language, cures for a certain file or function come last.
 fn by_language(cause: &Cause, language: Option<CodeLanguage>) -> Vec<(String, usize, &Cure)> {
     let wanted = |cure: &Cure| language.is_none_or(|l| cure.languages.is_empty() || cure.is_for_language(l));
-    let mut cures: Vec<(usize, &Cure)> = (1..).zip(&cause.stop).filter(|(_, cure)| wanted(cure)).collect();
+    let mut cures: Vec<(usize, &Cure)> = (1..).zip(&cause.cures).filter(|(_, cure)| wanted(cure)).collect();
     // A cure for several languages is listed with the first.
     let is_for_some = |cure: &Cure| {
         [&cure.modules, &cure.sources, &cure.functions, &cure.about].into_iter().any(|patterns| !patterns.is_empty())
@@ -191,7 +191,7 @@ impl Page {
 
     /// Returns the command that shows the cure's gain, or nothing if systoll can't apply the cure.
     fn command(&self, cause: &Cause, number: usize, cure: &Cure) -> String {
-        let is_first = cause.stop.iter().find(|c| c.is_applied()).is_some_and(|first| std::ptr::eq(first, cure));
+        let is_first = cause.cures.iter().find(|c| c.is_applied()).is_some_and(|first| std::ptr::eq(first, cure));
         match (cure.is_applied(), is_first) {
             (false, _) => String::new(),
             (true, true) => format!("systoll prove --cure {} -- CMD", sentence(&cause.id)),

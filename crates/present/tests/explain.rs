@@ -54,7 +54,7 @@ kind = "code"
 #[test]
 fn a_cause_is_explained_with_every_cure_and_its_drawback() {
     let mut cause = Catalogue::parse("test", CAUSE).expect("a cause");
-    cause.stop[0].gives_up = "a changed thing \u{1b}[1mis not seen".into();
+    cause.cures[0].gives_up = "a changed thing \u{1b}[1mis not seen".into();
     assert_snapshot!(explain(&cause, 70), @r#"
     slow-thing
       the thing is asked for each time
@@ -121,12 +121,12 @@ fn every_builtin_cause_fits_a_terminal() {
         // ours.
         let ours = text.split_once("  recognise").map_or("", |(ours, _)| ours);
         assert!(ours.contains(&*cause.id) && !ours.contains(['{', '}']), "{text}");
-        for cure in &cause.stop {
+        for cure in &cause.cures {
             let words: Vec<_> = cure.how.split_whitespace().collect();
             assert!(words.iter().all(|w| text.contains(w)), "{}: {text}", cure.how);
         }
         // An address is one word, and a line of code is pasted unchanged.
-        let examples = || cause.stop.iter().filter_map(|c| c.example.as_ref()).flat_map(|e| [&e.before, &e.after]);
+        let examples = || cause.cures.iter().filter_map(|c| c.example.as_ref()).flat_map(|e| [&e.before, &e.after]);
         let is_code = |line: &str| examples().any(|code| code.lines().any(|l| l.trim() == line.trim()));
         let too_long = |l: &&str| l.chars().count() > 80 && !l.contains("://") && !is_code(l);
         let long: Vec<_> = text.lines().filter(too_long).collect();

@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_child_whose_outcomes_nobody_wants_is_ended() {
-        let running = Running::begin(1, Duration::from_secs(60), |_| crate::sibling::sleep_for_good());
+        let running = Running::begin(1, Duration::from_secs(60), |_| crate::second_thread::sleep_for_good());
         let pid = running.child.unwrap().pid as i32;
         drop(running);
         // SAFETY: takes no pointers.

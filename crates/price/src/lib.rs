@@ -19,21 +19,21 @@
 //! }
 //! ```
 
-mod beside;
 mod child;
 mod fault;
+mod fault_and_switch;
 mod fixture;
 mod host;
 mod measure;
 mod mitigations;
 mod price;
-mod sibling;
+mod second_thread;
 mod survey;
 mod switch;
 mod sys;
 mod table;
 
-pub use beside::{Beside, BesideCalls, Measuring};
+pub use fault_and_switch::{FaultAndSwitch, FaultAndSwitchPrices, Measurement};
 pub use host::host;
 pub use price::{crossing, price_of, price_of_failing, price_path_stat, prices_of};
 pub use survey::survey;

@@ -2,7 +2,7 @@
 //! continues.
 
 use crate::child::{Outcome, Refused};
-use crate::sibling::{give_way, start};
+use crate::second_thread::{give_way, start};
 use crate::sys;
 use std::time::Instant;
 use systoll_model::Spread;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use systoll_model::{Moment, Random, Signature};
-use systoll_price::Beside;
+use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows: the newest octave is half the row's calls.
 const TWO_FROM: u32 = 5;
@@ -344,12 +344,12 @@ fn part_of(nth: u64) -> u64 {
 
 /// Returns what to price beside calls: a page fault if the run gave memory back so often that it matters, and a context
 /// switch if it waited so often and windows tell how often. Every program loses its processor in some call.
-pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> Beside {
+pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
     let often = |matters: &dyn Fn(&RawRow) -> bool| table.rows.iter().any(|r| r.counts.calls >= HABIT && matters(r));
     let faults = often(&|r| r.syscall.name().is_some_and(|name| GIVES_BACK.contains(&name)));
     let waited = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0);
     let waits = || windows.iter().flat_map(|w| &w.calls).filter(|c| waited(c.waited_ns)).take(WAITS).count() == WAITS;
-    Beside { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
+    FaultAndSwitch { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
 }
 
 /// Time spent, by the classes of [`RESERVES`] and beyond.

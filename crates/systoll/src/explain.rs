@@ -59,7 +59,7 @@ fn of_call<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
 
 /// Returns the causes with a cure that sets or removes this environment variable.
 fn of_variable<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
-    let sets = |cause: &&Cause| cause.stop.iter().any(|cure| cure.env.keys().any(|key| key == name));
+    let sets = |cause: &&Cause| cause.cures.iter().any(|cure| cure.env.keys().any(|key| key == name));
     catalogue.iter().filter(sets).map(|cause| &*cause.id).collect()
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Front {
     words: usize,
     /// What ends it where that is no blank: `12:`, `file-12-`.
     mark: Option<u8>,
+    /// Whether a moment is among it that the tracer's own lines have none of.
+    moments: bool,
 }
 
 impl Front {
@@ -30,14 +32,28 @@ impl Front {
 
     fn before(line: &[u8], at: usize) -> Self {
         let front = line.get(..at).unwrap_or_default();
+        let (words, mark) = Self::kind(front);
+        let moments = moment(front).is_some() && led(line.get(at..).unwrap_or_default()).stamp.is_none();
+        Self { words, mark, moments }
+    }
+
+    /// Returns whether it tells when lines were written, and the tracer does not tell when calls were made.
+    pub(super) fn has_moments(&self) -> bool {
+        self.moments
+    }
+
+    /// Returns how many words a text has, and what ends it.
+    fn kind(front: &[u8]) -> (usize, Option<u8>) {
         let mark = front.last().copied().filter(|b| !b.is_ascii_whitespace());
-        let words = front.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count();
-        Self { words, mark }
+        (front.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count(), mark)
     }
 
     /// Hands on the line without it. A moment in it goes in front where the tracer wrote none.
     pub(super) fn line(&self, line: &[u8], to: &mut dyn FnMut(&[u8])) {
-        let Some(at) = cut(line).filter(|at| Self::before(line, *at) == *self).or_else(|| self.end(line)) else {
+        let Some(at) = cut(line)
+            .filter(|at| Self::kind(line.get(..*at).unwrap_or_default()) == (self.words, self.mark))
+            .or_else(|| self.end(line))
+        else {
             return to(line);
         };
         let (front, rest) = line.split_at(at);

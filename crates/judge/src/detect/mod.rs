@@ -1,6 +1,7 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
 mod absent;
+mod adjacent;
 mod awake;
 mod blocking;
 mod busy_poll;
@@ -12,8 +13,10 @@ mod entries;
 mod failing;
 mod given_back;
 mod handoff;
+mod heap_top;
 mod held_back;
 mod herd;
+mod last_question;
 mod missing;
 mod near_reads;
 mod noop;
@@ -36,6 +39,7 @@ mod status;
 mod sync;
 mod terminal;
 mod toggle;
+mod unserved;
 mod walk;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
@@ -76,6 +80,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(nowhere),
         Box::new(awake::Awake::new(&rung, recording)),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
+        Box::new(unserved::Unserved::new(recording, semantics)),
         Box::new(empty::Empty),
         Box::new(entries::Entries::new(recording, semantics)),
         Box::new(small_io::SmallIo::new(&rung, recording)),
@@ -86,6 +91,9 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::new(recording, semantics)),
         Box::new(edge::Edge),
+        Box::new(last_question::LastQuestion),
+        Box::new(heap_top::HeapTop),
+        Box::new(adjacent::Adjacent),
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::child::{Outcome, Refused};
 use crate::measure::Meter;
-use crate::sibling::{give_way, sleep_for_good, start};
+use crate::second_thread::{give_way, sleep_for_good, start};
 use crate::sys::{self, Affinity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use systoll_model::Errno;

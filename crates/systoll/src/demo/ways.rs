@@ -50,7 +50,7 @@ fn one(exec: &mut dyn Executor, a: &Spec, b: &Spec) -> Result<Comparison, Failur
 
 /// Returns the library that is a cure of the cause, if there is one.
 fn shim_of(cause: &str) -> Option<&'static Shim> {
-    Catalogue::builtin().get(cause)?.stop.iter().find_map(|cure| cure.shim.as_deref()).and_then(Shim::named)
+    Catalogue::builtin().get(cause)?.cures.iter().find_map(|cure| cure.shim.as_deref()).and_then(Shim::named)
 }
 
 fn with_library(spec: &Spec, library: &Path) -> Spec {

@@ -17,7 +17,7 @@ pub(super) fn of_causes(catalogue: &Catalogue, asked: &[String]) -> Result<Strin
 /// Describes a cause's cures in code: first those for every language; within a language, those for
 /// callers of one library last.
 fn of_cause(cause: &Cause) -> String {
-    let mut in_code: Vec<&Cure> = cause.stop.iter().filter(|cure| cure.kind == CureKind::Code).collect();
+    let mut in_code: Vec<&Cure> = cause.cures.iter().filter(|cure| cure.kind == CureKind::Code).collect();
     in_code.sort_by_key(|cure| (!cure.languages.is_empty(), library(cure).is_some()));
     in_code.iter().map(|cure| format!("# {}, {}\n{}\n", cause.id, language(cure), change(cure))).collect()
 }

@@ -37,7 +37,7 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<ChosenCure, F
     let cause = crate::explain::known(catalogue, id)?;
     // There is no cure with this number.
     let numbers: Vec<String> =
-        (1..).zip(&cause.stop).filter(|(_, c)| c.is_applied()).map(|(n, _)| format!("{id}:{n}")).collect();
+        (1..).zip(&cause.cures).filter(|(_, c)| c.is_applied()).map(|(n, _)| format!("{id}:{n}")).collect();
     if number.is_some() && cure_of(cause, number).is_none() && !numbers.is_empty() {
         return Err(Failure::Unknown {
             what: "cure",
@@ -68,7 +68,7 @@ fn elided(cause: &Cause) -> Option<String> {
 }
 
 fn cure_of(cause: &Cause, number: Option<usize>) -> Option<&Cure> {
-    let mut applied = cause.stop.iter().enumerate().filter(|(_, cure)| cure.is_applied());
+    let mut applied = cause.cures.iter().enumerate().filter(|(_, cure)| cure.is_applied());
     applied.find(|(at, _)| number.is_none_or(|n| at + 1 == n)).map(|(_, cure)| cure)
 }
 
@@ -246,7 +246,7 @@ mod tests {
             let told = !matches!(cause.apply, systoll_judge::Apply::None | systoll_judge::Apply::Elide);
             let found = chosen(&catalogue, &cause.id);
             assert_eq!(found.is_ok(), told, "{}: apply = {:?}", cause.id, cause.apply);
-            for shim in cause.stop.iter().filter_map(|cure| cure.shim.as_deref()) {
+            for shim in cause.cures.iter().filter_map(|cure| cure.shim.as_deref()) {
                 assert!(Shim::named(shim).is_some(), "{}: no shim {shim}", cause.id);
             }
         }

@@ -5,6 +5,7 @@
 //! takes no descriptor. Thus a program that ran unwatched can be told from one that was killed before it began.
 
 use crate::inproc::monitor::shared::memory::BLOBS;
+use std::ops::Range;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, Question, global, image};
 
 /// Value of rax in a new program's question; it is no address of a mapping.
@@ -28,6 +29,27 @@ impl Mapping {
     pub(crate) const fn code(at: u64, size: u64, offset: u64) -> Self {
         Self { at, size, offset, protection: READ_EXECUTE }
     }
+
+    /// Returns the addresses that it occupies.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.at..self.at + self.size
+    }
+
+    /// Returns the arguments of the `mmap` call that maps descriptor `fd` there.
+    pub(crate) fn arguments(&self, fd: i32) -> [u64; 6] {
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        [self.at, self.size, self.protection, flags as u64, fd as u64, self.offset]
+    }
+}
+
+/// Returns the mappings of a watched process: those of the code file, and that of its image. For code that must lie near
+/// its file, `code` has the address, the size in bytes, and the offset in the code file.
+pub(crate) fn mappings(code: impl Iterator<Item = (u64, u64, u64)>) -> (Vec<Mapping>, Mapping) {
+    let global = Mapping { at: GLOBAL, size: global::SIZE, offset: 0, protection: READ };
+    let all = Mapping::code(BLOBS_AT, BLOBS_SIZE, BLOBS);
+    let near = code.map(|(at, size, offset)| Mapping::code(at, size, offset));
+    let image = Mapping { at: IMAGE, size: image::SIZE, offset: 0, protection: READ_WRITE };
+    ([global, all].into_iter().chain(near).collect(), image)
 }
 
 /// How the new program gets a file.
@@ -46,16 +68,11 @@ pub(crate) struct Mapped {
     mappings: Vec<Mapping>,
 }
 
-/// Returns what every program maps: of the code file the global area, all code, and `code`, which must lie near the
-/// files it belongs to; and its image.
-pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = Mapping>) -> [Mapped; 2] {
-    let global = Mapping { at: GLOBAL, size: global::SIZE, offset: 0, protection: READ };
-    let image = Mapping { at: IMAGE, size: image::SIZE, offset: 0, protection: READ_WRITE };
-    let all = Mapping::code(BLOBS_AT, BLOBS_SIZE, BLOBS);
-    [
-        Mapped { source: code_file, mappings: [global, all].into_iter().chain(code).collect() },
-        Mapped { source: image_file, mappings: vec![image] },
-    ]
+/// Returns the mappings that every program makes: of the code file the global area, all code, and `code`, which must lie
+/// near the files it belongs to; and its image.
+pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = (u64, u64, u64)>) -> [Mapped; 2] {
+    let (code, image) = mappings(code);
+    [Mapped { source: code_file, mappings: code }, Mapped { source: image_file, mappings: vec![image] }]
 }
 
 /// Words that tell the code what to do: the code is the same for every program, and only these differ.

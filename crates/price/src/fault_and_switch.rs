@@ -14,7 +14,7 @@ const SWITCH: usize = 1;
 
 /// The prices to measure besides those of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Beside {
+pub struct FaultAndSwitch {
     /// True to measure a page fault.
     pub faults: bool,
     /// True to measure a context switch.
@@ -23,7 +23,7 @@ pub struct Beside {
 
 /// The measured prices, in ns; `None` if one was not requested or can't be measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct BesideCalls {
+pub struct FaultAndSwitchPrices {
     /// A minor fault on a page of anonymous memory, small pages: the trap, finding a page, clearing
     /// and mapping it.
     pub fault: Option<Spread>,
@@ -33,11 +33,11 @@ pub struct BesideCalls {
 }
 
 /// A measurement in progress, which takes 1 to 2 ms. Dropping it ends it.
-pub struct Measuring(Option<Running>);
+pub struct Measurement(Option<Running>);
 
-impl Beside {
+impl FaultAndSwitch {
     /// Starts to measure, if anything is requested.
-    pub fn begin(self) -> Measuring {
+    pub fn begin(self) -> Measurement {
         let child = (self != Self::default()).then(|| {
             Running::begin(2, DEADLINE, |figures| {
                 let pinned = sys::pin().is_some();
@@ -50,16 +50,16 @@ impl Beside {
                 }
             })
         });
-        Measuring(child)
+        Measurement(child)
     }
 }
 
-impl Measuring {
+impl Measurement {
     /// Waits for the prices.
-    pub fn wait(self) -> BesideCalls {
+    pub fn wait(self) -> FaultAndSwitchPrices {
         let outcomes = self.0.map(Running::outcomes).unwrap_or_default();
         let figure = |index: usize| outcomes.get(index).copied()?.ok().filter(|s| s.min > 0.0);
-        BesideCalls { fault: figure(FAULT), switch: figure(SWITCH) }
+        FaultAndSwitchPrices { fault: figure(FAULT), switch: figure(SWITCH) }
     }
 }
 
@@ -67,8 +67,8 @@ impl Measuring {
 mod tests {
     use super::*;
 
-    fn measured(faults: bool, switches: bool) -> BesideCalls {
-        Beside { faults, switches }.begin().wait()
+    fn measured(faults: bool, switches: bool) -> FaultAndSwitchPrices {
+        FaultAndSwitch { faults, switches }.begin().wait()
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn only_requested_prices_are_measured() {
-        assert_eq!(measured(false, false), BesideCalls::default());
+        assert_eq!(measured(false, false), FaultAndSwitchPrices::default());
         assert_eq!(measured(true, false).switch, None);
         assert_eq!(measured(false, true).fault, None);
     }
