@@ -139,7 +139,7 @@ fn node() -> String {
 }
 
 /// A table with names.
-pub(crate) struct Named {
+pub(crate) struct NamedTable {
     names: Names,
     pub(crate) rows: Vec<Row>,
     vdso: Vec<VdsoRow>,
@@ -158,7 +158,7 @@ pub(crate) struct Parts {
     pub(crate) windows: Vec<RawWindow>,
 }
 
-impl Named {
+impl NamedTable {
     /// Names everything in a table; `problems` are the run's so far.
     pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
         note_bounds(table, &mut problems);

@@ -19,7 +19,7 @@ pub struct Blob {
     /// Bytes to write over the file's text, once the code is in place.
     pub patches: Vec<Patch>,
     /// The counted places, in the order of their roots.
-    pub sites: Vec<Counted>,
+    pub sites: Vec<CountedPlace>,
     /// Sites of the plan that are not counted, or only in part.
     pub refused: Vec<Refused>,
     /// For all of the code, where the thread would be without us, by rising offset in the code, without gaps.
@@ -39,7 +39,7 @@ pub struct Patch {
 
 /// A place whose calls are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedPlace {
     /// Address of the `syscall`, or of a vDSO function (ELF vaddr).
     pub address: u64,
     /// The system call; `None` if it is only known when the call is made.

@@ -9,7 +9,7 @@
 
 use super::call_kinds::brings_code;
 use super::elide_masks::{self, before_maps, forget_by_number};
-use super::elided::count;
+use super::elision::count;
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;

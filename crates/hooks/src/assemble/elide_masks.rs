@@ -8,7 +8,7 @@
 //! Each call that is made after all is classified: it had an effect ([`slot::NEEDED`]), or it could not be answered
 //! ([`slot::MISSED`]). Any other call was made where no call is answered.
 
-use super::elided::count;
+use super::elision::count;
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;

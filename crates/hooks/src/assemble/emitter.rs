@@ -18,7 +18,7 @@ pub(super) const NUMBER_BIT: u32 = 6;
 /// Highest number plus one for which there is room.
 const MOST_NUMBERS: u32 = (1 << (16 - NUMBER_BIT)) - 1;
 
-type Cold = Box<dyn FnOnce(&mut Emitter) -> Emitted>;
+type ColdCode = Box<dyn FnOnce(&mut Emitter) -> Emitted>;
 
 /// Where a thread in our code would be without us, for unwinders of its stack. Its stack pointer is right for that
 /// place at every instruction.
@@ -41,7 +41,7 @@ pub(super) struct Emitter {
     stub: u64,
     /// Number of instructions when a label was last placed.
     placed: Option<usize>,
-    cold: Vec<(Origin, Cold)>,
+    cold: Vec<(Origin, ColdCode)>,
     /// Origin of the code from each instruction index on.
     origins: Vec<(usize, Origin)>,
 }

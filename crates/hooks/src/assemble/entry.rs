@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
-use super::sampled::{self, Timing};
+use super::sampling::{self, Timing};
 use super::start::{arm, start_time};
 use super::tree_walk::{Start, walk, walk_for_the_last_time};
 use crate::layout::{capture, node, record, slot};
@@ -57,7 +57,7 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
             }
             Ok(())
         }
-        Timing::Sampled { may_wait } => sampled::start(e, options, asked, may_wait),
+        Timing::Sampled { may_wait } => sampling::start(e, options, asked, may_wait),
     }
 }
 

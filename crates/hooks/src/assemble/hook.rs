@@ -1,6 +1,6 @@
 //! A site's jumps, and the result of writing its code.
 
-use super::blob::{Counted, Refused};
+use super::blob::{CountedPlace, Refused};
 use iced_x86::code_asm::CodeLabel;
 
 /// A jump to be written into the file's text.
@@ -15,8 +15,8 @@ pub(super) struct Hook {
 
 /// The result of writing one site's code.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct SiteCode {
     pub(super) hooks: Vec<Hook>,
-    pub(super) counted: Option<Counted>,
+    pub(super) counted: Option<CountedPlace>,
     pub(super) refused: Option<Refused>,
 }

@@ -21,14 +21,15 @@
 //! thread-local storage, no lock. Invariant: between any two of its instructions a signal handler may make hooked calls
 //! of its own, or never return.
 
-mod asking;
+mod asking_site;
 mod blob;
 mod call_kinds;
 mod early_signal;
 mod elide_ids;
 mod elide_masks;
-mod elided;
+mod elision;
 mod emitter;
+mod encoding;
 mod entry;
 pub mod errand;
 mod faults_served;
@@ -53,7 +54,7 @@ mod ring_data;
 mod ring_reader;
 mod room;
 mod rseq_areas;
-mod sampled;
+mod sampling;
 mod shared_slot;
 mod signal_exits;
 mod site;
@@ -61,17 +62,17 @@ mod slot_reader;
 mod stack_bounds;
 mod stack_walk;
 mod start;
-mod stored;
 mod tree_walk;
 mod tree_writer;
 mod trunk;
 mod who;
 mod write_blob;
 
-pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
+pub use blob::{Base, Blob, CountedPlace, Patch, Refused, Unhooked};
 pub use call_kinds::is_heeded;
 pub use elide_ids::elided_calls;
 pub use emitter::Origin;
+pub use encoding::{SIZE as CODE_SIZE_LEN, code_size};
 pub use find_fde::origins_table;
 pub use long_reader::{LongCall, long_calls};
 pub use new_image::{new_image, number_roots, own_words};
@@ -80,7 +81,6 @@ pub use room::{Place, Room};
 pub use slot_reader::{
     Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, TrunkLooks, Words, read_slot, slots_drawn,
 };
-pub use stored::{SIZE as CODE_SIZE_LEN, code_size};
 pub use tree_writer::{Above, Due, FramePointer, Step, TreeError, Trunk, grow, grow_due, grow_seen, number_site};
 pub use write_blob::assemble;
 

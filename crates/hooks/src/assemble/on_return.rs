@@ -4,7 +4,7 @@
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::sampled::{self, Timing};
+use super::sampling::{self, Timing};
 use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, Question, image, long, node, record, slot, timing};
 use crate::numbers::RT_SIGRETURN;
@@ -52,7 +52,7 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
         Timing::All => timed(e, options, None)?,
         Timing::Sampled { may_wait } => {
             let (one, was) = (e.label(), e.label());
-            sampled::if_timed(e, may_wait, one, was)?;
+            sampling::if_timed(e, may_wait, one, was)?;
             aside(e)?;
             record_of(e)?;
             let options = *options;
@@ -60,10 +60,10 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
                 let sample = e.label();
                 if may_wait {
                     e.here(was)?;
-                    sampled::counts_for_itself(e)?;
+                    sampling::counts_for_itself(e)?;
                 }
                 e.here(one)?;
-                sampled::if_sample(e, sample)?;
+                sampling::if_sample(e, sample)?;
                 timed(e, &options, None)?;
                 asm!(e; jmp(figures););
                 e.here(sample)?;
@@ -78,7 +78,7 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
                         Ok(())
                     });
                 }
-                sampled::counts_for_itself(e)?;
+                sampling::counts_for_itself(e)?;
                 timed(e, &options, Some(may_wait))?;
                 asm!(e; jmp(figures););
                 Ok(())
@@ -160,10 +160,10 @@ fn time(e: &mut Emitter, options: &Options, sample: bool) -> Emitted {
         keep_long(e, power)?;
     }
     if options.sampled {
-        sampled::unless_long(e, sample)?;
+        sampling::unless_long(e, sample)?;
     }
     if sample {
-        sampled::add(e)?;
+        sampling::add(e)?;
     }
     asm!(e; cmp(rax, gs_at(rdx, record::LONGEST)); ja(longer););
     e.here(next)?;

@@ -1,7 +1,7 @@
 //! Handles calls that may hit our memory in the process: they map over it, unmap it or protect it, or limit the
 //! process's memory, of which ours is a part. The launcher is asked first, and lets go of the process if it must.
 
-use super::asking::Asking;
+use super::asking_site::AskingSite;
 use super::emitter::{Emitted, Emitter, asm, at};
 use crate::layout::{BLOBS_AT, BLOBS_SIZE, IMAGE, Question, areas, code, image};
 use crate::numbers::{
@@ -22,7 +22,7 @@ pub(super) fn may_touch(number: u32) -> bool {
 
 /// Asks before a call of such a number that hits our memory, or a limit that our memory counts against. Lost: rcx, r11,
 /// flags.
-pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking) -> Emitted {
+pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite) -> Emitted {
     let (question, go) = (e.label(), e.label());
     match number {
         MMAP => {

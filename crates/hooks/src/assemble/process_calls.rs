@@ -1,7 +1,7 @@
 //! Calls that change who is running: clone's family and `execve`; and questions that must be asked before a call is
 //! made.
 
-use super::asking::Asking;
+use super::asking_site::AskingSite;
 use super::call_kinds::{self, changes_identity};
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::no_program;
@@ -192,7 +192,7 @@ fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
 /// Asks before a `seccomp`, or a `prctl` that confines. A thread that thereby gives its clock up (the kernel's
 /// disable_TSC: strict mode, PR_TSC_SIGSEGV) would die in our code at its next call, and one that has its system calls
 /// dispatched to itself would receive ours: such a process is let go first.
-fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
+fn confine(e: &mut Emitter, asking: AskingSite, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
     let root = asking.root;
     let (prctl, tsc, last, keeps) = (e.label(), e.label(), e.label(), e.label());
     let (filter, strict, dispatch) = (e.label(), e.label(), e.label());
@@ -226,7 +226,7 @@ fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel))
 
 /// Asks what must be asked before a call whose number is known. `plain`: where a call made here continues without
 /// further work.
-pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: CodeLabel) -> Emitted {
+pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite, plain: CodeLabel) -> Emitted {
     let root = asking.root;
     let (question, go) = (e.label(), e.label());
     match number {
@@ -269,7 +269,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: Co
 }
 
 /// Does what the number in eax requires. Calls that need more than counting are made here and continue by `ways`.
-pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted {
+pub(super) fn by_number(e: &mut Emitter, asking: AskingSite, ways: Ways) -> Emitted {
     let root = asking.root;
     let (heeded, go) = (e.label(), e.label());
     asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(go); mov(ecx, eax); mov(r11, IMAGE + image::HEEDED););
@@ -353,7 +353,7 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
 }
 
 /// Makes an `execve` in our code, with its questions.
-fn exec_here(e: &mut Emitter, asking: Asking, returned: CodeLabel) -> Emitted {
+fn exec_here(e: &mut Emitter, asking: AskingSite, returned: CodeLabel) -> Emitted {
     asking.ask(e, Question::Exec)?;
     asm!(e; syscall(););
     exec_failed(e, asking.root, returned)

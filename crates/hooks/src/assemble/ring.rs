@@ -12,7 +12,7 @@
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
 use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
-use super::ring_data::{CALL, What, fetch, keep, name, names_change, page_faults, reach};
+use super::ring_data::{CALL, CopyKind, fetch, keep, name, names_change, page_faults, reach};
 use super::trunk::{self, CRUMB_CYCLES};
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
@@ -217,7 +217,7 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     page_faults(e)?;
     reach(e)?;
     name(e)?;
-    fetch(e, What::OwnStack)?;
+    fetch(e, CopyKind::OwnStack)?;
     e.here(plain)?;
     asm!(e; mov(r9, gs(CALL)); mov(gs(slot::RING_UNDER_WAY), r9););
     asm!(e; mov(r8, gs(slot::RING_HEADER)); inc(gs_at(r8, ring::LEN)););
@@ -245,9 +245,9 @@ fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
     }
     captures(e, plain)?;
     keep(e)?;
-    fetch(e, What::Given)?;
+    fetch(e, CopyKind::Given)?;
     names_change(e)?;
-    fetch(e, What::Got)?;
+    fetch(e, CopyKind::Got)?;
     e.here(plain)?;
     // Do this last: a call that is cut short here has not returned.
     asm!(e; mov(r9, gs(CALL)); or(gs_at(r9, call::FLAGS), call::RETURNED as i32););

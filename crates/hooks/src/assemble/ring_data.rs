@@ -55,7 +55,7 @@ const REMEMBERED: i32 = 64;
 
 /// What is copied, and when.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum CopyKind {
     /// Memory of the thread's own stack that the call is about to read.
     OwnStack,
     /// Memory that the call has read, by its result, and that was not copied before.
@@ -215,21 +215,21 @@ fn is_one_name(e: &mut Emitter, argument: u64, other: CodeLabel) -> Emitted {
 }
 
 /// Copies what the arguments point to. In: r9 the call. Lost: all but r9.
-pub(super) fn fetch(e: &mut Emitter, what: What) -> Emitted {
+pub(super) fn fetch(e: &mut Emitter, what: CopyKind) -> Emitted {
     let (next, skip, length, room, end) = (e.label(), e.label(), e.label(), e.label(), e.label());
-    if what == What::OwnStack {
+    if what == CopyKind::OwnStack {
         serves_faults(e, end)?;
     }
-    let from = if what == What::Got { capture::AT_RETURN as i32 } else { 0 };
+    let from = if what == CopyKind::Got { capture::AT_RETURN as i32 } else { 0 };
     asm!(e; mov(gs(ARGUMENT), 0););
     e.here(next)?;
     asm!(e; mov(r10, gs(ARGUMENT)); mov(rcx, gs(CAPTURES)); movzx(r8d, byte_ptr(rcx + r10 + from)););
     asm!(e; test(r8d, r8d); je(skip););
     asm!(e; mov(rsi, qword_ptr(r9 + r10 * 8 + call::ARGS as i32).gs()); cmp(rsi, FIRST_PAGE); jb(skip); mov(gs(KIND), r8););
     match what {
-        What::OwnStack => size(e, length)?,
-        What::Given => given(e, length, skip)?,
-        What::Got => got(e, skip)?,
+        CopyKind::OwnStack => size(e, length)?,
+        CopyKind::Given => given(e, length, skip)?,
+        CopyKind::Got => got(e, skip)?,
     }
     // r8: bytes, at most.
     e.here(length)?;
@@ -238,10 +238,10 @@ pub(super) fn fetch(e: &mut Emitter, what: What) -> Emitted {
     asm!(e; or(gs_at(r9, call::FLAGS), call::NO_ROOM as i32); jmp(end););
     e.here(room)?;
     match what {
-        What::OwnStack => copy_own(e, skip)?,
-        What::Given | What::Got => copy(e)?,
+        CopyKind::OwnStack => copy_own(e, skip)?,
+        CopyKind::Given | CopyKind::Got => copy(e)?,
     }
-    note_piece(e, if what == What::Got { call::AT_RETURN } else { 0 })?;
+    note_piece(e, if what == CopyKind::Got { call::AT_RETURN } else { 0 })?;
     e.here(skip)?;
     asm!(e; inc(gs(ARGUMENT)); cmp(gs(ARGUMENT), 6); jb(next););
     e.here(end)?;

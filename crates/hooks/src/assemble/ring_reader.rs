@@ -127,7 +127,7 @@ fn written_call<'b>(buffer: &'b [u8], own: &Record, (index, most): (u64, u64)) -
     }
     let returned = has(call::RETURNED);
     let mut pieces = Pieces::default();
-    for (to, Placed { argument, read, range }) in pieces.iter_mut().zip(placed(own, (index, most))) {
+    for (to, PiecePosition { argument, read, range }) in pieces.iter_mut().zip(placed(own, (index, most))) {
         *to = buffer.get(range).map(|bytes| Piece { argument, read, bytes });
     }
     let shift = ((flags >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u8);
@@ -150,19 +150,19 @@ fn written_call<'b>(buffer: &'b [u8], own: &Record, (index, most): (u64, u64)) -
 }
 
 /// Position of a piece in a buffer.
-struct Placed {
+struct PiecePosition {
     argument: u8,
     read: Read,
     range: Range<usize>,
 }
 
 /// Returns the positions of the pieces of a call in buffer `index`, which can hold `most` calls.
-fn placed(own: &Record, (index, most): (u64, u64)) -> impl Iterator<Item = Placed> {
+fn placed(own: &Record, (index, most): (u64, u64)) -> impl Iterator<Item = PiecePosition> {
     let words = (0..word(own, call::PIECE_COUNT).min(call::MOST_PIECES)).map(|i| word(own, call::PIECES + 8 * i));
     words.filter_map(move |word| piece(word, (index, most * ring::CALL)))
 }
 
-fn piece(word: u64, (index, data): (u64, u64)) -> Option<Placed> {
+fn piece(word: u64, (index, data): (u64, u64)) -> Option<PiecePosition> {
     let read = match word & (call::AT_RETURN | call::NAME) {
         0 => Read::Entry,
         call::AT_RETURN => Read::Return,
@@ -173,5 +173,5 @@ fn piece(word: u64, (index, data): (u64, u64)) -> Option<Placed> {
     let start = at.checked_sub(slot::RINGS + index.checked_mul(ring::BUFFER)?)?;
     let within = start >= data && start.checked_add(len)? <= ring::BUFFER;
     (argument < 6 && len <= ring::MOST && within).then_some(())?;
-    Some(Placed { argument, read, range: start as usize..(start + len) as usize })
+    Some(PiecePosition { argument, read, range: start as usize..(start + len) as usize })
 }

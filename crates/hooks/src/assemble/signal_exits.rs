@@ -1,11 +1,11 @@
 //! Counts a signal's return where handlers end, because the bytes of the return itself must stay.
 
-use super::blob::{Base, Counted, Refused, Unhooked};
+use super::blob::{Base, CountedPlace, Refused, Unhooked};
 use super::emitter::{Emitted, Emitter, Origin, asm, at};
 use super::entry::{Entry, before};
-use super::hook::{Hook, Written};
+use super::hook::{Hook, SiteCode};
 use super::relocate::{BASE, decode, displace, movable};
-use super::sampled::Timing;
+use super::sampling::Timing;
 use super::tree_walk::Start;
 use super::{Options, elide_ids, elide_masks};
 use crate::layout::{IMAGE, image};
@@ -15,11 +15,11 @@ use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// Writes the code of a site that is hooked at `site.exits`, and counts at the root at `root`.
-pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) -> Emitted<Written> {
+pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) -> Emitted<SiteCode> {
     let decoded = site.exits.iter().map(|span| Some((span, exit(span)?)));
     let Some(decoded) = decoded.collect::<Option<Vec<_>>>() else {
         let refused = Some(Refused { address: site.address, what: Unhooked::Site });
-        return Ok(Written { refused, ..Written::default() });
+        return Ok(SiteCode { refused, ..SiteCode::default() });
     };
     let number = Some(crate::numbers::RT_SIGRETURN);
     let entry =
@@ -33,7 +33,7 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
         ends(e, options, (site.address - SIGNAL_NUMBER_LEN, &back), entry)?;
         hooks.push(Hook { start: span.start, bytes: span.bytes.len(), label });
     }
-    let counted = Counted {
+    let counted = CountedPlace {
         address: site.address,
         number: site.number,
         offset: None,
@@ -42,7 +42,7 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
         results: false,
         vdso: false,
     };
-    Ok(Written { hooks, counted: Some(counted), refused: None })
+    Ok(SiteCode { hooks, counted: Some(counted), refused: None })
 }
 
 /// Returns the instructions before the return, and the return.

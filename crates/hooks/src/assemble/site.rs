@@ -8,14 +8,14 @@
 //!
 //! A site that is wrapped makes its call between the first two parts, and jumps back once.
 
-use super::asking::Asking;
-use super::blob::{Base, Counted, Refused, Unhooked};
+use super::asking_site::AskingSite;
+use super::blob::{Base, CountedPlace, Refused, Unhooked};
 use super::emitter::{Emitted, Emitter, Origin, asm};
 use super::entry::{Entry, before};
-use super::hook::{Hook, Written};
+use super::hook::{Hook, SiteCode};
 use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
 use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
-use super::sampled::Timing;
+use super::sampling::Timing;
 use super::signal_exits::signal_ends;
 use super::tree_walk::{Start, walk};
 use super::{
@@ -133,14 +133,14 @@ impl<'a> Shape<'a> {
 }
 
 /// Writes the code of a site.
-pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<Written> {
+pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<SiteCode> {
     if !site.exits.is_empty() {
         return super::signal_exits::write(e, options, site, place.root);
     }
     let refused = |what| Some(Refused { address: site.address, what });
     let shape = match Shape::of(site, options) {
         Ok(shape) => shape,
-        Err(what) => return Ok(Written { refused: refused(what), ..Written::default() }),
+        Err(what) => return Ok(SiteCode { refused: refused(what), ..SiteCode::default() }),
     };
     let returns = !site.number.is_some_and(leaves);
     let results = options.results && returns && shape.tail.is_some();
@@ -148,7 +148,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let missed = wants_return && returns && shape.tail.is_none();
     let table = site.number.is_none().then_some(place.table as u32);
     let offset = shape.offset().filter(|_| site.number != Some(RT_SIGRETURN));
-    let counted = Counted {
+    let counted = CountedPlace {
         address: site.address,
         number: site.number,
         offset: offset.map(|o| o.0),
@@ -167,7 +167,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let arms = stays && (options.waited || options.elide);
     let entry = Entry { number: site.number, start, base: offset.map(|o| o.1.register()), results, timing, arms };
     let hooks = Writer { shape, place, options, entry }.write(e)?;
-    Ok(Written { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
+    Ok(SiteCode { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
 }
 
 struct Writer<'a> {
@@ -233,9 +233,9 @@ impl Writer<'_> {
         self.options.elide && self.shape.site.number.is_none() && self.shape.adjacent && self.learns()
     }
 
-    fn asking(&self) -> Asking {
+    fn asking(&self) -> AskingSite {
         let (root, adjacent) = (self.place.root, self.shape.adjacent);
-        Asking { root, entry: self.entry, elide: self.options.elide, adjacent }
+        AskingSite { root, entry: self.entry, elide: self.options.elide, adjacent }
     }
 
     /// Writes the counting, and what the number requires before the call.
@@ -375,10 +375,10 @@ impl Writer<'_> {
 }
 
 /// Writes the code of a vDSO function's entry, where only rax and r11 are free.
-pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emitted<Written> {
+pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emitted<SiteCode> {
     let Some(head) = decode(&entry.span).filter(|i| i.iter().all(movable)) else {
         let refused = Some(Refused { address: entry.address, what: Unhooked::Site });
-        return Ok(Written { refused, ..Written::default() });
+        return Ok(SiteCode { refused, ..SiteCode::default() });
     };
     let label = e.label();
     e.stands_for(Origin::Address(entry.span.start));
@@ -390,7 +390,7 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emit
     e.stands_for(Origin::Address(resume));
     asm!(e; jmp(BASE.wrapping_add(resume)););
     let hook = Hook { start: entry.span.start, bytes: entry.span.bytes.len(), label };
-    let counted = Counted {
+    let counted = CountedPlace {
         address: entry.address,
         number: None,
         offset: Some(0),
@@ -399,5 +399,5 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emit
         results: false,
         vdso: true,
     };
-    Ok(Written { hooks: vec![hook], counted: Some(counted), refused: None })
+    Ok(SiteCode { hooks: vec![hook], counted: Some(counted), refused: None })
 }

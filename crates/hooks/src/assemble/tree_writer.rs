@@ -117,7 +117,7 @@ pub fn grow_seen(
     steps: &[Step],
     trunk: Option<&Trunk>,
 ) -> Result<u64, TreeError> {
-    Growing { tree: Tree { words }, room, root, due: Due::default(), trunk }.grow(steps, MOST_FRAMES)
+    TreeGrowth { tree: Tree { words }, room, root, due: Due::default(), trunk }.grow(steps, MOST_FRAMES)
 }
 
 /// When the first window of a new node is due.
@@ -143,7 +143,7 @@ pub fn grow_due(
     due: Due,
     trunk: Option<&Trunk>,
 ) -> Result<u64, TreeError> {
-    Growing { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
+    TreeGrowth { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
 }
 
 /// Returns the root of `number` in the table at address `table`; makes it if it is new. `offset` is the place of return
@@ -206,7 +206,7 @@ fn levels(steps: &[Step]) -> Option<Vec<Level>> {
     Some(levels)
 }
 
-enum Found {
+enum SearchResult {
     Node(u64),
     /// The node does not exist; the last node of the level, and their number.
     End(u64, usize),
@@ -240,16 +240,16 @@ impl Tree<'_> {
         Ok(())
     }
 
-    fn find(&self, first: u64, word: u64) -> Result<Found, TreeError> {
+    fn find(&self, first: u64, word: u64) -> Result<SearchResult, TreeError> {
         let mut at = first;
         for n in 1..=LONGEST {
             if self.get(at, node::WORD)? == word {
-                return Ok(Found::Node(at));
+                return Ok(SearchResult::Node(at));
             }
             match self.get(at, node::SIBLING)? {
-                0 => return Ok(Found::End(at, n)),
-                node::REST => return Ok(Found::Rest(at)),
-                node::OTHERS => return Ok(Found::Closed),
+                0 => return Ok(SearchResult::End(at, n)),
+                node::REST => return Ok(SearchResult::Rest(at)),
+                node::OTHERS => return Ok(SearchResult::Closed),
                 next => at = next,
             }
         }
@@ -258,7 +258,7 @@ impl Tree<'_> {
 }
 
 /// A tree that a context is added to.
-struct Growing<'a, 'r> {
+struct TreeGrowth<'a, 'r> {
     tree: Tree<'a>,
     room: &'r mut Room,
     root: u64,
@@ -266,7 +266,7 @@ struct Growing<'a, 'r> {
     trunk: Option<&'r Trunk>,
 }
 
-impl Growing<'_, '_> {
+impl TreeGrowth<'_, '_> {
     fn grow(mut self, steps: &[Step], most_frames: usize) -> Result<u64, TreeError> {
         let levels = levels(steps).ok_or(TreeError::Depth)?;
         let mut found = self.root;
@@ -280,10 +280,10 @@ impl Growing<'_, '_> {
                 return Err(TreeError::Depth);
             }
             match self.tree.find(first, level.word)? {
-                Found::Node(at) => found = at,
-                Found::Rest(node) => return Err(TreeError::Varies { node, callers: level.callers }),
-                Found::Closed => return Err(TreeError::Closed),
-                Found::End(last, known) if level.by_frame && known >= most_frames => {
+                SearchResult::Node(at) => found = at,
+                SearchResult::Rest(node) => return Err(TreeError::Varies { node, callers: level.callers }),
+                SearchResult::Closed => return Err(TreeError::Closed),
+                SearchResult::End(last, known) if level.by_frame && known >= most_frames => {
                     if known < MOST_FRAMES {
                         return Err(TreeError::Full);
                     }
@@ -293,7 +293,7 @@ impl Growing<'_, '_> {
                     self.tree.set(last, node::SIBLING, rest)?;
                     return Err(TreeError::Varies { node: rest, callers: level.callers });
                 }
-                Found::End(..) => {
+                SearchResult::End(..) => {
                     let made = self.chain(offset, levels.get(i..).unwrap_or_default(), self.trunk)?;
                     // A program's newest contexts are usually its most frequent ones, so a new node comes before the
                     // others. The root stands for a first level that has no node yet.
@@ -382,7 +382,8 @@ mod tests {
         assert_eq!(level(&words, root), [3, 2, 1]);
         let first = grow(&words, &mut room, root, &[step(1, 8)]);
         assert_eq!(first, Err(TreeError::Depth), "others lie below it");
-        let below_1 = Tree { words: &words }.find(root + NODE_SIZE, 1).map(|found| matches!(found, Found::Node(_)));
+        let below_1 =
+            Tree { words: &words }.find(root + NODE_SIZE, 1).map(|found| matches!(found, SearchResult::Node(_)));
         assert_eq!(below_1, Ok(true));
         assert_eq!(level(&words, root + NODE_SIZE), [12, 11, 10]);
         let again = paths.map(|path| grow(&words, &mut room, root, &path).unwrap());

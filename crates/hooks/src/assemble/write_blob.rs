@@ -3,7 +3,7 @@
 use super::blob::{Blob, FIRST_REGION, Patch, TABLE};
 use super::emitter::Emitter;
 use super::handshake::stub;
-use super::hook::{Hook, Written};
+use super::hook::{Hook, SiteCode};
 use super::relocate::BASE;
 use super::site::{Place, write_entry, write_site};
 use super::{AssembleError, Options};
@@ -59,7 +59,7 @@ impl Blob {
         FIRST_REGION + self.sites.len() as u64 * NODE_SIZE
     }
 
-    fn take(&mut self, e: Emitter, written: Written) -> Result<(), AssembleError> {
+    fn take(&mut self, e: Emitter, written: SiteCode) -> Result<(), AssembleError> {
         self.refused.extend(written.refused);
         if written.counted.is_some() {
             self.append(e, &written.hooks)?;

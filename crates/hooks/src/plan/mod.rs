@@ -9,6 +9,7 @@ mod branch_targets;
 mod calls;
 mod cfi;
 mod effects;
+mod encoding;
 mod extents;
 mod file_kind;
 mod frame_depth;
@@ -25,7 +26,6 @@ mod quick;
 mod reachable;
 mod signal_return;
 mod sites;
-mod stored;
 mod tail_calls;
 mod types;
 mod vdso;
@@ -81,7 +81,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         has_ghcs_runtime,
         numbers: OnceCell::new(),
         effects: effects::Effects::new(),
-        reserved: patch_span::Reserved::default(),
+        reserved: patch_span::ReservedSpans::default(),
         returning: Vec::new(),
         plan: Plan { uses_gs: survey.uses_gs, ..nothing },
     };

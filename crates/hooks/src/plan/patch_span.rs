@@ -30,9 +30,9 @@ pub(super) struct Block<'a> {
 
 /// Bytes taken by hooks: their start, end and site (its address).
 #[derive(Default)]
-pub(super) struct Reserved(BTreeMap<u64, (u64, u64)>);
+pub(super) struct ReservedSpans(BTreeMap<u64, (u64, u64)>);
 
-impl Reserved {
+impl ReservedSpans {
     pub(super) fn add(&mut self, span: &Span, site: u64) {
         self.0.insert(span.start, (span.end(), site));
     }
@@ -66,7 +66,7 @@ impl Block<'_> {
         site: usize,
         (number, adjacent): (Option<u32>, bool),
         effects: &mut Effects,
-        reserved: &Reserved,
+        reserved: &ReservedSpans,
     ) -> Result<Span, UnpatchableReason> {
         let call = self.address(site).ok_or(UnpatchableReason::TooShort)?;
         if self.targets.contains(call) {
@@ -109,7 +109,7 @@ impl Block<'_> {
     }
 
     /// Returns the instructions behind the call at `site` that a jump can replace.
-    pub(super) fn return_span(&self, site: usize, reserved: &Reserved) -> Option<Span> {
+    pub(super) fn return_span(&self, site: usize, reserved: &ReservedSpans) -> Option<Span> {
         let call = self.address(site)?;
         let (end, padding) = self.extend(site + 1, 0)?;
         let span = self.span(site + 1..end, padding)?;
@@ -118,12 +118,12 @@ impl Block<'_> {
     }
 
     /// Returns true if no code jumps into `span`, and no site has taken a byte of it.
-    pub(super) fn is_free(&self, span: &Span, reserved: &Reserved) -> bool {
+    pub(super) fn is_free(&self, span: &Span, reserved: &ReservedSpans) -> bool {
         !reserved.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
     }
 
     /// Returns a window around the call at `site` with the fewest branches, and then the fewest instructions.
-    pub(super) fn wrap_span(&self, site: usize, reserved: &Reserved) -> Option<Span> {
+    pub(super) fn wrap_span(&self, site: usize, reserved: &ReservedSpans) -> Option<Span> {
         let call = self.address(site)?;
         if flags_cross(self.code, site) {
             return None;

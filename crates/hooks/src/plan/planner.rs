@@ -5,7 +5,7 @@ use super::cfi::Cfi;
 use super::effects::Effects;
 use super::image::Image;
 use super::labels::Numbers;
-use super::patch_span::Reserved;
+use super::patch_span::ReservedSpans;
 use super::types::Plan;
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -24,15 +24,15 @@ pub(super) struct Planner<'a> {
     /// Numbers in the file's data, collected when a function that jumps by labels needs them.
     pub(super) numbers: OnceCell<Numbers>,
     pub(super) effects: Effects,
-    pub(super) reserved: Reserved,
+    pub(super) reserved: ReservedSpans,
     /// Sites whose results can only be seen where their function returns to.
-    pub(super) returning: Vec<Returning>,
+    pub(super) returning: Vec<EndCall>,
     pub(super) plan: Plan,
 }
 
 /// A call at the end of its function.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Returning {
+pub(super) struct EndCall {
     /// Address of the call.
     pub(super) site: u64,
     /// Address of its function.

@@ -117,17 +117,17 @@ const PREFIXES: [&[u8]; 4] = [&[], &[0x66], &[0xf2], &[0xf3]];
 const PLACES: usize = 1 << 20;
 
 /// Answers by REX.W, 0x0f, prefix, opcode and the next byte.
-pub(super) struct Quick {
+pub(super) struct LengthTable {
     answers: Box<[AtomicU8]>,
     is_fixed: bool,
 }
 
 // The tables are allocated when a file is first planned, and are not part of the program's data: the kernel silently
 // kills a program with more data than it may have (`ulimit -d`), and most runs find every plan in the cache.
-static MOVED: LazyLock<Quick> = LazyLock::new(|| Quick::new(false));
-static FIXED: LazyLock<Quick> = LazyLock::new(|| Quick::new(true));
+static MOVED: LazyLock<LengthTable> = LazyLock::new(|| LengthTable::new(false));
+static FIXED: LazyLock<LengthTable> = LazyLock::new(|| LengthTable::new(true));
 
-impl Quick {
+impl LengthTable {
     /// Returns the table for position-independent code, or for fixed code, in which addresses are plain numbers.
     pub(super) fn of(is_fixed: bool) -> &'static Self {
         if is_fixed { &FIXED } else { &MOVED }
@@ -272,7 +272,7 @@ fn kind(i: &Instruction, is_fixed: bool) -> Option<u8> {
 
 /// The instructions of a stretch of code, decoded from its start, one after another.
 pub(super) struct Steps<'a> {
-    quick: &'static Quick,
+    quick: &'static LengthTable,
     decoder: Decoder<'a>,
     start: u64,
     /// Bytes of the stretch, and those behind it.
@@ -287,7 +287,7 @@ impl<'a> Steps<'a> {
     pub(super) fn of(region: &Region<'a>, (start, end): (u64, u64), is_fixed: bool) -> Self {
         let own = region.slice(start, end);
         Self {
-            quick: Quick::of(is_fixed),
+            quick: LengthTable::of(is_fixed),
             decoder: Decoder::with_ip(64, own, start, DecoderOptions::NONE),
             start,
             bytes: region.slice(start, region.end()),
@@ -356,7 +356,7 @@ mod tests {
     fn holds(bytes: &[u8], is_fixed: bool) -> bool {
         const IP: u64 = 0x1000;
         let i = Decoder::with_ip(64, bytes, IP, DecoderOptions::NONE).decode();
-        let step = Quick::of(is_fixed).step(bytes);
+        let step = LengthTable::of(is_fixed).step(bytes);
         let dull = !is_doubtful(&i) && !uses_gs(&i) && !matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Int);
         let computed = computed_address(&i, is_fixed).filter(|_| i.flow_control() == FlowControl::Next);
         let (known, leads, computes, stops) = match step {
@@ -403,7 +403,7 @@ mod tests {
                     for rest in [[0x25, 0x80, 0x7f], [0x04, 0, 0], [0xff, 0xff, 0xff]] {
                         let bytes = [before, map, &place.to_be_bytes(), &rest, &[0x11; 12]].concat();
                         assert!(holds(&bytes, is_fixed), "{bytes:02x?} {is_fixed}");
-                        asked += u64::from(Quick::of(is_fixed).step(&bytes) == Step::Ask);
+                        asked += u64::from(LengthTable::of(is_fixed).step(&bytes) == Step::Ask);
                     }
                 }
             }

@@ -59,7 +59,7 @@ pub(super) fn is_inside(image: &Image<'_>, reached: &Set, address: u64) -> bool 
 
 /// Returns the starts of all instructions that control flow reaches from `starts`.
 pub(super) fn followed(image: &Image<'_>, extents: &[Extent], starts: Vec<u64>) -> Set {
-    let mut reach = Reach { image, extents, reached: Set::new(&image.code), open: starts, computed: Vec::new() };
+    let mut reach = ReachSearch { image, extents, reached: Set::new(&image.code), open: starts, computed: Vec::new() };
     for _ in 0..ROUNDS {
         if !reach.follow() {
             break;
@@ -69,7 +69,7 @@ pub(super) fn followed(image: &Image<'_>, extents: &[Extent], starts: Vec<u64>) 
     reach.reached
 }
 
-struct Reach<'a> {
+struct ReachSearch<'a> {
     image: &'a Image<'a>,
     extents: &'a [Extent],
     /// Starts of instructions that may be run.
@@ -80,7 +80,7 @@ struct Reach<'a> {
     computed: Vec<u64>,
 }
 
-impl Reach<'_> {
+impl ReachSearch<'_> {
     /// Follows code from the open addresses. Returns true if any was new.
     fn follow(&mut self) -> bool {
         let mut any = false;

@@ -5,7 +5,7 @@ use super::addresses::Targets;
 use super::effects::{ends, is_direct_call};
 use super::extents::Extent;
 use super::patch_span::Block;
-use super::planner::{Planner, Returning};
+use super::planner::{EndCall, Planner};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// Instructions from a function's start to its call, at most.
@@ -24,7 +24,7 @@ struct Callers {
 
 /// Returns the function that ends with the call at `code[site]`, if it is entered at its start only, and leaves the
 /// stack as it was, so that its return address lies at rsp.
-pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) -> Option<Returning> {
+pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) -> Option<EndCall> {
     let call = code.get(site)?;
     if code.get(site + 1)?.flow_control() != FlowControl::Return {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) 
         |i: &Instruction| !i.is_stack_instruction() && i.op0_register().full_register() != iced_x86::Register::RSP;
     let function = body.first()?.ip();
     let alone = body.iter().all(still) && targets.inside(function, call.next_ip()).is_none();
-    alone.then_some(Returning { site: call.ip(), function })
+    alone.then_some(EndCall { site: call.ip(), function })
 }
 
 impl Planner<'_> {

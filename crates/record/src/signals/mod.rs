@@ -108,7 +108,7 @@ pub(crate) struct Signals {
 
 /// What signals have asked of the tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct SignalRequests {
     pub(crate) snapshot: bool,
     /// The last signal that told the target to end, e.g. SIGTERM.
     pub(crate) ending: Option<i32>,
@@ -245,12 +245,12 @@ impl Signals {
     }
 
     /// Takes what was requested since the last call.
-    pub(crate) fn look(&self) -> Wanted {
+    pub(crate) fn look(&self) -> SignalRequests {
         if self.shared.looked.swap(true, Ordering::AcqRel) {
-            return Wanted::default();
+            return SignalRequests::default();
         }
         let ending = self.shared.told_to_end.swap(0, Ordering::AcqRel);
-        Wanted {
+        SignalRequests {
             snapshot: self.shared.snapshot.swap(false, Ordering::AcqRel),
             ending: (ending != 0).then_some(ending),
             give_up: self.shared.term.is_too_long(),

@@ -3,7 +3,7 @@
 //! The lines of a file that an earlier run looked up are kept. To find the line of a single new address, megabytes of
 //! debug information are read; at the end of a run, somebody would wait for that.
 
-use super::dwarf::{Dwarf, Looked};
+use super::dwarf::{Dwarf, LineLookup};
 use crate::ModuleKey;
 use crate::module::{Module, is_libc};
 use foldhash::{HashMap, HashSet};
@@ -34,11 +34,11 @@ pub(crate) struct LinesAhead {
 struct Reader {
     asked: HashSet<u64>,
     questions: Sender<u64>,
-    answers: Receiver<FoundAhead>,
+    answers: Receiver<LookupsAhead>,
 }
 
 /// Lookups by address.
-pub(crate) type FoundAhead = HashMap<u64, Looked>;
+pub(crate) type LookupsAhead = HashMap<u64, LineLookup>;
 
 impl LinesAhead {
     pub(crate) fn by(spawn: Spawn) -> Self {
@@ -64,11 +64,11 @@ impl LinesAhead {
 
     /// Waits for the thread that looks up lines of this file, which then ends, and returns what it found at
     /// `addresses`.
-    pub(crate) fn take(&mut self, key: ModuleKey, addresses: &[u64]) -> FoundAhead {
+    pub(crate) fn take(&mut self, key: ModuleKey, addresses: &[u64]) -> LookupsAhead {
         if addresses.is_empty() {
-            return FoundAhead::default();
+            return LookupsAhead::default();
         }
-        let Some(mut reader) = self.readers.remove(&key) else { return FoundAhead::default() };
+        let Some(mut reader) = self.readers.remove(&key) else { return LookupsAhead::default() };
         addresses.iter().for_each(|address| reader.ask(*address));
         drop(reader.questions);
         // A thread that ended early sends none.
@@ -102,10 +102,10 @@ impl Reader {
 
 /// Looks up the questions until their sender is gone. Returns nothing after an error: the caller at the end of the run
 /// meets the same error and reports it.
-fn answer(module: &Module, questions: &Receiver<u64>) -> FoundAhead {
-    let mut all = FoundAhead::default();
+fn answer(module: &Module, questions: &Receiver<u64>) -> LookupsAhead {
+    let mut all = LookupsAhead::default();
     while let Ok(first) = questions.recv() {
-        let Ok(Some(dwarf)) = Dwarf::read(module) else { return FoundAhead::default() };
+        let Ok(Some(dwarf)) = Dwarf::read(module) else { return LookupsAhead::default() };
         let looked_up = dwarf.look_up(|at| {
             let mut next = Some(first);
             while let Some(address) = next {
@@ -114,7 +114,7 @@ fn answer(module: &Module, questions: &Receiver<u64>) -> FoundAhead {
             }
         });
         if looked_up.is_err() {
-            return FoundAhead::default();
+            return LookupsAhead::default();
         }
     }
     all

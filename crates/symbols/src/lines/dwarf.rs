@@ -18,7 +18,7 @@ const MAX_INLINED: usize = 64;
 
 /// Result of looking up an address.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Looked {
+pub(crate) struct LineLookup {
     /// Innermost first; the last location is the function that is not inlined. Empty if there are no lines.
     pub(crate) locations: Vec<Location>,
     /// True if functions are described in separate files (`.dwo`), which are not read: lines are known then, inlined
@@ -30,10 +30,11 @@ pub(crate) struct Looked {
 }
 
 /// Returns the functions and lines at each of `addrs`.
-pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, String> {
+pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<LineLookup>, String> {
     let Some(go) = module.go() else { return by_dwarf(module, addrs) };
     // The result is the same with DWARF and without. Addresses that are not in Go's table are C's.
-    let by_go = |addr: &u64| Looked { locations: go.look_up(&module.elf, *addr), is_split: false, is_lasting: true };
+    let by_go =
+        |addr: &u64| LineLookup { locations: go.look_up(&module.elf, *addr), is_split: false, is_lasting: true };
     let mut all: Vec<_> = addrs.iter().map(by_go).collect();
     if all.iter().any(|looked| looked.locations.is_empty()) {
         let others = by_dwarf(module, addrs)?;
@@ -43,9 +44,9 @@ pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, Str
     Ok(all)
 }
 
-fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, String> {
+fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<LineLookup>, String> {
     let Some(dwarf) = Dwarf::read(module)? else {
-        let nothing = Looked { is_lasting: !debug_file::servers_are_named(), ..Looked::default() };
+        let nothing = LineLookup { is_lasting: !debug_file::servers_are_named(), ..LineLookup::default() };
         return Ok(vec![nothing; addrs.len()]);
     };
     let mut all = Vec::new();
@@ -84,7 +85,7 @@ impl Dwarf {
     }
 
     /// Calls `ask` with a function that looks up one address.
-    pub(super) fn look_up(&self, ask: impl FnOnce(&mut dyn FnMut(u64) -> Looked)) -> Result<(), String> {
+    pub(super) fn look_up(&self, ask: impl FnOnce(&mut dyn FnMut(u64) -> LineLookup)) -> Result<(), String> {
         let common = self.common.as_ref();
         let dwarf = self.sections.borrow_with_sup(common, |section| EndianSlice::new(section, LittleEndian));
         let context = Context::from_dwarf(dwarf).map_err(|e| e.to_string())?;
@@ -92,7 +93,7 @@ impl Dwarf {
         ask(&mut |addr| {
             let mut is_split = false;
             let locations = at(&context, addr, &mut scopes, &mut is_split);
-            Looked { locations, is_split, is_lasting: self.is_whole && !is_split }
+            LineLookup { locations, is_split, is_lasting: self.is_whole && !is_split }
         });
         Ok(())
     }

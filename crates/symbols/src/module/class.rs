@@ -1,6 +1,6 @@
 //! Classifies code: the user's, the C library's, a language run-time's.
 
-use super::asked::Functions;
+use super::answers::Functions;
 use crate::code::{GotSlots, start};
 use crate::elf::ElfFile;
 use crate::names::{demangle, is_reserved};

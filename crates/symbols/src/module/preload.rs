@@ -3,7 +3,7 @@
 //! Nearly every program maps this machine's C library. A target does not wait for tables that have been read by then,
 //! and the report gets its names sooner.
 
-use super::asked::{HasTables, KeptAnswers};
+use super::answers::{HasTables, KeptAnswers};
 use super::tables::Module;
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileState, Identity};
@@ -99,7 +99,7 @@ impl PreloadedFile {
 
     /// Returns the range of the function around `address`, if one of the file's tables has it.
     pub fn function_at(&self, address: u64) -> Option<Range<u64>> {
-        self.0.told_range(address)
+        self.0.range_by_tables(address)
     }
 
     /// Reads the file's bytes that are mapped at `address`, and returns how many there were.

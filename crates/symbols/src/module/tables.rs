@@ -1,8 +1,8 @@
 //! One file that was mapped, with its tables and the facts found in them.
 
-use super::asked::{
-    Asked, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswers,
-    NameCounts, NameQuestion,
+use super::answers::{
+    FileAnswers, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS,
+    NameAnswers, NameCounts, NameQuestion,
 };
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
@@ -25,7 +25,7 @@ pub(crate) struct Module {
     class: Option<FrameClass>,
     cfi: OnceLock<Cfi>,
     tables: OnceLock<Names>,
-    asked: Asked,
+    asked: FileAnswers,
     slots: OnceLock<GotSlots>,
     ownership: OnceLock<Ownership>,
     main: OnceLock<Option<Range<u64>>>,
@@ -52,7 +52,7 @@ impl Module {
             elf,
             cfi: OnceLock::new(),
             tables: OnceLock::new(),
-            asked: Asked::default(),
+            asked: FileAnswers::default(),
             slots: OnceLock::new(),
             ownership: OnceLock::new(),
             main: OnceLock::new(),
@@ -280,14 +280,14 @@ impl Module {
     }
 
     /// Returns the range of the function around `addr` by a symbol with a size, or by call frame information.
-    pub(crate) fn told_range(&self, addr: u64) -> Option<Range<u64>> {
+    pub(crate) fn range_by_tables(&self, addr: u64) -> Option<Range<u64>> {
         let sized = self.symbol(addr).filter(|f| f.size > 0);
         sized.map(|f| f.start..f.start.saturating_add(f.size)).or_else(|| self.framed(addr))
     }
 
     /// Returns the range of the function around `addr` by a table or, if none has it, by its code.
     pub(crate) fn range(&self, addr: u64) -> Option<Range<u64>> {
-        self.told_range(addr).or_else(|| {
+        self.range_by_tables(addr).or_else(|| {
             let f = self.symbol(addr)?;
             Some(f.start..f.next?)
         })

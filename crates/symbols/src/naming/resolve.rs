@@ -1,7 +1,7 @@
 //! Turns frames into functions, inlined functions and source lines.
 
 use crate::code::Callee;
-use crate::lines::dwarf::{self, Looked};
+use crate::lines::dwarf::{self, LineLookup};
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
 use crate::symbols::CallSite;
@@ -139,7 +139,7 @@ impl Symbols {
                 kept.is_none()
             });
             let mut ahead = self.lines_ahead.take(key, &addrs);
-            let mut looked: Vec<(u64, Looked)> = addrs.iter().filter_map(|a| ahead.remove_entry(a)).collect();
+            let mut looked: Vec<(u64, LineLookup)> = addrs.iter().filter_map(|a| ahead.remove_entry(a)).collect();
             addrs.retain(|addr| looked.binary_search_by_key(addr, |(at, _)| *at).is_err());
             let Some(module) = self.module(key) else { continue };
             // If all lines are known, no debug information is read.
@@ -147,7 +147,7 @@ impl Symbols {
             let (read, failed) = read.map_or_else(|why| (Vec::new(), Some(why)), |read| (read, None));
             looked.extend(addrs.into_iter().zip(read));
             let is_split = looked.iter().any(|(_, looked)| looked.is_split);
-            for (addr, Looked { locations, is_lasting, .. }) in looked {
+            for (addr, LineLookup { locations, is_lasting, .. }) in looked {
                 let lines = Arc::<[Location]>::from(locations);
                 if is_lasting {
                     module.note_lines(addr, Arc::clone(&lines));

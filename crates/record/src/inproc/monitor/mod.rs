@@ -35,7 +35,7 @@ use exec::place::Maker;
 use exec::read_ahead::{Ahead, Reading};
 use exec::seccomp;
 use polling::Polling;
-use results::own_cpu::Beside;
+use results::own_cpu::UnseenTime;
 use results::run_stats::Around;
 use results::{clock, overhead, recording};
 use session::Session;
@@ -165,7 +165,7 @@ impl Backend for InprocBackend {
     fn attach(&mut self, running: &Running, control: &mut dyn Control) -> Result<Recording, Error> {
         let _limits = crate::limits::Raised::new();
         let session = Self::attached(running, control)?;
-        Ok(recording::finish(session, running.how.ends_process).recording(Beside::UNMEASURED))
+        Ok(recording::finish(session, running.how.ends_process).recording(UnseenTime::UNMEASURED))
     }
 }
 
@@ -182,7 +182,7 @@ impl InprocBackend {
                 self.watched(&twin, &mut Quiet).map(recording::spent)
             })
         });
-        Ok(finished.recording(beside.unwrap_or(Beside::UNMEASURED)))
+        Ok(finished.recording(beside.unwrap_or(UnseenTime::UNMEASURED)))
     }
 
     /// Starts a command and watches it until all its processes have ended.

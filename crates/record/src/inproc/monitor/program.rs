@@ -8,7 +8,7 @@ use crate::inproc::monitor::requests::generated::Generated;
 use crate::inproc::monitor::requests::mapper_roles::MapperRoles;
 use crate::inproc::monitor::requests::queue::Queue;
 use crate::inproc::monitor::requests::tickets::Tickets;
-use crate::inproc::monitor::results::cpu_time::KnownCpu;
+use crate::inproc::monitor::results::cpu_time::CpuReadings;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::maps::Mapped;
@@ -102,14 +102,14 @@ pub(crate) struct Hooks {
     /// Number of files it had mapped without asking, when that was last read.
     pub(crate) unasked: u64,
     /// The mappings that had not changed by then.
-    pub(crate) unmoved: Unmoved,
+    pub(crate) unmoved: CheckedMappings,
     /// What its files that map others map them for.
     pub(crate) roles: MapperRoles,
 }
 
 /// Mappings that have not changed, though further files were mapped without asking.
 #[derive(Default)]
-pub(crate) struct Unmoved {
+pub(crate) struct CheckedMappings {
     /// Number of files mapped without asking when the mappings were checked.
     pub(crate) unasked: u64,
     /// Start addresses of the mappings.
@@ -265,8 +265,8 @@ impl Program {
     }
 
     /// Returns what is known of the processor time of its process `pid`.
-    pub(crate) fn cpu_of(&self, pid: i32) -> KnownCpu {
-        KnownCpu {
+    pub(crate) fn cpu_of(&self, pid: i32) -> CpuReadings {
+        CpuReadings {
             seen: self.processes.cpu_seen.get(&pid).copied().unwrap_or(0),
             before: if pid == self.pid { self.processes.cpu_before } else { 0 },
             execed: self.processes.execed.contains(&pid),

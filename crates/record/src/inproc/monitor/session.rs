@@ -56,14 +56,14 @@ pub(crate) struct Reuse {
     /// Contexts that earlier runs have kept.
     pub(crate) kept: KeptContexts,
     /// What is known of earlier programs of each file, by its path.
-    pub(crate) by_file: HashMap<Arc<str>, Earlier>,
+    pub(crate) by_file: HashMap<Arc<str>, EarlierPrograms>,
     /// Programs to be given the contexts of earlier ones once their thread has gone on.
     pub(crate) to_preload: Vec<ProgramId>,
 }
 
 /// What is known of earlier programs of one file.
 #[derive(Default)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierPrograms {
     /// Number of programs begun.
     pub(crate) begun: u32,
     /// What followed their first questions.

@@ -4,7 +4,7 @@
 use crate::inproc::monitor::exec::kept_no_calls::{LoaderSite, MappedAs};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
-use crate::inproc::monitor::program::Unmoved;
+use crate::inproc::monitor::program::CheckedMappings;
 use crate::inproc::monitor::session::{MapsFile, Session};
 use crate::inproc::monitor::shared::maps::{self, Maps};
 use std::fs::File;
@@ -170,7 +170,7 @@ pub(crate) fn may_lie_in(
     let (Some(maps), Some(program)) = (maps_file(session, id, tid), session.programs.get_mut(&id)) else { return true };
     let (space, unmoved) = (&program.space, &mut program.hooks.unmoved);
     if unmoved.unasked != unasked {
-        *unmoved = Unmoved { unasked, starts: Vec::new() };
+        *unmoved = CheckedMappings { unasked, starts: Vec::new() };
     }
     frames.iter().any(|f| {
         let Some(file) = space.file_at(f.ip.wrapping_sub(u64::from(f.frame.is_return))) else { return false };

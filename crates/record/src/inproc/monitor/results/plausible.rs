@@ -21,7 +21,7 @@ const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
 const SLACK: u64 = 1 << 24;
 
 /// What a thread may still have counted, besides the records accepted so far.
-pub(crate) struct Possible {
+pub(crate) struct CountLimits {
     /// Cycles since the run began.
     cycles: u64,
     calls: u64,
@@ -30,13 +30,13 @@ pub(crate) struct Possible {
 
 impl Clock {
     /// Returns what one thread can have counted so far.
-    pub(crate) fn possible(&self) -> Possible {
+    pub(crate) fn possible(&self) -> CountLimits {
         let cycles = self.cycles.saturating_add(SLACK);
-        Possible { cycles, calls: cycles / LEAST_CYCLES, elided: cycles / LEAST_CYCLES_IN_PLACE }
+        CountLimits { cycles, calls: cycles / LEAST_CYCLES, elided: cycles / LEAST_CYCLES_IN_PLACE }
     }
 }
 
-impl Possible {
+impl CountLimits {
     /// Returns true if the thread can have counted this at a record: each figure by itself, and all together with the
     /// previous records.
     pub(crate) fn has(&mut self, c: &SlotCounts) -> bool {

@@ -109,7 +109,7 @@ pub struct NameCounts {
 
 /// Questions asked about one file so far, with their answers.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Mutex<Answers>);
+pub(super) struct FileAnswers(Mutex<Answers>);
 
 #[derive(Debug, Default)]
 struct Answers {
@@ -140,7 +140,7 @@ impl Answers {
     }
 }
 
-impl Asked {
+impl FileAnswers {
     fn lock(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -226,7 +226,7 @@ pub(super) trait HasTables {
 /// The functions of a file, by address and by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions<'m> {
-    pub(super) asked: &'m Asked,
+    pub(super) asked: &'m FileAnswers,
     pub(super) file: &'m dyn HasTables,
 }
 

@@ -3,7 +3,7 @@
 //! A C library's code is most of a megabyte and read at every start, so it is neither decoded nor copied.
 
 use super::Options;
-use super::blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
+use super::blob::{Base, Blob, CountedPlace, Patch, Refused, Unhooked};
 use super::emitter::Origin;
 use prost::Message;
 
@@ -174,15 +174,15 @@ fn patches(wire: &WireBlob) -> Option<Vec<Patch>> {
     patches.filter(|_| left.is_empty() && wire.patched.len() == wire.lengths.len())
 }
 
-fn wire_counted(c: &Counted) -> WireCounted {
-    let Counted { address, number, offset, base, table, results, vdso } = *c;
+fn wire_counted(c: &CountedPlace) -> WireCounted {
+    let CountedPlace { address, number, offset, base, table, results, vdso } = *c;
     WireCounted { address, number, offset, table, results, vdso, from_rbp: base == Base::Rbp }
 }
 
-fn counted(c: &WireCounted) -> Counted {
+fn counted(c: &WireCounted) -> CountedPlace {
     let WireCounted { address, number, offset, table, results, vdso, from_rbp } = *c;
     let base = if from_rbp { Base::Rbp } else { Base::Rsp };
-    Counted { address, number, offset, base, table, results, vdso }
+    CountedPlace { address, number, offset, base, table, results, vdso }
 }
 
 fn wire_refused(r: &Refused) -> WireRefused {

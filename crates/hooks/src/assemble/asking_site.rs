@@ -2,14 +2,14 @@
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
-use super::sampled::{Timing, keep_marks};
+use super::sampling::{Timing, keep_marks};
 use super::start::{arm, start_time};
 use crate::layout::{Question, slot};
 use iced_x86::code_asm::*;
 
 /// The site that asks before its calls.
 #[derive(Clone, Copy)]
-pub(super) struct Asking {
+pub(super) struct AskingSite {
     /// The site's root.
     pub(super) root: u64,
     /// The code that is written before its calls.
@@ -20,7 +20,7 @@ pub(super) struct Asking {
     pub(super) adjacent: bool,
 }
 
-impl Asking {
+impl AskingSite {
     /// Asks the launcher; the time for that does not count as the call's. Lost: rcx, r11, flags.
     pub(super) fn ask(self, e: &mut Emitter, question: Question) -> Emitted {
         let answered = e.label();
