@@ -44,13 +44,13 @@ impl RunFacts {
         }
     }
 
-    /// Of processes that run already and are watched from now on.
+    /// Collects the facts of a run that watches running processes from now on.
     pub(crate) fn of_running(running: &Running, crossing_before: Spread) -> Self {
         let first = running.pids.first().copied().unwrap_or(0);
         let (ours, theirs) = (children_times(), running_times(running.pids.iter().copied()));
         Self {
             command: argv(first).iter().map(|word| word.to_string()).collect(),
-            // What they have used before is no part of what is watched.
+            // Time that they used before is not part of the run.
             children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
             time_zone: time_zone_of(first),
             ..Self::of(&running.how, crossing_before)
@@ -92,7 +92,7 @@ impl Progress {
         Self { wall_ns, exit, used }
     }
 
-    /// The same of processes that were left running when they had `used` so much.
+    /// Returns the progress of a run that leaves its processes running; `used` is their processor time so far.
     pub(crate) fn of_left(wall_ns: u64, children: (u64, u64), used: (u64, u64)) -> Self {
         let used = (children.0.saturating_add(used.0), children.1.saturating_add(used.1));
         Self { wall_ns, exit: None, used }
@@ -147,7 +147,7 @@ pub(crate) struct NamedTable {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What a backend adds to the named table.
+/// Results of a backend that are added to the named table.
 pub(crate) struct Parts {
     pub(crate) header: Header,
     pub(crate) processes: Vec<Process>,

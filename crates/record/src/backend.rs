@@ -31,10 +31,10 @@ impl Default for WindowPolicy {
     }
 }
 
-/// How closely calls are watched.
+/// What is measured of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closely {
-    /// Counted, timed, and looked at in windows.
+    /// Calls are counted, timed, and sampled in windows.
     #[default]
     All,
     /// Calls are counted only, by code that is able to answer calls in place whether or not it is asked to. This is
@@ -42,7 +42,7 @@ pub enum Closely {
     CountsOnly,
 }
 
-/// What to start, and how to watch it.
+/// The command to start, and the way to watch it.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
     /// The command: program first.
@@ -83,16 +83,17 @@ pub struct Launch {
     pub ends_process: bool,
 }
 
-/// Processes that run, and how to watch them.
+/// Running processes, and the way to watch them.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     /// The processes.
     pub pids: Vec<i32>,
-    /// How to watch them: all of a launch that is not about starting.
+    /// The way to watch them: the parts of a launch that do not concern starting.
     pub how: Launch,
-    /// For how long; `None`: until all have ended, or this process is told to end.
+    /// Time after which watching ends; if `None`, when all processes have ended, or when this process is told to end.
     pub limit: Option<Duration>,
-    /// Until so many calls have been counted, or a few more: counts are looked at every tenth of a second.
+    /// Number of calls after which watching ends. It may be exceeded a little, because counts are read every tenth of a
+    /// second.
     pub calls: Option<u64>,
 }
 
@@ -137,7 +138,7 @@ pub trait Backend {
     /// Returns which backend this is.
     fn kind(&self) -> BackendKind;
 
-    /// Tries out whether it can work here.
+    /// Tries if it can work here.
     fn probe(&self) -> Probe;
 
     /// Measures how much wall time watching adds to the cheapest call, in ns.
@@ -154,10 +155,10 @@ pub trait Backend {
     /// elisions that this backend can't do, or may not be watched.
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
 
-    /// Watches processes that run, for a while, and leaves them running as they were.
+    /// Watches running processes, for a while, and leaves them running.
     ///
     /// # Errors
-    /// Where none of them could be entered: nothing was done to any then.
+    /// If none of the processes could be entered. None has been changed then.
     fn attach(&mut self, _running: &Running, _control: &mut dyn Control) -> Result<Recording, Error> {
         Err(Error::refused(self.kind(), "it watches what it starts, not what runs already".into()))
     }

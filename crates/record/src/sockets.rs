@@ -13,9 +13,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time for reading tables that is always granted.
+/// Time for reading socket tables that is granted to every run.
 const ALLOWANCE: Duration = Duration::from_millis(15);
-/// Further time, as a share of the run's.
+/// Additional time for that, as a share of the run's time.
 const SHARE: f64 = 0.005;
 /// Bytes read of a table, at most.
 const MOST: u64 = 4 << 20;

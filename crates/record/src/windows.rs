@@ -352,7 +352,7 @@ pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
     FaultAndSwitch { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
 }
 
-/// Time spent, by the classes of [`RESERVES`] and beyond.
+/// Time spent on windows, by the classes of [`RESERVES`]; the last one is for windows beyond all classes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent([Duration; RESERVES.len() + 1]);
 

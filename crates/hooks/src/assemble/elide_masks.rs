@@ -64,8 +64,8 @@ pub(super) fn lend_old(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Restores the program's rdx behind the call. In a child that a handler forked here, it is the address in another
-/// slot. Lost: rcx.
+/// Sets rdx back to the program's value, zero, behind the call if [`lend_old`] replaced it. In a child that a signal
+/// handler forked here, rdx points to the slot of another thread. Changes rcx.
 pub(super) fn take_old_back(e: &mut Emitter) -> Emitted {
     let own = e.label();
     asm!(e; mov(rcx, rdx); shr(rcx, AREA_SHIFT); cmp(ecx, (IMAGE >> AREA_SHIFT) as i32); jne(own););
@@ -229,7 +229,7 @@ pub(super) fn forget_mask(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Counts, before a call with this number, that memory may be unmapped, or get another owner.
+/// Notes, before a call with this number that may unmap memory or give it to another owner, that mappings change.
 pub(super) fn before_maps(e: &mut Emitter, number: u32) -> Emitted {
     let (changes, done) = (e.label(), e.label());
     match number {

@@ -94,8 +94,8 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     taken(e, busy)
 }
 
-/// Handles a call of a handler that interrupted the thread's wait (or jumped out of it): it gets no context, and other
-/// questions stay unasked. r11 is kept: a context is then counted there.
+/// Handles a call of a signal handler that interrupted the thread's hand-shake or jumped out of it. A call that asks
+/// for its context gets none, and other questions are not asked. Keeps r11, the node that then counts the call.
 fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     let (context, aside, done) = (e.label(), e.label(), e.label());
     e.here(busy)?;

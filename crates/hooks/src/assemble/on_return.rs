@@ -363,8 +363,8 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
     super::rseq_areas::begin(e, super::rseq_areas::Begins::Again)
 }
 
-/// Asks for new code to be patched, after an `mmap` of a file with PROT_EXEC has succeeded. Memory of no file is all
-/// zeroes; the launcher is told of it once, if it is writable and executable at once.
+/// Asks for new code to be hooked, after an `mmap` with PROT_EXEC has succeeded. Memory without a file is all zeroes
+/// and has no code yet; if it is both writable and executable, the launcher is told once.
 pub(super) fn mapped(e: &mut Emitter, root: u64) -> Emitted {
     let (ask, file, done) = (e.label(), e.label(), e.label());
     asm!(e; test(edx, libc::PROT_EXEC); jne(ask););

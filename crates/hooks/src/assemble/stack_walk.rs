@@ -95,7 +95,7 @@ fn go_back(e: &mut Emitter, done: CodeLabel) -> Emitted {
     set(e, rax, rdx)
 }
 
-/// Sets both bounds.
+/// Stores both bounds of the stack in the slot.
 fn set(e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
     asm!(e; mov(gs(slot::STACK_HIGH), 0); mov(gs(slot::STACK_LOW), low); mov(gs(slot::STACK_HIGH), high););
     Ok(())

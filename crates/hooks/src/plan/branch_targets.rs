@@ -293,7 +293,8 @@ fn shares(extents: &[Extent], parts: usize) -> (&[Extent], Vec<&[Extent]>) {
     (all.next().unwrap_or_default(), all.collect())
 }
 
-/// Returns where something besides the code itself says that code begins.
+/// Returns the starts of code that the file's tables and data give: the entry point, functions, landing pads, addresses
+/// in data, targets of relocations.
 fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
     let mut all = vec![image.entry];
     all.extend(extents.iter().filter(|e| e.known).map(|e| e.start));

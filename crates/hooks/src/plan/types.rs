@@ -207,13 +207,13 @@ impl VdsoFunction {
 /// A mapped part of the file (PT_LOAD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its address.
+    /// Address (ELF vaddr).
     pub vaddr: u64,
-    /// Bytes in memory.
+    /// Size in memory, in bytes.
     pub memory_size: u64,
     /// Offset of its bytes in the file.
     pub file_offset: u64,
-    /// Bytes that the file has of it.
+    /// Size in the file, in bytes.
     pub file_size: u64,
     /// True if it is executable (PF_X).
     pub executable: bool,

@@ -114,7 +114,8 @@ impl Thread {
         }
     }
 
-    /// Returns what the thread has run, from its schedstat; opens that file once, while descriptors are available.
+    /// Returns the thread's running and waiting time from its schedstat. Opens that file once, while descriptors are
+    /// available.
     pub(super) fn ran(&mut self, tid: i32) -> Option<SchedTimes> {
         if !self.tried_schedstat {
             self.tried_schedstat = true;
@@ -128,8 +129,8 @@ impl Thread {
         ran
     }
 
-    /// Returns what the thread has run up to its stop. If `about` is enough, and the thread was resumed only for
-    /// moments since the last reading, reuses that: reading costs as much as half a call's stop.
+    /// Returns the thread's times at its stop. If `about` is enough, and the thread was resumed only for moments since
+    /// the last reading, reuses that one: a reading costs as much as half a call's stop.
     pub(super) fn ran_before(&mut self, tid: i32, about: bool) -> Option<TimesBefore> {
         if about
             && self.last_ran.since_ns <= MOST_UNREAD_NS

@@ -95,7 +95,7 @@ struct Shared {
     term: Term,
 }
 
-/// Holds signals back from the process while it lives.
+/// Signals are held back from the process while this lives.
 pub(crate) struct Signals {
     shared: Arc<Shared>,
     original: OriginalMask,

@@ -18,7 +18,7 @@ pub(crate) struct CallSite {
 }
 
 impl Symbols {
-    /// Returns the call that `frame` returns to.
+    /// Returns the call whose return address is `frame`.
     pub(crate) fn call_site(&self, frame: RawFrame) -> Option<CallSite> {
         let key = frame.module.filter(|_| frame.is_return)?;
         let module = self.module(key)?;
@@ -32,8 +32,8 @@ impl Symbols {
         Some((module, callee?))
     }
 
-    /// Returns true if the call that `caller` returns to calls the function around `here`; `None` if the file does not
-    /// determine the call's target.
+    /// Returns true if the call before the return address `caller` calls the function around `here`; `None` if the file
+    /// does not determine the call's target.
     pub(crate) fn leads(&self, caller: RawFrame, here: RawFrame) -> Option<bool> {
         let (from, callee) = self.callee(caller)?;
         let module = self.module(here.module?)?;

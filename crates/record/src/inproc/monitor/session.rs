@@ -68,7 +68,7 @@ pub(crate) struct EarlierPrograms {
     pub(crate) begun: u32,
     /// What followed their first questions.
     pub(crate) outlook: Rc<FileHistory>,
-    /// True if calls were made through files that threads do not ask about.
+    /// True if stacks have had frames in files that threads map without asking.
     pub(crate) calls_through: bool,
     /// Code of files that they have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,

@@ -87,7 +87,8 @@ pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) -> bool {
     session.memory.write(id, &Runs::new(first))
 }
 
-/// Does what can be done for a new program while it maps our memory.
+/// Fills the image of a new program while the program maps our memory: its files' roots, its usual records, known
+/// contexts.
 pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get(&id) else { return };
     let pid = program.pid;

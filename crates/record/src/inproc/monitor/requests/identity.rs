@@ -63,11 +63,12 @@ const MOST_COPIED: u64 = 128 << 20;
 enum Others {
     /// There is no other process.
     None,
-    /// One shares all memory with the asking one: a child of `vfork`, which is about to become another program.
+    /// Another process shares all memory with the asking one: a child of `vfork`, which is about to become another
+    /// program.
     SameMemory,
-    /// There are others, with memory of their own.
+    /// There are other processes, with memory of their own.
     Apart,
-    /// One that has just been made has not noted its identity.
+    /// A process that has just been made has not noted its identity.
     NotYet,
     /// The processes can't be determined.
     Unknown,
