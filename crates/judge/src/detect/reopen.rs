@@ -119,6 +119,27 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut
     }
 }
 
+/// Random bytes drawn from a file that is opened for them each time: no draw asks for another one.
+fn drawing(step: &Step<'_>, opened: &Opened<'_>, fd: i64, rest: &[Step<'_>], claims: &mut Claims) {
+    let object: Arc<str> = Arc::from(&*opened.path);
+    let claim = || Claim {
+        object: Some(object.clone()),
+        gives_up: "random bytes wait in the program's memory, which a fork copies",
+        ..Claim::of(
+            Kind::SmallIo,
+            "opens the file of random bytes anew for a few of them",
+            "getrandom, which takes no descriptor; draw a block and hand it out",
+        )
+    };
+    put(claims, step.index, claim());
+    for step in rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0)) {
+        put(claims, step.index, claim());
+        if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
+            return;
+        }
+    }
+}
+
 fn plumbing(step: &Step<'_>) -> bool {
     let about =
         |m: &Meaning<'_>| [&FD_FLAGS, &STATUS_FLAGS, &FILE_STATUS, &POSITION].iter().any(|s| m.line.about.is(s));
@@ -135,10 +156,16 @@ impl Reopen<'_> {
         rest: &[Step<'_>],
         claims: &mut Claims,
     ) {
-        if opened.anew || RANDOM_FILES.contains(&&*opened.path) {
+        if opened.anew {
             return;
         }
         let fd = step.observed.call.result.unwrap_or(-1);
+        if RANDOM_FILES.contains(&&*opened.path) {
+            if opened.again {
+                drawing(step, opened, fd, rest, claims);
+            }
+            return;
+        }
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
         let weak = !made_up(&opened.path);
         let process = step.observed.window.process.0;
