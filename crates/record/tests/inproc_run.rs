@@ -1,5 +1,5 @@
-//! Programs counted from inside, beside the same programs counted by ptrace, and what becomes of
-//! them when either side is killed.
+//! Compares programs counted from inside with the same programs counted by ptrace, and tests what happens when either
+//! side is killed.
 
 #![allow(clippy::print_stderr, reason = "a test that says why it ends says it there")]
 
@@ -13,10 +13,10 @@ use systoll_model::{BackendKind, Elision, Errno, Exit, InPlace, Missed, Recordin
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Closely, Launch, PtraceBackend, Quiet};
 
-/// Longer than anything here takes, on a busy box.
+/// Longer than any test here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// Backends wait for all children of their process: one at a time.
+/// Held by one test at a time, because backends wait for all children of their process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -34,7 +34,7 @@ fn watch(mut backend: Box<dyn Backend>, command: &[&str]) -> Recording {
     recording
 }
 
-/// Runs `test` in a thread and ends the whole process if it takes too long.
+/// Runs `test` in a thread, and ends the whole process if it takes too long.
 fn bounded<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let _alone = alone();
     let (done, result) = mpsc::channel();
@@ -56,8 +56,8 @@ fn inside(command: &[&str]) -> Recording {
 
 type Totals = BTreeMap<String, (u64, BTreeMap<Errno, u64>)>;
 
-/// Calls and errors by system call. A signal's return has no result of its own: what a tracer
-/// finds in its register is the interrupted code's.
+/// Returns calls and errors by system call. A signal's return has no result of its own: a tracer finds the interrupted
+/// code's value in its register.
 fn totals(recording: &Recording) -> Totals {
     let all = recording.by_syscall().into_iter().filter(|t| t.counts.calls > 0);
     all.map(|t| {
@@ -161,8 +161,7 @@ fn four_threads_lose_no_call() {
     assert_eq!(recording.processes.first().map(|p| p.threads), Some(5));
 }
 
-/// Makes threads, forks or programs, `argv[2]` of them one after the other; each asks for its
-/// parent once.
+/// Makes threads, forks or programs, `argv[2]` of them one after the other; each calls getppid once.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -221,7 +220,7 @@ fn programs_of_known_files_count_as_the_first_did() {
         let rows = runs.rows.iter().filter(|r| r.process.0 == process && r.counts.calls > 0);
         let mut rows: Vec<_> = rows
             .map(|r| {
-                // The context alone: what lies above it is known where a window was afforded.
+                // Only the context: the frames above it are known if the budget allowed a window.
                 let context = &runs.stacks[r.context.0 as usize].frames;
                 let frames = context.iter().map(|id| &runs.frames[id.0 as usize]);
                 let frames: Vec<_> = frames.map(|f| (f.module, f.address)).collect();
@@ -342,7 +341,7 @@ fn what_can_not_be_started_says_why() {
     assert_eq!((refused("/no/such/program"), refused("/tmp"), refused("/etc/passwd")), (127, 126, 126));
 }
 
-/// Not a test: what [`killing_the_launcher_changes_nothing`] runs in a process of its own.
+/// Not a test: [`killing_the_launcher_changes_nothing`] runs it in a process of its own.
 #[test]
 #[ignore = "run by another test"]
 fn launcher_of_another_test() {
@@ -368,9 +367,9 @@ fn killing_the_launcher_changes_nothing() {
             launcher.wait().unwrap();
             let (start, mut all) = (Instant::now(), Vec::new());
             output.read_to_end(&mut all).unwrap();
-            // Killed while it is busy it is given up after BUSY_LIMIT, which is long in unoptimised code.
+            // If it is killed while it is busy, threads give up after BUSY_LIMIT, which is long in unoptimized code.
             assert!(start.elapsed() < Duration::from_secs(90));
-            // The test's own lines come before the script's, and after them where it ended by itself.
+            // The test harness's own lines come before the script's, and after them if it ended by itself.
             let said = String::from_utf8_lossy(&all);
             let wanted = String::from_utf8_lossy(&unwatched);
             assert!(said.contains(&*wanted) || !began(&said), "round {round}: {said}");
@@ -378,7 +377,7 @@ fn killing_the_launcher_changes_nothing() {
     });
 }
 
-/// Whether the script has said anything.
+/// Returns true if the script has printed anything.
 fn began(said: &str) -> bool {
     said.lines().any(|l| l.trim().parse::<u32>().is_ok())
 }
@@ -413,7 +412,7 @@ fn calls_into_the_vdso_are_told_by_function_and_caller_and_are_no_system_calls()
 
 #[test]
 fn each_process_is_told_its_own_processor_time() {
-    // Each burns what its own clock says, so that no load of the box changes what is expected.
+    // Each burns processor time by its own clock, so that the machine's load does not change the expected value.
     let source = "#include <time.h>\n#include <unistd.h>\n#include <sys/wait.h>\n\
         static long used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }\n\
         int main(void) { for (int i = 1; i <= 2; i++) if (!fork()) { while (used() < 60 * i) for (volatile int k = 0; k < 1000000; k++); _exit(0); }\n\
@@ -422,11 +421,11 @@ fn each_process_is_told_its_own_processor_time() {
     let recording = inside(&[&program.path()]);
     let mut cpu: Vec<u64> = recording.processes.iter().skip(1).map(|p| p.cpu_ns.unwrap() / 1_000_000).collect();
     cpu.sort_unstable();
-    // What watching took is taken off.
+    // The processor time of watching is subtracted.
     assert!(cpu.len() == 2 && (30..=90).contains(&cpu[0]) && (60..=180).contains(&cpu[1]), "{cpu:?}");
 }
 
-/// Runs a program with all that can be answered in place answered there.
+/// Runs a program and answers all possible calls in place.
 fn elided(command: Vec<String>) -> Recording {
     elided_by(command, Elision::ALL.to_vec(), Closely::All)
 }
@@ -486,7 +485,7 @@ fn what_is_asked_by_number_is_answered_too_and_only_what_is_to_be() {
     }
 }
 
-/// How many calls of a name that change nothing were answered in place, and how many were not.
+/// Returns how many calls of a name that change nothing were answered in place, and how many were not.
 fn answered_of(recording: &Recording, name: &str) -> (u64, u64) {
     let of = |p: &&InPlace| p.syscall.name() == Some(name);
     let all: Vec<&InPlace> = recording.in_place.iter().filter(of).collect();
@@ -498,7 +497,7 @@ fn answered_of(recording: &Recording, name: &str) -> (u64, u64) {
     (all[0].answered, all[0].missed())
 }
 
-/// A program of this body, all of whose signal masks are answered but a few.
+/// Runs a program of this body, and checks that nearly all of its signal mask calls were answered.
 fn nearly_all_answered(body: &str, calls: u64) {
     let source = format!(
         "#define _GNU_SOURCE\n#include <signal.h>\n#include <sys/mman.h>\n#include <sys/syscall.h>\n#include <ucontext.h>\n\
@@ -514,7 +513,7 @@ fn nearly_all_answered(body: &str, calls: u64) {
 
 #[test]
 fn masks_are_answered_wherever_they_lie() {
-    // Each on a page of its own, none that of the stack's end: an interpreter's frames.
+    // Each mask is on a page of its own, none of them at the stack's end, as in an interpreter's frames.
     nearly_all_answered("getcontext((ucontext_t *)(pages + 4096 * (i % 90)));", 3000);
     nearly_all_answered(
         "sigprocmask(SIG_SETMASK, (sigset_t *)(pages + 4096 * (i % 7)), (sigset_t *)(pages + 4096 * (7 + i % 5)));",

@@ -10,7 +10,7 @@ use crate::numbers::EXIT;
 use iced_x86::code_asm::*;
 use systoll_model::Sysno;
 
-/// What [`before`] needs to know of a site.
+/// Facts about a site that [`before`] needs.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     /// The system call, if it is known: eax may not hold it yet.

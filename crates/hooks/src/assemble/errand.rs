@@ -72,7 +72,7 @@ const SAVED: i32 = 56;
 const OF_LAHF: u64 = 0xd5;
 const OVERFLOW: u64 = 1 << 11;
 
-/// First bytes of the code. The four bytes between them hold the distance to the words.
+/// Bytes with which the code begins, before and after the four that hold the distance to the words.
 const BEGINS: ([u8; 3], [u8; 8]) = ([0x48, 0x8d, 0x2d], [0x48, 0x8b, 0x7d, 0x00, 0x48, 0x8b, 0x75, 0x08]);
 
 /// Returns the offset of an errand's code in `bytes`, if they contain one.
@@ -102,8 +102,8 @@ impl Errand {
     }
 }
 
-/// Waits until the word at an offset of the page is not zero, then jumps to a label; without these, and at the latest,
-/// until the time of one wait is over.
+/// Waits until the word at an offset of the page is not zero, then jumps to a label; at most for [`Errand::patience`].
+/// Without these, waits for all of that time.
 fn wait(a: &mut CodeAssembler, until: Option<(u64, CodeLabel)>) -> Result<(), AssembleError> {
     let (mut turn, mut look) = (a.create_label(), a.create_label());
     a.rdtsc()?;

@@ -20,7 +20,7 @@ fn where_no_buffer_is_free_windows_are_refused() {
         assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_old);
         let refused = word(0, slot::RING_REFUSED).load(SeqCst);
         assert!(refused >= ring::COUNT + 5 - ring::SHARE.of_old, "{refused}");
-        // Of what is new to the thread some is written nevertheless, and its first calls even then.
+        // Some of the calls that are new to the thread are still written, and always its first calls.
         let open = |name: &str, arguments: &[u64]| {
             word(0, slot::WANT).store(want::RING, SeqCst);
             lab.call(name, arguments);

@@ -1,4 +1,4 @@
-//! A thread compares the stack above a context with what was seen there before.
+//! A thread compares the stack above a context with the one seen there before.
 
 use crate::lab::{apart, half};
 use crate::ring::lab;
@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::assemble::TrunkLooks;
 use systoll_hooks::layout::{IMAGE, Question, image, windows};
 
-/// What a thread's looks have found while it makes `calls` calls with a trunk of three words, the last of which differs by
-/// `changed`, and what it has asked. `set` is a half-word of the image that is not zero meanwhile.
+/// Returns the results of a thread's comparisons while it makes `calls` calls with a trunk of three words, the last of
+/// which differs by `changed`, and the thread's questions. `set` is a half-word of the image that is not zero
+/// meanwhile.
 fn found(calls: u64, changed: u64, set: Option<u64>) -> (TrunkLooks, Answered) {
     let lab = lab();
     lab.enter(0);
