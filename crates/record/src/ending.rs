@@ -58,7 +58,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_command_that_stays_is_given_up_and_what_it_leaves_has_its_time() {
+    fn watching_ends_for_a_command_that_stays_and_after_lingering() {
         let quiet = SignalRequests { snapshot: false, ending: None, give_up: false };
         let told = SignalRequests { ending: Some(libc::SIGTERM), ..quiet };
         let give_up = SignalRequests { give_up: true, ..told };

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_raised_is_put_back() {
+    fn raised_limits_are_restored() {
         let before = RAISED.map(|r| limit(r).map(|l| (l.rlim_cur, l.rlim_max)));
         {
             let _raised = Raised::new();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_what_installers_left_beside_the_sources() {
+    fn versions_come_from_installers_metadata() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().to_str().unwrap();
         let write = |path: &str, text: &str| {

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_told_whole_wherever_they_begin() {
+    fn strings_are_copied_whole_from_any_start() {
         let readlink = Sysno(89).signature().unwrap();
         for at in (0x7000 - 40..0x7000 + 4).chain([0x8000 - 300]) {
             for len in [1, 20, 38, 255, 256] {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_copied_is_what_the_signature_says() {
+    fn copied_arguments_follow_the_signature() {
         let read = Sysno(0).signature().unwrap();
         // More was copied than the call moved, and the descriptor's name is not part of its data.
         let pieces = vec![piece(0, Read::Name, b"/etc/passwd"), piece(1, Read::Return, b"rootxxxx")];
@@ -368,7 +368,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_some_calls_or_none(seed in any::<u64>(), len in any::<u64>(), dense in any::<bool>()) {
+        fn any_bytes_decode_without_panic(seed in any::<u64>(), len in any::<u64>(), dense in any::<bool>()) {
             let mut random = systoll_model::Random::new(seed);
             let words: Vec<u64> = (0..ring::BUFFER / 8).map(|_| {
                 let word = random.below(u64::MAX);

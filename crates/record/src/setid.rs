@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_machines_are_told() {
+    fn foreign_architectures_are_recognized() {
         let mut head = vec![0; 64];
         head[..5].copy_from_slice(b"\x7fELF\x01");
         head[18] = 3;

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_asks_nothing() {
+    fn only_sockets_are_looked_up() {
         let mut sockets = Sockets::default();
         for target in ["/etc/passwd", "pipe:[12]", "socket:[x]", "socket:[1", "anon_inode:[eventpoll]"] {
             sockets.seen(1, target);

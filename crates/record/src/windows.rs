@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_many_calls_gets_some_windows_whatever_was_spent() {
+    fn a_row_of_many_calls_gets_some_windows_over_budget() {
         let mut table = Table::default();
         let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
         let mut windows = Windows::new(WindowPolicy::default(), 1);

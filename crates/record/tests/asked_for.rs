@@ -40,7 +40,7 @@ fn launched(launch: &Launch) -> Recording {
 }
 
 #[test]
-fn long_calls_are_told_one_by_one_with_their_threads() {
+fn long_calls_are_listed_with_their_threads() {
     let _alone = alone();
     let source = "#include <pthread.h>\n#include <unistd.h>\n\
         static void *second(void *p) { for (int i = 0; i < 7; i++) usleep(3000); return p; }\n\
@@ -71,7 +71,7 @@ fn long_calls_are_told_one_by_one_with_their_threads() {
 }
 
 #[test]
-fn whole_stacks_are_seen_also_where_contexts_are_known_from_an_earlier_run() {
+fn whole_stacks_are_sampled_even_if_contexts_are_known_from_an_earlier_run() {
     let _alone = alone();
     let source = "#include <sys/stat.h>\n\
         __attribute__((noinline)) static void ask(void) { struct stat s; for (int i = 0; i < 500; i++) stat(\"/\", &s); }\n\

@@ -58,7 +58,7 @@ fn elf() -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_is_put_is_got() {
+fn stored_payloads_are_found() {
     let (_dir, cache) = fresh();
     let (one, two) = (key(&cache, "one"), key(&cache, "two"));
     assert_ne!(one, two);
@@ -77,7 +77,7 @@ fn build(name: &str) -> &'static Build {
 }
 
 #[test]
-fn what_another_build_has_kept_is_not_found_whatever_it_is() {
+fn entries_of_another_build_are_not_found() {
     let dir = tempdir().unwrap();
     let [one, two] = ["one", "two"].map(|name| Cache::of_build(dir.path(), DEFAULT_LIMIT, build(name)));
     let x = key(&one, "x");
@@ -142,7 +142,7 @@ fn plans_come_back_as_they_were() {
 }
 
 #[test]
-fn nobody_else_may_look() {
+fn the_folder_is_private() {
     let (dir, cache) = fresh();
     cache.put(BLOB, &key(&cache, "x"), b"mine");
     let folder = dir.path().join("systoll");
@@ -327,7 +327,7 @@ fn leftovers_of_the_dead_are_cleared() {
 }
 
 #[test]
-fn without_a_folder_work_goes_on() {
+fn without_a_folder_plans_are_made_anew() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, b"").unwrap();
@@ -349,7 +349,7 @@ fn without_a_folder_work_goes_on() {
 }
 
 #[test]
-fn many_at_once_see_whole_entries() {
+fn concurrent_readers_see_whole_entries() {
     let dir = tempdir().unwrap();
     std::thread::scope(|scope| {
         for n in 0..4u8 {
@@ -396,7 +396,7 @@ fn a_file_in_a_known_state_is_not_read_again() {
 }
 
 #[test]
-fn states_that_tell_little_are_not_believed() {
+fn file_states_that_can_miss_changes_are_not_used() {
     let (dir, cache) = fresh();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
     let doubtful = [

@@ -251,7 +251,7 @@ fn static_programs_are_counted_too() {
 }
 
 #[test]
-fn calls_made_the_32_bit_way_take_the_word_exact_away() {
+fn calls_by_the_32_bit_gate_make_counts_inexact() {
     let source = "#include <unistd.h>\n\
         int main(void) { int r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20) : \"memory\");\n\
         return r == getpid() ? 0 : 1; }";
@@ -267,7 +267,7 @@ fn calls_made_the_32_bit_way_take_the_word_exact_away() {
 }
 
 #[test]
-fn contexts_end_at_the_users_frame_and_name_what_it_called() {
+fn contexts_end_at_the_users_frame_and_name_its_callee() {
     let source = "#include <time.h>\n\
         int day(time_t t) { return localtime(&t)->tm_mday; }\n\
         int main(void) { int s = 0; for (int i = 0; i < 1000; i++) s += day(i); return s < 0; }";
@@ -286,7 +286,7 @@ fn contexts_end_at_the_users_frame_and_name_what_it_called() {
 }
 
 #[test]
-fn windows_hold_consecutive_calls_with_what_they_pointed_to() {
+fn windows_hold_consecutive_calls_with_their_arguments_data() {
     let source = "#include <sys/stat.h>\n#include <unistd.h>\n\
         int main(void) { struct stat s; for (int i = 0; i < 5000; i++) { stat(\"/proc/nothing\", &s); getppid(); } }";
     let program = Program::written(source, &[]);
@@ -309,7 +309,7 @@ fn windows_hold_consecutive_calls_with_what_they_pointed_to() {
 }
 
 #[test]
-fn waiting_is_told_from_working() {
+fn waiting_time_is_told_apart_from_working_time() {
     let recording = inside(&["sleep", "0.3"]);
     let row = calls(&recording, "clock_nanosleep").next().unwrap();
     let waited = row.counts.waited_ns.unwrap();
@@ -330,7 +330,7 @@ fn a_killed_program_keeps_its_counts() {
 }
 
 #[test]
-fn what_can_not_be_started_says_why() {
+fn start_failures_say_why() {
     let refused = |command: &str| {
         let command = command.to_owned();
         bounded(move || {
@@ -393,7 +393,7 @@ fn launcher(script: &PathBuf) -> std::process::Child {
 }
 
 #[test]
-fn calls_into_the_vdso_are_told_by_function_and_caller_and_are_no_system_calls() {
+fn vdso_calls_are_counted_by_function_and_caller_apart_from_system_calls() {
     let source = "#include <time.h>\n#include <unistd.h>\n\
         __attribute__((noinline)) static long stamp(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_nsec; }\n\
         int main(void) { long sum = 0; for (int i = 0; i < 1000; i++) sum += stamp(); sum += time(0); return sum == 42; }";
@@ -411,7 +411,7 @@ fn calls_into_the_vdso_are_told_by_function_and_caller_and_are_no_system_calls()
 }
 
 #[test]
-fn each_process_is_told_its_own_processor_time() {
+fn each_process_gets_its_own_processor_time() {
     // Each burns processor time by its own clock, so that the machine's load does not change the expected value.
     let source = "#include <time.h>\n#include <unistd.h>\n#include <sys/wait.h>\n\
         static long used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }\n\
@@ -445,7 +445,7 @@ fn elided_calls(recording: &Recording, name: &str) -> u64 {
 }
 
 #[test]
-fn what_is_answered_in_place_is_what_the_kernel_would_say() {
+fn answers_in_place_equal_the_kernels() {
     let program = Program::of_the_tests("elided.c", &["-pthread"]);
     // SYSTOLL_ROUNDS: 90,000 make more than a million answers.
     let rounds = std::env::var("SYSTOLL_ROUNDS").unwrap_or_else(|_| "4000".into());
@@ -458,7 +458,7 @@ fn what_is_answered_in_place_is_what_the_kernel_would_say() {
 }
 
 #[test]
-fn calls_answered_in_place_are_counted_apart_and_only_where_asked_for() {
+fn calls_are_answered_in_place_only_on_request_and_counted_apart() {
     let source = "#include <signal.h>\n#include <unistd.h>\n\
         int main(void) { sigset_t s, o; sigemptyset(&s); for (int i = 0; i < 1000; i++) { getpid(); sigprocmask(SIG_BLOCK, &s, &o); } }";
     let program = Program::written(source, &[]);
@@ -472,7 +472,7 @@ fn calls_answered_in_place_are_counted_apart_and_only_where_asked_for() {
 }
 
 #[test]
-fn what_is_asked_by_number_is_answered_too_and_only_what_is_to_be() {
+fn calls_by_number_are_answered_if_requested() {
     let source = "#define _GNU_SOURCE\n#include <unistd.h>\n#include <sys/syscall.h>\n\
         int main(void) { for (int i = 0; i < 1000; i++) { syscall(SYS_getpid); syscall(SYS_gettid); getppid(); getuid(); } }";
     let program = Program::written(source, &[]);
@@ -512,7 +512,7 @@ fn nearly_all_answered(body: &str, calls: u64) {
 }
 
 #[test]
-fn masks_are_answered_wherever_they_lie() {
+fn masks_are_answered_at_any_address() {
     // Each mask is on a page of its own, none of them at the stack's end, as in an interpreter's frames.
     nearly_all_answered("getcontext((ucontext_t *)(pages + 4096 * (i % 90)));", 3000);
     nearly_all_answered(
@@ -522,13 +522,13 @@ fn masks_are_answered_wherever_they_lie() {
 }
 
 #[test]
-fn masks_are_learnt_anew_after_a_signal_also_where_nobody_asks_for_the_old_one() {
+fn masks_are_learnt_again_after_a_signal_even_if_the_old_one_is_not_requested() {
     nearly_all_answered("if (i % 500 == 7) raise(SIGUSR1); sigprocmask(SIG_BLOCK, &some, 0);", 2990);
     nearly_all_answered("if (i % 500 == 7) raise(SIGUSR1); sigprocmask(SIG_UNBLOCK, &some, 0);", 2990);
 }
 
 #[test]
-fn calls_that_change_no_mask_and_take_no_memory_make_nobody_forget_it() {
+fn calls_without_effect_on_masks_or_mappings_keep_the_known_mask() {
     let held = "sigset_t *mask = (sigset_t *)(pages + 4096);";
     let more = "mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);";
     for between in [
@@ -542,7 +542,7 @@ fn calls_that_change_no_mask_and_take_no_memory_make_nobody_forget_it() {
 }
 
 #[test]
-fn what_is_not_answered_is_told_by_why() {
+fn unanswered_calls_are_counted_by_reason() {
     let source = "#define _GNU_SOURCE\n#include <signal.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
         int main(void) { sigset_t none, some, old; sigemptyset(&none); sigemptyset(&some); sigaddset(&some, SIGHUP);\n\
         for (int i = 0; i < 1000; i++) { sigprocmask(SIG_BLOCK, &some, &old); sigprocmask(SIG_SETMASK, &old, 0);\n\
@@ -557,7 +557,7 @@ fn what_is_not_answered_is_told_by_why() {
 }
 
 #[test]
-fn nothing_is_answered_in_place_once_code_may_run_that_nobody_has_looked_at() {
+fn nothing_is_answered_in_place_once_unexamined_code_may_run() {
     let source = "#include <sys/mman.h>\n#include <unistd.h>\n\
         int main(void) { for (int i = 0; i < 10; i++) getpid();\n\
         void *p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\

@@ -7,7 +7,7 @@ use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
 #[test]
-fn what_earlier_programs_of_a_file_have_asked_is_looked_at_more_rarely() {
+fn calls_seen_in_earlier_programs_of_a_file_are_sampled_more_rarely() {
     let list = |files: usize| "/etc/group ".repeat(files);
     let (some, many) = (list(400), list(8_000));
     let script = format!("i=0; while [ $i -lt 40 ]; do ls {some}; i=$((i+1)); done; ls {many}");

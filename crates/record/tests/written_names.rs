@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 #[test]
-fn names_that_follow_from_others_are_those_that_the_kernel_tells() {
+fn derived_names_equal_the_kernels() {
     let tree = tempfile::tempdir().unwrap();
     for folder in ["a/b", "a/.c/d", "e"] {
         std::fs::create_dir_all(tree.path().join(folder)).unwrap();

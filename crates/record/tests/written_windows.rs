@@ -5,7 +5,7 @@ mod looked;
 use looked::written_and_asked;
 
 #[test]
-fn windows_that_threads_write_are_those_that_the_launcher_looks_at() {
+fn windows_written_by_threads_equal_the_launchers() {
     let [written, asked] = written_and_asked(&["cat", "/etc/passwd", "/etc/of/nobody", "/etc/group"], "/etc");
     // The number of calls before decides which calls are in windows: each way may show some that the other does not.
     for (call, seen) in &written {

@@ -218,7 +218,7 @@ mod tests {
     use crate::plan;
 
     #[test]
-    fn code_comes_back_as_it_was() {
+    fn decoding_an_encoded_blob_returns_it() {
         let elf = std::fs::read("/proc/self/exe").unwrap();
         let plan = plan::plan(&elf).unwrap();
         let options = Options { results: true, time: true, windows: true, long: Some(19), ..Options::default() };

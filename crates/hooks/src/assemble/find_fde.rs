@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_fit_and_the_address_is_where_it_is_looked_for() {
+    fn frame_descriptions_fit_and_hold_the_address() {
         for origin in [Origin::Address(0), Origin::InRcx, Origin::InSlot] {
             assert!(piece(origin).2.len() as u64 <= image::FRAME, "{origin:?}");
         }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_is_known_by_record_and_by_node() {
+    fn assigned_records_are_found_by_record_and_by_node() {
         let words: Vec<AtomicU64> = (0..(image::NODES + 8 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
         let (mut room, nodes, region) = (Room::default(), IMAGE + image::NODES, IMAGE + image::ROOTS);
         room.give_roots(region, 5);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_nothing_is_given() {
+    fn without_room_nothing_is_assigned() {
         let words: Vec<AtomicU64> = (0..(image::NODES + 2 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
         let mut room = Room::default();
         let before = room.clone();

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_a_level_comes_first_and_none_is_lost() {
+    fn the_newest_node_of_a_level_comes_first_and_none_is_lost() {
         let (words, mut room, root) = image_with_root();
         let path = |inner, outer| [step(inner, 8), step(outer, 0)];
         let paths = [path(1, 10), path(2, 10), path(1, 11), path(3, 12), path(1, 12)];
@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(again, made, "what is known is found, and not made again");
     }
     #[test]
-    fn frames_of_many_sizes_are_told_apart_and_then_no_more() {
+    fn frames_are_told_apart_by_size_up_to_a_limit() {
         let (words, mut room, root) = image_with_root();
         let most = MOST_FRAMES as u64;
         let by = |distance| {

@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn those_within_are_those_contained(
+        fn iteration_within_a_range_equals_single_lookups(
             marked in prop::collection::vec(0u64..1500, 0..60),
             start in 0u64..1500,
             len in 0u64..1500,

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tables_are_told() {
+    fn damaged_tables_are_rejected() {
         assert_eq!(pads(0, &[], 0), None);
         assert_eq!(pads(0, &[0xff, 0xff, 0x01, 200, 0, 0, 0, 0], 0), None);
         assert_eq!(pads(0, &[0xff, 0xff, 0x01, 2, 0, 0], 0), None, "ends amid an entry");

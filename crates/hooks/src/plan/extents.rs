@@ -78,7 +78,7 @@ mod tests {
     use super::add;
 
     #[test]
-    fn what_is_told_better_is_kept() {
+    fn known_extents_take_precedence() {
         let mut known = vec![(10, 20), (30, 40)];
         add(&mut known, vec![(5, 8), (12, 50), (20, 99), (41, 42), (41, 50), (60, 60)]);
         assert_eq!(known, [(5, 8), (10, 20), (20, 30), (30, 40), (41, 42)]);

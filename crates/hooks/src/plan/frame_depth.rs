@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aligned_stack_is_told_by_rbp_alone() {
+    fn an_aligned_stack_is_known_only_relative_to_rbp() {
         // push rbp; mov rbp,rsp; and rsp,-32; syscall; leave; ret
         let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0x0f, 0x05, 0xc9, 0xc3];
         assert_eq!(depth(&code, 8), None);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_disagree_say_nothing() {
+    fn a_depth_that_differs_by_path_is_unknown() {
         // test edi,edi; je +1; push rbx; syscall; ret
         let code = [0x85, 0xff, 0x74, 0x01, 0x53, 0x0f, 0x05, 0xc3];
         assert_eq!(depth(&code, 4), Some(8));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_kept_both_ways() {
+    fn numbers_of_both_signs_are_kept() {
         let mut numbers = Numbers { bits: vec![0; 2 * FAR as usize / 64], more: false };
         for n in [0, -1, 5000, FAR as i64 - 1, -(FAR as i64), i64::MAX, i64::MIN] {
             numbers.add(n);

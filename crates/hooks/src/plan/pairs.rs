@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_is_found_wherever_it_lies() {
+    fn a_pair_is_found_at_any_offset() {
         for len in [0, 1, 2, 100, 4_095, 4_096, 4_097, 8_192, 8_193] {
             let mut bytes = vec![0x0f; len];
             assert!(!has_bytes(&bytes) && last_bytes(&bytes).is_none(), "{len}");

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_what_decoding_says() {
+    fn steps_equal_those_of_the_full_decoder() {
         // All opcodes with all following bytes, after all kinds of prefixes.
         let before: [&[u8]; 22] = [
             &[],

@@ -59,7 +59,7 @@ fn a_table_is_no_call() {
 }
 
 #[test]
-fn a_table_beside_calls_of_c_is_none() {
+fn a_table_next_to_calls_of_c_is_no_call() {
     let Some(plan) = program(SAYS, &[TABLE, OF_C].concat()) else { return };
     assert_eq!((plan.sites.len(), plan.unplanned.len()), (1, 0));
     assert_eq!(plan.sites[0].number, Some(39));

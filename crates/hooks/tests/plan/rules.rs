@@ -76,7 +76,7 @@ fn a_number_is_not_believed_beyond_a_join() {
 }
 
 #[test]
-fn nobody_jumps_past_a_hook() {
+fn no_jump_leads_past_a_hook() {
     // jne to the call itself.
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, HLT, RET]);
     assert_eq!((site.entry_span, site.wrap_span, why), (None, None, Some(UnpatchableReason::BranchTarget)));
@@ -200,7 +200,7 @@ fn a_call_that_no_distance_from_a_label_leads_to_is_hooked() {
 }
 
 #[test]
-fn distances_from_labels_can_t_be_told() {
+fn distances_from_labels_are_unknown() {
     let cases = [
         // A distance of the call itself, in four bytes or in two.
         ("3: mov $202, %eax", ".long 4b-1b"),
@@ -275,7 +275,7 @@ fn a_call_behind_is_the_last_to_be_displaced() {
 }
 
 #[test]
-fn calls_stay_where_there_may_be_a_shadow_stack() {
+fn calls_are_not_moved_if_there_may_be_a_shadow_stack() {
     let dir = tempfile::tempdir().unwrap();
     let source = "__attribute__((noinline)) static long g(long r) { __asm__ volatile(\"\"); return r + 1; }
         long f(void) {
@@ -331,7 +331,7 @@ fn neighbours_share_nothing() {
 }
 
 #[test]
-fn use_of_gs_is_told() {
+fn use_of_gs_is_reported() {
     let mov_gs: &[u8] = &[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
     let mov_fs: &[u8] = &[0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
     let wrgsbase: &[u8] = &[0xf3, 0x48, 0x0f, 0xae, 0xd8];
@@ -356,7 +356,7 @@ fn with_function(parts: &[&[u8]]) -> Plan {
 }
 
 #[test]
-fn use_of_gs_has_its_instruction_told() {
+fn use_of_gs_is_reported_with_its_instruction() {
     let plan = with_function(&[MOV_39, SYSCALL, MOV_GS, RET, NOP4]);
     let evidence = plan.uses_gs.unwrap();
     assert_eq!((evidence.address, evidence.bytes.as_slice()), (TEXT + 7, MOV_GS));
@@ -392,7 +392,7 @@ fn data_in_a_function_is_no_call() {
 }
 
 #[test]
-fn a_call_that_data_hides_is_told_of() {
+fn a_call_hidden_by_data_is_reported() {
     // The table's last bytes, decoded as an instruction, swallow the first bytes of the code behind it.
     let table = &[0, 0, 0, 0, 0, 0, 0, 0x48, 0xb8];
     let plan = with_function(&[OVER_9, table, MOV_39, SYSCALL, RET, NOP4]);
@@ -434,7 +434,7 @@ fn a_constant_among_the_code_is_no_call() {
 }
 
 #[test]
-fn calls_made_the_32_bit_way_are_told_of() {
+fn calls_by_the_32_bit_gate_are_reported() {
     let interrupt: &[u8] = &[0xcd, 0x80];
     let plan = planned(&[MOV_39, SYSCALL, MOV_39, interrupt, RET], &[]);
     assert_eq!(plan.sites.iter().map(|s| s.address - TEXT).collect::<Vec<_>>(), [5]);

@@ -147,8 +147,8 @@ fn the_programs_own_come_out_as_without_us() {
 }
 
 #[test]
-fn what_a_handler_has_left_half_done_gives_way_too() {
-    apart("areas::what_a_handler_has_left_half_done_gives_way_too", || {
+fn areas_left_half_registered_by_a_handler_are_replaced_too() {
+    apart("areas::areas_left_half_registered_by_a_handler_are_replaced_too", || {
         with_areas(|lab| {
             // The area is registered, but the slot does not say so.
             set_rseq(0, 0);
@@ -195,8 +195,8 @@ fn forked_children_have_their_own_slots() {
 }
 
 #[test]
-fn where_nothing_may_be_called_forks_keep_their_makers() {
-    apart("areas::where_nothing_may_be_called_forks_keep_their_makers", || {
+fn forks_that_may_make_no_call_keep_their_makers_area() {
+    apart("areas::forks_that_may_make_no_call_keep_their_makers_area", || {
         with_areas(|lab| {
             half(IMAGE + image::QUIET).store(1, SeqCst);
             forked(lab, "fork", &[], || {

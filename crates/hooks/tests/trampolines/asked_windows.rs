@@ -86,22 +86,22 @@ fn is_asked_where_it_looks(opens: u32, wants: u64, times: std::ops::RangeInclusi
 }
 
 #[test]
-fn where_the_launcher_looks_threads_that_open_windows_ask() {
-    apart("asked_windows::where_the_launcher_looks_threads_that_open_windows_ask", || {
+fn threads_that_open_windows_ask_at_calls_the_launcher_samples() {
+    apart("asked_windows::threads_that_open_windows_ask_at_calls_the_launcher_samples", || {
         is_asked_where_it_looks(windows::OWN, want::NOTHING, 1..=1);
     });
 }
 
 #[test]
-fn where_the_launcher_looks_threads_that_open_none_ask() {
-    apart("asked_windows::where_the_launcher_looks_threads_that_open_none_ask", || {
+fn threads_that_open_no_windows_ask_at_calls_the_launcher_samples() {
+    apart("asked_windows::threads_that_open_no_windows_ask_at_calls_the_launcher_samples", || {
         is_asked_where_it_looks(windows::NONE, want::NOTHING, 1..=1);
     });
 }
 
 #[test]
-fn where_the_launcher_looks_it_is_asked_within_a_window() {
-    apart("asked_windows::where_the_launcher_looks_it_is_asked_within_a_window", || {
+fn the_launcher_is_asked_within_a_window_at_calls_it_samples() {
+    apart("asked_windows::the_launcher_is_asked_within_a_window_at_calls_it_samples", || {
         // Also at the places that the thread draws while it writes, where it is asked once.
         is_asked_where_it_looks(windows::OWN, want::RING, 1..=8);
     });

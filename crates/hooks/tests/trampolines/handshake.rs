@@ -11,8 +11,8 @@ use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image, slot, slot_a
 const GETPPID: u32 = 110;
 
 #[test]
-fn nobody_there_costs_one_wait() {
-    apart("handshake::nobody_there_costs_one_wait", || {
+fn a_missing_launcher_costs_one_wait() {
+    apart("handshake::a_missing_launcher_costs_one_wait", || {
         let lab = Lab::new(file(), TIMED);
         lab.enter(0);
         set_limits(SHORT);
@@ -45,8 +45,8 @@ fn signals_do_not_stretch_the_wait() {
 }
 
 #[test]
-fn a_launcher_that_comes_to_is_asked_again() {
-    apart("handshake::a_launcher_that_comes_to_is_asked_again", || {
+fn a_launcher_that_recovers_is_asked_again() {
+    apart("handshake::a_launcher_that_recovers_is_asked_again", || {
         let lab = Lab::new(file(), TIMED);
         lab.enter(0);
         set_limits(SHORT);
@@ -125,8 +125,8 @@ fn only_getppid_and_exit() {
 }
 
 #[test]
-fn what_the_launcher_must_know_is_asked() {
-    apart("handshake::what_the_launcher_must_know_is_asked", || {
+fn required_questions_are_asked() {
+    apart("handshake::required_questions_are_asked", || {
         for options in [COUNT, TIMED] {
             let mut file = File::new();
             file.wrapper("execve", 59);
@@ -167,8 +167,8 @@ fn what_the_launcher_must_know_is_asked() {
 }
 
 #[test]
-fn nobody_is_asked_about_a_program_that_is_not_there() {
-    apart("handshake::nobody_is_asked_about_a_program_that_is_not_there", || {
+fn a_missing_program_is_not_asked_about() {
+    apart("handshake::a_missing_program_is_not_asked_about", || {
         for options in [COUNT, TIMED] {
             let mut file = File::new();
             file.wrapper("execve", 59);
@@ -317,20 +317,20 @@ fn asked_about_for_long(options: Options) {
 }
 
 #[test]
-fn what_it_takes_to_ask_is_not_the_calls_time() {
-    apart("handshake::what_it_takes_to_ask_is_not_the_calls_time", || asked_about_for_long(TIMED));
+fn asking_does_not_count_as_the_calls_time() {
+    apart("handshake::asking_does_not_count_as_the_calls_time", || asked_about_for_long(TIMED));
 }
 
 #[test]
-fn nor_where_calls_are_drawn_for_the_clock() {
-    apart("handshake::nor_where_calls_are_drawn_for_the_clock", || {
+fn asking_does_not_count_as_the_time_of_sampled_calls() {
+    apart("handshake::asking_does_not_count_as_the_time_of_sampled_calls", || {
         asked_about_for_long(Options { sampled: true, ..TIMED });
     });
 }
 
 #[test]
-fn who_is_let_go_comes_back_where_a_call_fails() {
-    apart("handshake::who_is_let_go_comes_back_where_a_call_fails", || {
+fn a_released_thread_returns_if_its_call_fails() {
+    apart("handshake::a_released_thread_returns_if_its_call_fails", || {
         use std::io::Read;
         use std::os::fd::AsRawFd;
         let lab = Lab::new(file(), TIMED);

@@ -130,7 +130,7 @@ fn trees_grow_and_say_when_they_are_full() {
 }
 
 #[test]
-fn blobs_refuse_places_that_are_none() {
+fn blobs_refuse_invalid_regions() {
     let blob = blob();
     assert!(blob.code_for(REGION - 8).is_err());
     assert!(blob.code_for(IMAGE + image::SLOTS - 64).is_err());

@@ -50,8 +50,8 @@ fn the_first_are_all_looked_at_and_later_ones_stand_for_more() {
 }
 
 #[test]
-fn where_nobody_reads_looks_are_left_out_and_calls_counted() {
-    apart("looks::where_nobody_reads_looks_are_left_out_and_calls_counted", || {
+fn unread_samples_are_dropped_and_calls_still_counted() {
+    apart("looks::unread_samples_are_dropped_and_calls_still_counted", || {
         let lab = lab();
         half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
         lab.enter(0);
@@ -75,8 +75,8 @@ fn where_nobody_reads_looks_are_left_out_and_calls_counted() {
 }
 
 #[test]
-fn others_and_those_who_may_make_no_call_are_not_looked_at() {
-    apart("looks::others_and_those_who_may_make_no_call_are_not_looked_at", || {
+fn other_calls_and_threads_that_may_make_no_call_are_not_sampled() {
+    apart("looks::other_calls_and_threads_that_may_make_no_call_are_not_sampled", || {
         let lab = lab();
         half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
         lab.enter(0);
@@ -93,8 +93,8 @@ fn others_and_those_who_may_make_no_call_are_not_looked_at() {
 }
 
 #[test]
-fn looks_are_rarer_up_to_what_earlier_programs_asked() {
-    apart("looks::looks_are_rarer_up_to_what_earlier_programs_asked", || {
+fn samples_are_rarer_up_to_the_calls_of_earlier_programs() {
+    apart("looks::samples_are_rarer_up_to_the_calls_of_earlier_programs", || {
         const ASKED: u64 = 1_600;
         let lab = lab();
         half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);

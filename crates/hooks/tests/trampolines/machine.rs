@@ -91,8 +91,8 @@ fn the_machine_is_as_it_was() {
 }
 
 #[test]
-fn the_machine_is_as_it_was_where_windows_are_written() {
-    apart("machine::the_machine_is_as_it_was_where_windows_are_written", || {
+fn registers_are_unchanged_when_windows_are_written() {
+    apart("machine::registers_are_unchanged_when_windows_are_written", || {
         let mut file = File::new();
         check(&mut file, "placed", false);
         check(&mut file, "wrapped", true);
@@ -116,8 +116,8 @@ fn the_machine_is_as_it_was_where_windows_are_written() {
 }
 
 #[test]
-fn the_machine_is_as_it_was_when_nobody_answers() {
-    apart("machine::the_machine_is_as_it_was_when_nobody_answers", || {
+fn registers_are_unchanged_without_a_launcher() {
+    apart("machine::registers_are_unchanged_without_a_launcher", || {
         let mut file = File::new();
         check(&mut file, "placed", false);
         let lab = Lab::new(file, TIMED);

@@ -272,8 +272,8 @@ fn places_are_drawn_in_every_half_octave() {
 }
 
 #[test]
-fn a_window_ends_where_what_calls_point_to_finds_no_room() {
-    apart("ring::a_window_ends_where_what_calls_point_to_finds_no_room", || {
+fn a_window_ends_when_argument_data_finds_no_room() {
+    apart("ring::a_window_ends_when_argument_data_finds_no_room", || {
         let lab = lab();
         lab.enter(0);
         let server = Server::opening(&[], 1);
@@ -499,8 +499,8 @@ fn alone<T>(look: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn handlers_that_fork_anywhere_leave_both_well() {
-    apart("ring::handlers_that_fork_anywhere_leave_both_well", || {
+fn both_processes_continue_after_a_fork_in_a_handler() {
+    apart("ring::both_processes_continue_after_a_fork_in_a_handler", || {
         let lab = lab();
         lab.enter(0);
         let server = Server::opening(&[], 1);

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_before_the_call_is_none_of_its() {
+    fn time_before_the_call_is_not_counted_as_its_own() {
         let inside = |since_ns, after| {
             let inside = TimesBefore { ran: ran(1_000, 500), since_ns }.inside(after);
             (inside.cpu_ns, inside.queued_ns)

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_s_own_questions_tell_more_than_their_kind() {
+    fn a_files_own_history_outweighs_the_kind_of_question() {
         let (mut outlook, of_file) = (NextQuestion::default(), Rc::default());
         let kind = LastWork { kind: Kind::Mapped, place: None };
         assert!(outlook.is_soon(&kind) && outlook.is_soon(&done(&of_file, 3)));

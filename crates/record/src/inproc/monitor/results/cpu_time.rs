@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_takes_what_threads_clocks_say_and_what_they_can_not_see() {
+    fn asking_costs_include_time_that_threads_clocks_miss() {
         let asking = AskingCost::new(200.0, 2.0);
         let clocked = ProcessorUse { asked_ns: 50_000, asked_times: 10, ..ProcessorUse::default() }.asking(asking);
         assert_eq!((clocked.ns, clocked.doubt_ns), (60_000, 4_500));

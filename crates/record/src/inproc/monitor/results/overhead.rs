@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn few_batches_are_enough_where_they_agree() {
+    fn few_batches_suffice_if_they_agree() {
         let same = [100.0; FEWEST];
         assert!(is_settled(&same) && !is_settled(&same[1..]));
         let busy = [100.0, 120.0, 100.5, 140.0, 100.9, 130.0, 110.0, 105.0];

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_or_impossible_is_not_known() {
+    fn doubtful_or_impossible_times_are_unknown() {
         let own = |own_ns, doubt_ns| OwnCpu { total_ns: 30 * MS, own_ns, toll_ns: 4 * MS, doubt_ns };
         // A figure of 15 ms that may be off by 2 is good enough: it is shown with its interval.
         let header = told(own(Some(15 * MS), 2 * MS)).header;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clocks_do_not_see_is_taken_off_by_starts_and_copies() {
+    fn unseen_time_is_subtracted_per_start_and_copy() {
         let asked = ObserverTime { ns: 500 * MS, ..ObserverTime::default() };
         let spent = MeasuredTimes {
             waited_for_ns: 3_000 * MS,

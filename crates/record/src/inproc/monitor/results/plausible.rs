@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_thread_can_have_counted_is_left_out() {
+    fn impossible_counts_are_left_out() {
         // A second at 3 GHz.
         let clock = Clock { per_ns: 3.0, own_cycles: 0.0, cycles: 3_000_000_000, start_cycles: 0 };
         let told = |all: &[SlotCounts]| {

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_utilitys_name_elsewhere_is_not_run() {
+    fn twins_run_utilities_only_from_system_folders() {
         let folder = tempfile::tempdir().unwrap();
         let mine = folder.path().join("sed");
         std::fs::write(&mine, "").unwrap();

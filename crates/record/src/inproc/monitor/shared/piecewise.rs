@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_is_written_and_stays() {
+    fn planned_jumps_are_written_and_stay() {
         let mut pages = [Some(page()), Some(page())];
         for _ in 0..2 {
             assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Differences::default()));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_with_other_bytes_is_left_alone_as_a_whole() {
+    fn a_site_with_other_bytes_gets_none_of_its_jumps() {
         let mut pages = [Some(page()), Some(page())];
         pages[0].as_mut().unwrap()[0x12] = 0xcc;
         let left = decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_whose_fellow_was_changed_later_is_taken_back() {
+    fn a_jump_is_removed_if_another_of_its_site_was_changed() {
         let mut pages = [Some(page()), Some(page())];
         decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
         pages[1].as_mut().unwrap()[0] = 0xcc;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_comes_later_completes_what_waits_for_it() {
+    fn a_later_piece_completes_sites_that_wait_for_it() {
         let mut pages = [Some(page()), None];
         assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Differences::default()));
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_works_without_must_be_as_planned() {
+    fn required_code_must_be_as_planned() {
         let mut jumps = jumps();
         jumps.include(0x2010 + 0x10, &[0x90; 5], &[0xe9, 1, 2, 3, 4], ESSENTIAL);
         let mut pages = [Some(page()), Some(vec![0x90; 0x25])];
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_is_left_is_left_as_a_whole() {
+    fn a_skipped_site_gets_none_of_its_jumps() {
         let mut pages = [Some(page()), Some(page())];
         assert_eq!(decide(&jumps(), &mut pages, BTreeSet::from([2])).unwrap().sites, [2]);
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10) && !has(&pages[1], 0) && has(&pages[1], 0x10));
