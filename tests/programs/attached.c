@@ -6,7 +6,7 @@
  *   thread N   N threads, one after the other, one call each done
  *   fork N     N children, one call of getppid each          done
  *   check      what has gone wrong so far                    fine, or what has
- * attached WORKERS [timer HZ] [sleepers]: workers are threads; timer: a signal so often, whose handler looks whether what
+ * attached WORKERS [timer HZ] [sleepers] [killed]: workers are threads; timer: a signal so often, whose handler looks whether what
  * it interrupts is as it should be; sleepers: threads in calls that wait, and look whether they waited as long as asked.
  */
 #define _GNU_SOURCE
@@ -32,7 +32,7 @@
 
 static char wrong[400];
 static atomic_long wanted[64], made[64], ticks, rounds;
-static int workers;
+static int workers, killed;
 
 static void complain(const char *what, long by) {
     if (!wrong[0])
@@ -132,8 +132,16 @@ static void *sleeper(void *which) {
             break;
         case 4:
             epoll = epoll_create1(0);
-            if (epoll_wait(epoll, &(struct epoll_event){0}, 1, 1500))
-                complain("epoll_wait", 0);
+            if (epoll_wait(epoll, &(struct epoll_event){0}, 1, 1500)) {
+                /* So Linux ends it where who has stopped the thread is killed. */
+                int ended = killed && errno == EINTR;
+                if (!ended)
+                    complain("epoll_wait", 0);
+                close(epoll);
+                if (ended)
+                    continue;
+                break;
+            }
             close(epoll);
             break;
         case 5:
@@ -168,6 +176,8 @@ int main(int argc, char **argv) {
     pthread_t thread;
     for (long i = 0; i < workers; i++)
         pthread_create(&thread, 0, work, (void *)i);
+    for (int i = 2; i < argc; i++)
+        killed |= !strcmp(argv[i], "killed");
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "sleepers"))
             for (long k = 0; k < 8; k++)

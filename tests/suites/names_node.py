@@ -67,7 +67,7 @@ class Cart {{
 }}
 for (let i = 0; i < {CALLS}; i++) new Cart();
 """)
-case("getter", "price", f"""
+case("getter", "get price", f"""
 const item = {{
   get price() {{
     return process.ppid; // HERE

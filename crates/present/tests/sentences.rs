@@ -473,7 +473,7 @@ const SENTENCES: &[Sentence] = &[
         },
     },
     Sentence {
-        says: "the findings tell of 25 % of this",
+        says: "the findings tell of 25 % of its processor time",
         needs: "findings that claim a part of its price",
         holds: || round(|round| round.claimed.toll_ns = 1_000_000),
         fails: || round(|round| round.claimed.toll_ns = 1_000),

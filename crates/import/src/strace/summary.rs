@@ -79,11 +79,12 @@ impl Summary {
             self.add(line);
             return true;
         }
-        if line.last() == Some(&b'%') && line.len() <= LONGEST_HEAD {
-            if let Some(of) = std::str::from_utf8(line).ok().and_then(events_of) {
-                self.next_of = Some(of);
-                return true;
-            }
+        if line.last() == Some(&b'%')
+            && line.len() <= LONGEST_HEAD
+            && let Some(of) = std::str::from_utf8(line).ok().and_then(events_of)
+        {
+            self.next_of = Some(of);
+            return true;
         }
         if !self.reading && !self.columns.contains(&Column::Milliseconds) && !may_be_header(line) {
             return false;

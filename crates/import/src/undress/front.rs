@@ -33,7 +33,13 @@ impl Front {
     fn before(line: &[u8], at: usize) -> Self {
         let front = line.get(..at).unwrap_or_default();
         let (words, mark) = Self::kind(front);
-        let moments = moment(front).is_some() && led(line.get(at..).unwrap_or_default()).stamp.is_none();
+        let own = led(line.get(at..).unwrap_or_default()).stamp;
+        // No tracer writes a date: the moment behind one is of who wrote that.
+        let moments = match own {
+            None => moment(front).is_some(),
+            Some(Stamp::OfDay(_)) => ends_with_date(front),
+            Some(_) => false,
+        };
         Self { words, mark, moments }
     }
 
@@ -105,6 +111,17 @@ fn is_split_moment(front: &[u8], rest: &[u8]) -> bool {
     within && !matches!(led(rest).stamp, Some(Stamp::OfDay(_))) || after_month
 }
 
+/// Returns whether a text ends with a date: `Jul 01 `, `2024-02-11 `.
+fn ends_with_date(front: &[u8]) -> bool {
+    let mut words = front.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (Some(last), before) = (words.next(), words.next()) else { return false };
+    let is_month = |word: &[u8]| word.len() == 3 && word.iter().all(u8::is_ascii_alphabetic);
+    let is_day = last.len() <= 2 && last.iter().all(u8::is_ascii_digit);
+    let is_iso = last.len() == 10
+        && last.iter().enumerate().all(|(at, b)| if matches!(at, 4 | 7) { *b == b'-' } else { b.is_ascii_digit() });
+    is_iso || is_day && before.is_some_and(is_month)
+}
+
 /// Returns the time of day in a text: `13:55:25.5`.
 fn moment(front: &[u8]) -> Option<&[u8]> {
     let is_moment = |from: usize| {
@@ -128,6 +145,12 @@ fn moment(front: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates() {
+        assert!(ends_with_date(b"Jul 01 ") && ends_with_date(b"Jul  1 ") && ends_with_date(b"x 2024-02-11 "));
+        assert!(!ends_with_date(b"web-1  | ") && !ends_with_date(b"12 ") && !ends_with_date(b""));
+    }
 
     #[test]
     fn moments() {

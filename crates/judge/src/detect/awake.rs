@@ -117,7 +117,7 @@ impl<'a> Rung<'a> {
 /// Whether the call asks to be told of edges.
 fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     let line = semantics.of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
-    line.is_some() && call.data(3, Moment::Entry).is_some_and(|event| edge(event))
+    line.is_some() && call.data(3, Moment::Entry).is_some_and(edge)
 }
 
 fn edge(event: &[u8]) -> bool {

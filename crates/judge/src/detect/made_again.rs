@@ -1,11 +1,13 @@
 //! Things made, used a little and given up, again and again, where one of them could have been kept.
 
 use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Thing, Way, value};
 use crate::signs::Signs;
+use systoll_model::WindowCall;
 
 /// Things of one description given up in a window; where one was in an earlier window, so many of any description.
 const CYCLES: usize = 2;
@@ -47,7 +49,7 @@ struct Life {
 }
 
 impl Life {
-    fn of(at: usize, step: &Step<'_>, openings: &Map<i32, usize>) -> Option<Self> {
+    fn of(at: usize, step: &Step<'_>, openings: &Map<i32, u64>) -> Option<Self> {
         let thing = step.makes?;
         let observed = &step.observed;
         let mut bytes = Vec::new();
@@ -59,9 +61,8 @@ impl Life {
         if let Some(arg) = thing.file {
             // What is opened for the purpose goes with its opening.
             let fd = observed.descriptor(arg);
-            bytes.extend_from_slice(
-                &[fd as usize, openings.get(&fd).map_or(0, |at| at + 1)].map(usize::to_le_bytes).concat(),
-            );
+            let opened = openings.get(&fd).copied().unwrap_or(0);
+            bytes.extend_from_slice([fd as u64, opened].map(u64::to_le_bytes).as_flattened());
             bytes.extend_from_slice(observed.call.fd.as_deref().unwrap_or_default().as_bytes());
         }
         let length = thing.ends_length.map_or(0, |(_, arg)| observed.arg(arg));
@@ -107,8 +108,8 @@ struct Lives {
     alive: Map<Held, usize>,
     /// Calls near the window's start about things made before it.
     older: Vec<usize>,
-    /// Files opened in the window, by the places of the calls.
-    openings: Map<i32, usize>,
+    /// Files opened in the window: which opening of the run's each is.
+    openings: Map<i32, u64>,
 }
 
 impl Lives {
@@ -124,7 +125,9 @@ impl Lives {
                 lives.goes_on(at, step, forked);
             }
             if step.opened.is_some() {
-                lives.openings.insert(step.observed.call.result.unwrap_or(-1) as i32, at);
+                let WindowCall { row, nth, result, .. } = step.observed.call;
+                let opening = u64::from(row.0) << 40 | *nth;
+                lives.openings.insert(result.unwrap_or(-1) as i32, opening);
             }
             if let Some(life) = Life::of(at, step, &lives.openings) {
                 let handles = life.thing.handles(&step.observed);
@@ -239,7 +242,8 @@ impl MadeAgain {
             for life in of_sort.iter().skip(usize::from(!seen)) {
                 for step in life.calls().filter_map(|at| steps.get(at)) {
                     let Thing { thing, unsure: weak, gives_up, .. } = *life.thing;
-                    let claim = Claim::of(Kind::Toggle, thing, "make it once and keep it");
+                    let facts = Facts::default().with(Fact::Mapping, life.thing.file.is_some());
+                    let claim = Claim { facts, ..Claim::of(Kind::Toggle, thing, "make it once and keep it") };
                     put(claims, step.index, Claim { weak, gives_up, ..claim });
                 }
             }

@@ -166,26 +166,27 @@ impl Reopen<'_> {
             }
             return;
         }
-        // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        let weak = !made_up(&opened.path);
         let process = step.observed.window.process.0;
         let habit = self.rereads.of((process, &opened.path));
         let often = habit.is_some_and(|file: Reread| file.many && file.unchanged) && takes(fd, rest);
-        if weak && bytes_of(fd, rest) < LARGE && !often {
+        if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
+        // What the kernel makes up may be another each time, but the descriptor could have stayed.
+        let weak = !made_up(&opened.path);
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {
             put(claims, step.index, of(weak));
         }
         let mut read = Vec::new();
-        let mut reads = Vec::new();
+        let (mut reads, mut elsewhere) = (Vec::new(), false);
         for step in rest {
             if i64::from(step.observed.descriptor(0)) != fd || step.lines.fd != Some(0) {
                 continue;
             }
             let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
+            elsewhere |= step.moved.is_some_and(|m| m.line.at.is_some()) || step.lines.sets(&POSITION);
             if reading {
                 read.extend_from_slice(step.observed.data(1, systoll_model::Moment::Exit).unwrap_or_default());
                 reads.push(step.index);
@@ -193,7 +194,7 @@ impl Reopen<'_> {
                 put(claims, step.index, of(weak));
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-                if self.same_bytes(step.who, opened, read) || opened.again && often {
+                if self.same_bytes(step.who, opened, read) || opened.again && often && !elsewhere {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 }
                 return;

@@ -48,8 +48,7 @@ impl Detector for Rewritten {
                 continue;
             }
             advance(at, step, &mut under_way);
-            let over =
-                |w: &Writing| !w.open && !steps.get(at + 1).is_some_and(|next| moved_to(next, &w.name).is_some());
+            let over = |w: &Writing| !w.open && steps.get(at + 1).is_none_or(|next| moved_to(next, &w.name).is_none());
             while let Some(place) = under_way.iter().position(over) {
                 let writing = under_way.swap_remove(place);
                 done.entry(writing.name.clone()).or_default().push(writing);
@@ -117,7 +116,8 @@ fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], c
             continue;
         }
         for step in overwritten.iter().flat_map(|w| &w.calls).filter_map(|at| steps.get(*at)) {
-            put(claims, step.index, claim());
+            let object = writings.first().map(|writing| claims.object(&writing.name));
+            put(claims, step.index, Claim { object, ..claim() });
         }
         // Whether the last of a window is overwritten as well lies behind it.
         let last = writings.last().filter(|_| cut).into_iter().flat_map(|w| &w.calls);
@@ -130,8 +130,8 @@ fn claim() -> Claim {
         facts: Fact::Rewritten.into(),
         gives_up: "what the file says lags behind, and is older if the program is killed",
         ..Claim::of(
-            Kind::Toggle,
-            "a whole file, before a reader could look at it",
+            Kind::SlowPath,
+            "writes a whole file anew before anybody could look at what it said",
             "write it when it has held for a while, or once a second, and at the end",
         )
     }

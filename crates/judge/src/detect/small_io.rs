@@ -10,7 +10,7 @@ use crate::replay::{Moved, Step};
 use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::{Exit, Recording};
+use systoll_model::{Class, Recording, WindowCall};
 
 /// Mean size of a small transfer, at most.
 const SMALL: u64 = 512;
@@ -44,15 +44,14 @@ pub(super) struct SmallIo<'a> {
     bells: Bells<'a>,
     /// Whether watching stops the program for so long that what it shows may be answered meanwhile.
     stops: bool,
-    /// Processes that a signal ended: what they wrote last to a file may be all that tells of it.
+    /// Processes that ended themselves by a signal: what they wrote last to a file may be all that tells of it.
     killed: Set<u32>,
 }
 
 impl<'a> SmallIo<'a> {
     pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        let killed = (0u32..).zip(&recording.processes).filter(|(_, p)| matches!(p.exit, Some(Exit::Signal(_))));
-        Self { bells: Bells::new(rung), stops, killed: killed.map(|(process, _)| process).collect() }
+        Self { bells: Bells::new(rung), stops, killed: killed(recording) }
     }
 
     /// Whether a write to a terminal may have been answered before the program could read on.
@@ -60,6 +59,19 @@ impl<'a> SmallIo<'a> {
         let shows = step.moved.is_some_and(|m| m.line.way == Way::Out) && is_terminal(step);
         stream.terminal && stream.way == Way::In && shows && (self.stops || step.observed.call.waited_ns.is_none())
     }
+}
+
+/// Processes that sent a signal which none of their threads outlived.
+fn killed(recording: &Recording) -> Set<u32> {
+    let fatal = |call: &WindowCall| {
+        let signature = recording.row(call.row).syscall.signature().filter(|signature| !signature.never_returns);
+        call.result.is_none()
+            && signature.is_some_and(|signature| {
+                [Class::Signal, Class::Process].iter().all(|class| signature.classes.contains(*class))
+            })
+    };
+    let last = recording.windows.iter().filter(|window| window.calls.last().is_some_and(fatal));
+    last.map(|window| window.process.0).collect()
 }
 
 /// Transfers of one way through one descriptor, with nothing in between that asks for them.
@@ -76,7 +88,7 @@ struct Run {
     results: usize,
     /// Whether another thread of the process is at the other end.
     within: bool,
-    /// Whether it goes to a file, from a process that a signal ended.
+    /// Whether it goes to a file, from a process that ended itself.
     last_words: bool,
     /// Whether its last transfer ended a line.
     line: bool,

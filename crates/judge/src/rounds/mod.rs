@@ -44,7 +44,7 @@ const LITTLE: f64 = 0.02;
 /// By so much an anchor is better than one that came earlier in the run.
 const BETTER: f64 = 1.02;
 /// What may be several rounds in one is told as one only where that explains more by so much.
-const COARSER: f64 = 1.12;
+const COARSER: f64 = 1.05;
 /// Whole rounds by which an anchor is more than chance.
 const SEEN: usize = 2;
 

@@ -13,7 +13,7 @@ const MUCH: f64 = 0.1;
 const CLAIMED: f64 = 0.5;
 /// The part of the run that a round takes beside what is claimed of it, to be worth a line.
 const WORTH: f64 = 0.05;
-/// Rounds of it at least.
+/// Rounds of a process at least, on average: what each of many processes does a few times is a part of starting it.
 const OFTEN: u64 = 100;
 
 /// Marks the rounds that are of `most of the rest`. `wall_ns` is `None` where waiting is no measure of the run.
@@ -42,7 +42,7 @@ pub(super) fn mark(
         .iter()
         .enumerate()
         .map(|(at, round)| (worth(round), at))
-        .filter(|(worth, at)| *worth >= WORTH && rounds.get(*at).is_some_and(|round| round.count.low >= OFTEN))
+        .filter(|(worth, at)| *worth >= WORTH && rounds.get(*at).is_some_and(is_habit))
         .collect();
     shown.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(Reverse(*y).cmp(&Reverse(*x))));
     for (_, at) in shown.into_iter().take(SHOWN) {
@@ -52,7 +52,12 @@ pub(super) fn mark(
     }
 }
 
-/// Whether so much goes to calls that it wants a word, and findings do not say most of it.
+/// Returns true if a process makes the round often.
+fn is_habit(round: &Round) -> bool {
+    round.count.low / round.processes.max(1) >= OFTEN
+}
+
+/// Returns true if so much goes to calls that it wants a word, and findings do not say most of it.
 fn is_untold(ns: u64, claimed: u64, of: f64) -> bool {
     of > 0.0 && ns as f64 > MUCH * of && (claimed as f64) < CLAIMED * ns as f64
 }

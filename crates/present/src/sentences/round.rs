@@ -99,7 +99,7 @@ impl Sentences<'_> {
         let of = |part: u64, all: u64| if all == 0 { 0.0 } else { (part as f64 / all as f64).min(1.0) };
         let (paid, waited) = (of(claimed.toll_ns, round.toll_ns), of(claimed.waited_ns, round.waited_ns.unwrap_or(0)));
         if let Some(share) = percent(paid).filter(|_| paid >= FAINT) {
-            notes.push(format!("the findings tell of {share} of this"));
+            notes.push(format!("the findings tell of {share} of its processor time"));
         } else if let Some(share) = percent(waited).filter(|_| waited >= FAINT) {
             notes.push(format!("the findings tell of {share} of this waiting"));
         }

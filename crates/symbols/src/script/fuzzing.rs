@@ -1,6 +1,8 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
 use super::bash::Bash;
+use super::hotspot::HotSpot;
+use super::hotspot::layout::Layout as HotSpotLayout;
 use super::interpreter::{Interpreter, Look};
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
@@ -72,6 +74,11 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
         let frames: Vec<(u64, u64)> =
             (0..4).map(|n| (BASE + seed.rotate_left(n * 9) % 4096, BASE + u64::from(n) * 64)).collect();
         look_at_v8(&mut Memory::new(&mut read), newer, &frames);
+    }
+    for newer in [false, true] {
+        let mut hotspot = HotSpot::new(HotSpotLayout::tried(newer, BASE));
+        let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+        look_at(&mut hotspot, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
     }
     look_at(&mut Zsh::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));

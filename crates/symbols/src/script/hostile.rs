@@ -2,6 +2,8 @@
 
 use super::bash::Bash;
 use super::fuzzing::{PHPS, look_at, look_at_v8};
+use super::hotspot::HotSpot;
+use super::hotspot::layout::Layout as HotSpotLayout;
 use super::memory::{Memory, Room, in_turn};
 use super::perl::Perl;
 use super::perl::layout::Layout as PerlLayout;
@@ -140,6 +142,14 @@ proptest! {
         let mut read = reader(&image);
         let frames: Vec<(u64, u64)> = (0..).zip(&ips).map(|(n, ip)| (BASE + ip, BASE + 8 * (at + 8 * n))).collect();
         look_at_v8(&mut Memory::new(&mut read), true, &frames);
+    }
+
+    #[test]
+    fn any_hotspot_comes_to_an_end(image in image(), newer: bool, stack in 0u64..1024) {
+        let mut read = reader(&image);
+        let mut hotspot = HotSpot::new(HotSpotLayout::tried(newer, BASE));
+        let at = (Thread { tid: 7, fs_base: None }, BASE + 8 * stack..BASE + 8 * 1024);
+        look_at(&mut hotspot, &mut ScriptLines::default(), &mut Memory::new(&mut read), at);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::layout::{Methods, Parts};
 use super::methods::Heap;
 use super::numbers::Numbers;
-use systoll_binfile::half;
+use std::cmp::Ordering;
 
 /// Most heaps of code.
 const MAX_HEAPS: u32 = 16;
@@ -11,6 +11,8 @@ const MAX_HEAPS: u32 = 16;
 const MAX_STEPS: usize = 1 << 14;
 /// The longest tables.
 const MAX_TABLE: u64 = 1 << 20;
+/// The longest that three numbers can be.
+const THREE_NUMBERS: u64 = 15;
 /// Most methods that are inlined into each other.
 const MAX_INLINED: usize = 64;
 /// The longest frame, in words.
@@ -113,18 +115,15 @@ impl Heap<'_, '_, '_> {
     fn scopes(&mut self, blob: Blob, pc: u64) -> Option<Vec<Place>> {
         let tables = self.tables(blob)?;
         let offset = u32::try_from(pc.checked_sub(self.start(blob)?)?).ok()?;
-        let at = &self.layout.compiled;
-        (at.pc_size >= 8 && at.pc_size < 64).then_some(())?;
-        let place = |entry: &[u8]| half(entry, at.pc as usize);
-        let mut entries = tables.places.chunks_exact(at.pc_size as usize);
-        let entry = entries.find(|entry| place(entry) == Some(offset))?;
-        let mut scope = half(entry, at.scope as usize)?;
+        let mut scope = self.scope_at(tables.places, offset)?;
         let mut places = Vec::new();
         // Each lies before the one that was inlined into it.
         let mut before = u32::MAX;
         while scope > 0 && scope < before && places.len() < MAX_INLINED {
             before = scope;
-            let mut numbers = Numbers::new(tables.scopes.get(scope as usize..)?, self.layout.major);
+            let rest = tables.scopes.1.checked_sub(u64::from(scope))?.min(THREE_NUMBERS);
+            let written = self.memory.bytes(tables.scopes.0.wrapping_add(u64::from(scope)), rest, THREE_NUMBERS)?;
+            let mut numbers = Numbers::new(&written, self.layout.major);
             let (caller, method, index) = (numbers.next()?, numbers.next()?, numbers.next()?);
             let of_table = 8 * u64::from(method.checked_sub(1)?);
             (of_table < tables.methods.1).then_some(())?;
@@ -136,6 +135,24 @@ impl Heap<'_, '_, '_> {
         (!places.is_empty()).then_some(places)
     }
 
+    /// Returns where the scope is told of the instruction at `offset`, by a table in the order of instructions.
+    fn scope_at(&mut self, (start, size): (u64, u64), offset: u32) -> Option<u32> {
+        let at = &self.layout.compiled;
+        (at.pc_size >= 8 && at.pc_size < 64).then_some(())?;
+        let (mut low, mut high) = (0, size / at.pc_size);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let entry = start.wrapping_add(middle * at.pc_size);
+            // The first one stands for what is before all instructions.
+            match self.half(entry, at.pc)?.cast_signed().cmp(&offset.cast_signed()) {
+                Ordering::Equal => return self.half(entry, at.scope),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
     fn tables(&mut self, blob: Blob) -> Option<Tables> {
         let offset = |this: &mut Self, field: u64| this.half(blob.at, field).map(u64::from);
         match &self.layout.compiled.parts {
@@ -144,8 +161,8 @@ impl Heap<'_, '_, '_> {
                 let scopes = self.pointer(blob.at, *scopes)?.checked_sub(blob.at)?;
                 let size = |from: u64, to: u64| to.checked_sub(from).filter(|size| *size <= MAX_TABLE);
                 Some(Tables {
-                    scopes: self.memory.bytes(blob.at.wrapping_add(scopes), size(scopes, places)?, MAX_TABLE)?,
-                    places: self.memory.bytes(blob.at.wrapping_add(places), size(places, end)?, MAX_TABLE)?,
+                    scopes: (blob.at.wrapping_add(scopes), size(scopes, places)?),
+                    places: (blob.at.wrapping_add(places), size(places, end)?),
                     methods: (blob.at.wrapping_add(metadata), size(metadata, scopes)?),
                 })
             }
@@ -164,8 +181,8 @@ impl Heap<'_, '_, '_> {
                 };
                 let size = |from: u64, to: u64| to.checked_sub(from).filter(|size| *size <= MAX_TABLE);
                 Some(Tables {
-                    scopes: self.memory.bytes(data.wrapping_add(scopes), size(scopes, end)?, MAX_TABLE)?,
-                    places: self.memory.bytes(data.wrapping_add(places), size(places, scopes)?, MAX_TABLE)?,
+                    scopes: (data.wrapping_add(scopes), size(scopes, end)?),
+                    places: (data.wrapping_add(places), size(places, scopes)?),
                     methods,
                 })
             }
@@ -173,10 +190,10 @@ impl Heap<'_, '_, '_> {
     }
 }
 
-/// What describes a compiled method.
+/// What describes a compiled method: where each table is, and at most how many bytes it has.
 struct Tables {
-    scopes: Vec<u8>,
-    places: Vec<u8>,
-    /// Where the methods are that scopes name by number, and at most how many bytes they take.
+    scopes: (u64, u64),
+    places: (u64, u64),
+    /// The methods that scopes name by number.
     methods: (u64, u64),
 }

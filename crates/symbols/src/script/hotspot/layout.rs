@@ -109,7 +109,6 @@ pub(crate) struct CacheLayout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlobLayout {
     pub(crate) name: u64,
-    pub(crate) size: u64,
     pub(crate) frame_size: u64,
     /// Where the code begins: whether it is told by an offset rather than an address, and where.
     pub(crate) code: (bool, u64),
@@ -218,14 +217,12 @@ const TYPES: &[&str] = &["ConstMethod", "ConstantPool", "HeapBlock", "PcDesc"];
 const STRUCTS: &[&str] = &[
     "Abstract_VM_Version._vm_major_version",
     "CodeBlob._code_begin",
-    "CodeBlob._code_end",
     "CodeBlob._code_offset",
     "CodeBlob._data_offset",
     "CodeBlob._frame_size",
     "CodeBlob._mutable_data",
     "CodeBlob._name",
     "CodeBlob._relocation_size",
-    "CodeBlob._size",
     "CodeCache._heaps",
     "CodeHeap._log2_segment_size",
     "CodeHeap._memory",
@@ -322,7 +319,6 @@ impl Layout {
             },
             blob: BlobLayout {
                 name: f.offset("CodeBlob._name")?,
-                size: f.offset("CodeBlob._size")?,
                 frame_size: f.offset("CodeBlob._frame_size")?,
                 code: match f.offset("CodeBlob._code_begin") {
                     Some(address) => (false, address),
@@ -399,5 +395,60 @@ impl CompiledLayout {
             pc: f.offset("PcDesc._pc_offset")?,
             scope: f.offset("PcDesc._scope_decode_offset")?,
         })
+    }
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl Layout {
+    /// That of OpenJDK 17, and of 25 where `newer`, whose own variables lie one behind the other from `own` on.
+    pub(crate) fn tried(newer: bool, own: u64) -> Self {
+        let parts = if newer {
+            let methods = Methods::Mutable { data: 16, before: 28 };
+            Parts::Apart { data: 96, size: 160, scopes: 200, places: 196, methods }
+        } else {
+            Parts::Behind { metadata: 260, scopes: 120, places: 268, end: 272 }
+        };
+        Self {
+            major: if newer { 25 } else { 17 },
+            threads: Threads { list: own, length: 4, threads: 16, anchor: 656, stack_base: 592, stack_size: 600 },
+            anchor: Anchor { sp: 0, pc: 8, fp: 16 },
+            method: MethodLayout {
+                constant: 8,
+                pool: 8,
+                code_size: 32,
+                flags: 28,
+                name: 34,
+                bytecode: 48,
+                holder: 24,
+                entries: 72,
+                source: (false, 54),
+                class_name: 24,
+                text_length: 4,
+                text: 6,
+            },
+            cache: CacheLayout {
+                heaps: own + 8,
+                heaps_length: 0,
+                heaps_data: 8,
+                memory: 8,
+                segments: 120,
+                segment_shift: 256,
+                low: 0,
+                high: 24,
+                block: 16,
+            },
+            blob: BlobLayout { name: 96, frame_size: 28, code: if newer { (true, 36) } else { (false, 32) } },
+            compiled: CompiledLayout {
+                method: 112,
+                parts,
+                original_pc: 300,
+                handler: Some(if newer { (true, 176) } else { (false, 128) }),
+                pc_size: 16,
+                pc: 0,
+                scope: 4,
+            },
+            call_stub_return: own + 16,
+            wrapper_anchor: 32,
+        }
     }
 }

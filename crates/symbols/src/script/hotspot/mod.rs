@@ -25,6 +25,8 @@ use systoll_model::{FrameClass, Language};
 const MAX_THREADS: u32 = 4096;
 /// Most frames of a thread that are told.
 const MAX_FRAMES: usize = 512;
+/// Most frames of a thread that are gone through.
+const MAX_STEPS: usize = 2048;
 /// Packages that come with Java.
 const LIBRARY: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "org.graalvm."];
 
@@ -183,7 +185,7 @@ impl Heap<'_, '_, '_> {
         const WRAPPER: u64 = 6 * 8;
         let call_stub_return = self.memory.word(self.layout.call_stub_return)?;
         let mut frame = first;
-        loop {
+        for _ in 0..MAX_STEPS {
             if frame.pc == call_stub_return {
                 let wrapper = self.memory.pointer(frame.fp.checked_sub(WRAPPER)?)?;
                 return Some(wrapper.wrapping_add(self.layout.wrapper_anchor));
@@ -215,6 +217,7 @@ impl Heap<'_, '_, '_> {
             (next.sp > frame.sp && next.sp < base).then_some(())?;
             frame = next;
         }
+        None
     }
 
     /// Returns the method that a frame of the interpreter's executes, and its bytecode; of one that is not Java's there is
@@ -236,6 +239,9 @@ impl Heap<'_, '_, '_> {
 
 fn line(heap: &mut Heap<'_, '_, '_>, lines: &mut ScriptLines, place: Place) -> Option<RawFrame> {
     let method = heap.method(place.method)?;
+    // Classes that are made up for lambdas have no source, and Java's own traces leave them out.
+    let is_made_up = method.name.contains("$$Lambda") || method.name.contains("LambdaForm$");
+    (method.file.is_some() || !is_made_up).then_some(())?;
     let line = place.index.and_then(|index| heap.line(place.method, index));
     let is_library = LIBRARY.iter().any(|package| method.name.starts_with(package));
     let class = if is_library { FrameClass::Runtime } else { FrameClass::User };

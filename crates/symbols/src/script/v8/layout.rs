@@ -206,7 +206,7 @@ impl Types {
     fn of(e: &Exported<'_>) -> Option<Self> {
         let function = e.type_of("JSFunction__JS_FUNCTION_TYPE")?;
         // Since functions are of several types, those of classes and of the language's own constructors follow.
-        let last = e.number("LastJSFunctionType").or(function.checked_add(14))?;
+        let last = e.number("LastJSFunctionType").or(function.checked_add(16))?;
         let code = e.type_of("Code__CODE_TYPE")?;
         let either = |name: &str| e.type_of(name).unwrap_or(NONE);
         Some(Self {
@@ -340,7 +340,7 @@ impl Layout {
             types: Types {
                 map: kind(254, 255),
                 contexts: if newer { (220, 229) } else { (205, 214) },
-                functions: if newer { (2065, 2081) } else { (2066, 2080) },
+                functions: if newer { (2065, 2081) } else { (2066, 2082) },
                 shared: kind(282, 262),
                 scope: kind(280, 261),
                 script: 167,

@@ -10,7 +10,6 @@ use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::remote::Mem;
 use crate::procfs;
 use nix::errno::Errno;
-use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use systoll_binfile::maps::{Line, lines};
@@ -59,6 +58,9 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
     match ours.take_out(&|| ()) {
         None => Err(refuse(Refusal::new("it has ended"))),
         Some(outcome) if outcome.clean => Ok(true),
+        Some(outcome) if !outcome.restored => {
+            Err(refuse(Refusal::new("it could not be stopped: nothing was taken out")))
+        }
         Some(_) => Err(refuse(Refusal::new(
             "a thread of it may still come back to code of systoll's; its own code is as it was",
         ))),
@@ -130,7 +132,8 @@ fn written_at(there: &[u8], was: &[u8], at: usize, start: u64) -> Option<Written
     let filled = there.iter().skip(at + JUMP_LEN).take(MOST).take_while(|byte| **byte == FILLING).count();
     let range = at..(at + JUMP_LEN + filled).min(there.len());
     let (new, was) = (there.get(range.clone())?, was.get(range)?);
-    (new.first() != was.first()).then(|| Written { at: start + at as u64, was: was.to_vec(), new: new.to_vec() })
+    // What was there may have been a jump as well.
+    (new != was).then(|| Written { at: start + at as u64, was: was.to_vec(), new: new.to_vec() })
 }
 
 /// What a mapping's file holds there.
@@ -140,7 +143,7 @@ fn original(pid: i32, line: &Line<'_>, len: usize) -> Option<Vec<u8>> {
         // The same in all processes.
         let own = Maps::of(std::process::id() as i32);
         let here = lines(&own.text).find(|own| own.path == b"[vdso]")?.range.start;
-        let mem = File::open("/proc/self/mem").ok()?;
+        let mem = systoll_files::kernel("/proc/self/mem").ok()?;
         return mem.read_exact_at(&mut bytes, here).is_ok().then_some(bytes);
     }
     let path = String::from_utf8_lossy(line.path).into_owned();

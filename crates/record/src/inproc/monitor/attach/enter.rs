@@ -396,9 +396,9 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
         return Err(first.unwrap_or(Error::NoCommand));
     }
     if under_way > 0 {
-        let text = format!(
-            "{under_way} calls were under way when watching began: they are counted without their callers, from then on"
-        );
+        let (were, are) = if under_way == 1 { ("call was", "it is") } else { ("calls were", "they are") };
+        let text =
+            format!("{under_way} {were} under way when watching began: {are} counted without a caller, from then on");
         session.problems.note(ProblemKind::Note, text);
     }
     attached.deadline = running.limit.map(|limit| sys::now().saturating_add(limit.as_nanos() as u64));

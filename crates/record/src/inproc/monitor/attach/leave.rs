@@ -31,7 +31,13 @@ pub(crate) fn leave_all(session: &mut Session) -> u64 {
             let Some(ours) = ours(session, id, pid) else { continue };
             let Some(outcome) = ours.take_out(&|| answer_all(session, id, pid)) else { continue };
             longest = longest.max(outcome.stopped_ns);
-            if !outcome.clean {
+            if !outcome.restored {
+                let exe = crate::procfs::exe(pid).unwrap_or_default();
+                let text = format!(
+                    "{exe} (process {pid}): it could not be stopped, and goes on counting: systoll attach --clean {pid} tries again"
+                );
+                session.problems.note(ProblemKind::Note, text);
+            } else if !outcome.clean {
                 let exe = crate::procfs::exe(pid).unwrap_or_default();
                 let text = format!(
                     "{exe} (process {pid}): memory of systoll's stays mapped in it, as a thread may still come back there: \

@@ -18,7 +18,7 @@ use std::time::Duration;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, code, image, slot, slot_index};
 
 /// For how long threads are waited for that are in our code.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(8);
 /// How long a process runs between two looks, at first and at most.
 const PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -41,6 +41,8 @@ pub(crate) struct Written {
 /// What became of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
+    /// Whether its code is as it was.
+    pub(crate) restored: bool,
     /// Whether nothing of ours is left in it.
     pub(crate) clean: bool,
     /// For how long its threads were stopped at a time, at most, ns.
@@ -67,7 +69,9 @@ impl Ours {
             meanwhile();
             match AllStopped::of(self.pid) {
                 Ok(stopped) => {
-                    outcome.clean = self.leave_stopped(&stopped.threads);
+                    // No thread is in the middle of a jump: each is one instruction, and none stood there before.
+                    outcome.restored |= self.restore(&self.written);
+                    outcome.clean = outcome.restored && self.leave_stopped(&stopped.threads);
                     let since = stopped.since;
                     drop(stopped);
                     outcome.stopped_ns = outcome.stopped_ns.max(sys::now().saturating_sub(since));
@@ -101,10 +105,6 @@ impl Ours {
 
     /// Takes out of a process whose threads are stopped what can be taken out now. Returns whether that was all.
     fn leave_stopped(&self, threads: &[Stopped]) -> bool {
-        // No thread is in the middle of a jump: each is one instruction, and before it was written none stood there.
-        if !self.restore(&self.written) {
-            return false;
-        }
         let maps = Maps::of(self.pid);
         let mut inside = false;
         for thread in threads {

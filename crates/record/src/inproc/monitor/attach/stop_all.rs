@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// How long all threads of a process may take to stop. A thread that the kernel keeps waiting takes longer, and the
 /// others would be kept waiting with it.
-const STOPS: Duration = Duration::from_millis(60);
+const STOPS: Duration = Duration::from_millis(150);
 /// How often the list of threads is read for threads that were made meanwhile.
 const ROUNDS: usize = 64;
 /// PF_IO_WORKER and PF_USER_WORKER of include/linux/sched.h: threads of the kernel's that never run the process's code.
