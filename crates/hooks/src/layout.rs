@@ -107,8 +107,8 @@ pub mod global {
     pub const OWNER_DIED: u32 = 0x4000_0000;
     /// u32: processor that the launcher last ran on.
     pub const PROCESSOR: u64 = 0x68;
-    /// What calls' arguments point to, for threads that copy it: [`CAPTURE_ENTRY`] bytes for each number below
-    /// [`super::NUMBERS`], see [`super::capture`].
+    /// Arguments whose memory threads copy: [`CAPTURE_ENTRY`] bytes for each number below [`super::NUMBERS`], see
+    /// [`super::capture`].
     pub const CAPTURES: u64 = 0x1000;
     /// Bytes of an entry, 1 << [`CAPTURE_SHIFT`].
     pub const CAPTURE_ENTRY: u64 = 1 << CAPTURE_SHIFT;
@@ -182,7 +182,7 @@ pub mod image {
     pub const MAPPED_FILE: u64 = 0x418;
     /// The kernel's name of the mapping at [`super::IMAGE`] (proc(5), /proc/pid/map_files).
     pub const MAPPED_FILE_NAME: &[u8; 48] = b"/proc/self/map_files/200000000000-201f10000000\0\0";
-    /// u32: who opens windows, one of [`super::windows`].
+    /// u32: the party that opens windows, one of [`super::windows`].
     pub const WINDOWS: u64 = 0x448;
     /// u32, not zero: the image has had threads that share memory, so that one of them may unmap what another is about
     /// to read.
@@ -218,7 +218,7 @@ pub mod image {
     pub const RING_LEN: u64 = 256;
     /// u64: number of entries of [`CODES`].
     pub const CODE_COUNT: u64 = 0x1000;
-    /// Where our code lies: entries of [`CODE_ENTRY`] bytes, see [`super::code`].
+    /// Ranges of our code: entries of [`CODE_ENTRY`] bytes, see [`super::code`].
     pub const CODES: u64 = CODE_COUNT + CODE_ENTRY;
     /// Bytes of an entry.
     pub const CODE_ENTRY: u64 = 32;

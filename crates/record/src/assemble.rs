@@ -19,7 +19,7 @@ use systoll_model::{
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
 
-/// What is known before a run begins.
+/// Facts known before a run begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunFacts {
     pub(crate) command: Vec<String>,
@@ -70,7 +70,7 @@ impl RunFacts {
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) wall_ns: u64,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
 
-/// How windows are opened; see [`systoll_model::Window`].
+/// Limits for windows; see [`systoll_model::Window`].
 #[derive(Clone, Debug)]
 pub struct WindowPolicy {
     /// Calls in a window.
@@ -57,9 +57,9 @@ pub struct Launch {
     pub cwd: Option<PathBuf>,
     /// Calls to answer in place. A backend that can't do this refuses before it starts anything.
     pub elisions: Vec<Elision>,
-    /// How closely calls are watched.
+    /// Data measured of calls.
     pub closely: Closely,
-    /// How windows are opened.
+    /// Limits for windows.
     pub windows: WindowPolicy,
     /// Keeps every call that takes at least this long in [`systoll_model::Recording::longest`], as far as there is
     /// room. `None`: each backend keeps its usual number of long calls.
@@ -97,7 +97,7 @@ pub struct Running {
     pub calls: Option<u64>,
 }
 
-/// What a backend reports to its caller while it watches, and asks of it.
+/// Receives a backend's reports while it watches, and answers its questions.
 pub trait Control {
     /// Reports progress now and then: the number of calls counted, the number of processes alive, and true if the
     /// command itself has ended.
@@ -127,9 +127,9 @@ pub struct Probe {
     pub kind: BackendKind,
     /// True if it can watch a program that it starts.
     pub can_run: bool,
-    /// What was tried, with the result, one line each.
+    /// The attempts with their results, one line each.
     pub found: Vec<String>,
-    /// What is missing, each with the command that would help, if one would.
+    /// The missing things, each with the command that would help, if there is one.
     pub missing: Vec<(String, Option<String>)>,
 }
 

@@ -41,7 +41,7 @@ pub enum Error {
     Refused {
         /// The backend.
         backend: BackendKind,
-        /// What was tried and what prevented it.
+        /// The attempt, and the reason for its failure.
         reason: String,
     },
     /// A process that runs can't be entered; nothing was done to it.

@@ -279,7 +279,7 @@ mod tests {
         let pieces = vec![piece(0, Read::Entry, b"/etc\0more")];
         let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-2), pieces), stat, 256);
         assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b"/etc"[..], false));
-        // What could not be copied is missing.
+        // Memory that could not be copied is missing.
         let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-14), Vec::new()), stat, 256);
         assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b""[..], true));
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Nested `#!` lines that the kernel follows, at most.
 const MAX_INTERPRETERS: usize = 5;
 
-/// What matters for watching about a file that is about to be executed.
+/// Properties of a file that is about to be executed, as far as they matter for watching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
     /// An ordinary program.

@@ -132,7 +132,7 @@ pub(crate) struct Line {
 const SKIPPED: u32 = 2;
 
 impl RawRow {
-    /// Returns true if the sampled lines tell who made the row's calls: the samples stand for enough of them, or there
+    /// Returns true if the sampled lines show the code that made the row's calls: the samples stand for enough of them, or there
     /// were several and all agree. One sample of the first call tells nothing of a million.
     pub(crate) fn lines_tell(&self) -> bool {
         const PART: u64 = 8;

@@ -52,7 +52,7 @@ pub(crate) struct Windows {
     of_octave: [u8; 64],
     pub(crate) refused: u64,
     sockets: Sockets,
-    /// What expensive calls asked about objects, over the whole run.
+    /// Objects that expensive calls asked about, over the whole run.
     pub(crate) ledger: Ledger,
 }
 

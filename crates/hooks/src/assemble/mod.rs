@@ -86,7 +86,7 @@ pub use write_blob::assemble;
 
 use thiserror::Error;
 
-/// What the code does besides counting calls by context.
+/// Features of the code besides counting calls by context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Hook calls' returns, for errors and bytes.

@@ -19,7 +19,7 @@ pub(super) enum Bytes {
     ByNode,
 }
 
-/// What the code behind a call needs to know of its site.
+/// Facts about a site that the code behind a call needs.
 #[derive(Clone, Copy)]
 pub(super) struct Return {
     /// Address of the site's root.

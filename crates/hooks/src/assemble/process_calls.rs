@@ -31,7 +31,7 @@ const SECCOMP_GET_NOTIF_SIZES: i32 = 3;
 /// Of linux/time.h.
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 
-/// Where a call of clone's family continues.
+/// Continuations of a call of clone's family.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
     /// In the maker.

@@ -32,7 +32,7 @@ const CRUMBS: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
 /// State of the buffer that is taken last.
 const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
 
-/// Where the hand-shake's code continues.
+/// Continuations of the hand-shake's code.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
     /// The launcher must be asked.

@@ -53,7 +53,7 @@ const MOST_FD: i32 = 0xffff;
 /// Number of descriptors whose names are remembered.
 const REMEMBERED: i32 = 64;
 
-/// What is copied, and when.
+/// Memory to copy, and the time of copying.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CopyKind {
     /// Memory of the thread's own stack that the call is about to read.

@@ -13,7 +13,7 @@ use iced_x86::code_asm::*;
 /// RSEQ_FLAG_UNREGISTER of include/uapi/linux/rseq.h.
 const UNREGISTER: i32 = 1;
 
-/// How a thread begins that is to have an area.
+/// Situation in which a thread gets an area.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begins {
     /// It shares memory with its maker, and the kernel has dropped its area.

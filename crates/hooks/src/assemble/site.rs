@@ -39,7 +39,7 @@ pub(super) struct Place {
     pub(super) table: u64,
 }
 
-/// How a site is hooked.
+/// The form in which a site is hooked.
 struct Shape<'a> {
     site: &'a Site,
     /// The instructions that the jump to the entry replaces.

@@ -230,7 +230,7 @@ pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + 
 pub struct SlotReading {
     /// Its thread; `None` for the last slot if it makes no claim.
     pub thread: Option<Thread>,
-    /// What its counts lack.
+    /// Events that its counts lack.
     pub losses: Losses,
     /// Calls that were made although they were to be answered in place.
     pub in_place: MadeInPlace,

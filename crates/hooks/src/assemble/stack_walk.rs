@@ -28,7 +28,7 @@ const LAST: u64 = slot::RING_SCRATCH + 32;
 const NO_WAY: i32 = i32::MAX;
 const PAGE: i32 = 4096;
 
-/// Where a walk continues that can't read a word.
+/// Continuations of a walk that can't read a word.
 #[derive(Clone, Copy)]
 struct Ways {
     /// The memory does not exist.

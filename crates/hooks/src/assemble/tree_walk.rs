@@ -136,7 +136,7 @@ pub(super) fn walk_for_the_last_time(e: &mut Emitter, root: u64) -> Emitted {
     Ok(())
 }
 
-/// Where a walk continues from a level.
+/// Continuations of a walk from a level.
 struct Ways {
     /// With the matching node in r11.
     found: CodeLabel,

@@ -176,7 +176,7 @@ pub fn number_site(
     Ok(at)
 }
 
-/// What a level compares, on the path to a context.
+/// Word that a level compares, on the path to a context.
 #[derive(Clone, Copy)]
 struct Level {
     word: u64,

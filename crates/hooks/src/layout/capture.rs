@@ -1,4 +1,4 @@
-//! What threads copy of their arguments' memory: an entry for each system call.
+//! Parts of their arguments' memory that threads copy: an entry for each system call.
 //!
 //! An entry has a byte for each of six arguments before the call, a byte for each after it, and two more. Copying too
 //! much does no harm: the reader interprets it by the call's signature.

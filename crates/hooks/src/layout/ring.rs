@@ -13,8 +13,8 @@ pub const WAKE_FROM: u64 = 8;
 /// Calls for which a node is new to a thread.
 pub const NEW: u64 = 128;
 
-/// How many buffers a call may fill, by how often its thread has been at the node: a loop that outruns the launcher
-/// fills its share, and there must be room left for calls that the thread makes for the first time.
+/// Most buffers that a call may fill, by how often its thread has been at the node: a loop that outruns the launcher
+/// fills its share, and room must remain for calls that the thread makes for the first time.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     /// For the first call at a node.

@@ -1,4 +1,4 @@
-//! Where a thread may read its stack: at a hook, the stack pointer may point to no memory.
+//! Ranges in which a thread may read its stack: at a hook, the stack pointer may point to no memory.
 //!
 //! A thread that has unmapped its own stack still makes its last call, and assembler code may have anything in rsp.
 //! Therefore a walk reads a word only between [`super::slot::STACK_LOW`] and [`super::slot::STACK_HIGH`], where memory

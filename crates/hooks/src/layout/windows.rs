@@ -1,4 +1,4 @@
-//! Who opens windows: values of [`super::image::WINDOWS`].
+//! The party that opens windows: values of [`super::image::WINDOWS`].
 
 /// The thread asks the launcher when a window is due, and at each call of it.
 pub const ASKED: u32 = 0;

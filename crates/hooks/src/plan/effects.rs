@@ -1,4 +1,4 @@
-//! What single instructions read, write and lead to.
+//! Effects of single instructions: reads, writes and jump targets.
 
 use super::addresses::Targets;
 use iced_x86::{

@@ -1,4 +1,4 @@
-//! Where decoding starts and stops: functions, as far as tables tell of them, and the gaps between them.
+//! Ranges for decoding: functions, as far as tables describe them, and the gaps between them.
 
 use super::cfi::Cfi;
 use super::go;

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// Bytes examined: more than the longest instruction has.
 const WINDOW: usize = 16;
 
-/// What is known of an instruction without decoding it.
+/// Facts about an instruction that need no decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It continues with the next instruction, computes no address, does not use gs, is plausible and no system call.
     Plain { len: usize },
-    /// The same, but nothing continues after it: a return, or an indirect jump.
+    /// Like [`Step::Plain`], but execution does not continue behind it: a return, or an indirect jump.
     Ends { len: usize },
     /// It branches to this distance from its end: a jump, after which nothing continues, another branch, or a call.
     Branch { len: usize, distance: i32, ends: bool },

@@ -94,7 +94,7 @@ fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
     })
 }
 
-/// What kind of code a call lies in.
+/// Kind of code that a call lies in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CodeConfidence {
     /// A function whose jumps are all known.

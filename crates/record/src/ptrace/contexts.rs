@@ -319,7 +319,7 @@ mod tests {
         // If the program itself makes the call, no word has to be read.
         let at = At { ip: 8, sp: 0 };
         assert_eq!(contexts.find(std::process::id() as i32, at, Sysno(5), None), Some(5));
-        // What can't be read gives no context.
+        // A stack that can't be read gives no context.
         assert_eq!(contexts.find(std::process::id() as i32, At { ip: 7, sp: 0 }, Sysno(39), None), None);
     }
 }

@@ -1,4 +1,4 @@
-//! How a tracer waits for the next stop: it polls for a moment, and only then sleeps.
+//! Waits for the next stop: the tracer polls for a moment, and only then sleeps.
 //!
 //! Tracer and tracee take turns. If the machine has an idle processor, the kernel gives each one of its own. Each then
 //! wakes the other on an idle processor, which takes microseconds, and on a virtual machine a hundred: many times what

@@ -1,4 +1,4 @@
-//! What the tracer knows of each process and thread.
+//! The tracer's state of each process and thread.
 
 use super::contexts::{Contexts, ReadAhead};
 use crate::procfs::{self, IoCalls, SchedTimes, Schedstat};
@@ -171,7 +171,7 @@ struct LastTimes {
     since_ns: u64,
 }
 
-/// What a thread had run before a call.
+/// Running and waiting time of a thread before a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimesBefore {
     ran: SchedTimes,

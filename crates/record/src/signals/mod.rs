@@ -40,7 +40,7 @@ pub(crate) const STAYS: &str = "told to end by SIGTERM, the command did not: it 
 /// Time that a target may take to stop so that it can be let go, ns.
 pub(crate) const LETTING_GO_NS: u64 = 150_000_000;
 
-/// What the thread does with signals.
+/// Phases of the thread that handles signals.
 mod phase {
     /// Signals stay pending: there is no process to forward them to yet.
     pub(super) const HELD: u8 = 0;
@@ -106,7 +106,7 @@ pub(crate) struct Signals {
     released: bool,
 }
 
-/// What signals have asked of the tracer.
+/// Requests that signals have made to the tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SignalRequests {
     pub(crate) snapshot: bool,

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 
-/// What the kernel reported of one thread.
+/// The kernel's report about one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Exited {

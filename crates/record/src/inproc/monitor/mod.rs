@@ -84,12 +84,12 @@ fn long_power(longer: Duration, cycles_per_ns: f64) -> u8 {
     (cycles * 0.99).max(1.0).log2().min(f64::from(LONGEST_POWER)) as u8
 }
 
-/// What counting code adds to a call, ns.
+/// Time that counting code adds to a call, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnShare {
     /// A call without the counting code, measured in the same moments, ns.
     pub plain_ns: f64,
-    /// What the counting code adds, ns.
+    /// Time that the counting code adds, ns.
     pub added_ns: f64,
 }
 
@@ -236,7 +236,7 @@ impl InprocBackend {
         if !launch.elisions.is_empty() {
             return Err(Error::NoElision(BackendKind::Inproc));
         }
-        // What is hopeless is told before anything is measured.
+        // An impossible request is reported before anything is measured.
         enter::look_at(running)?;
         let signals = Signals::of(launch)?;
         let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
@@ -255,7 +255,7 @@ impl InprocBackend {
     }
 }
 
-/// Whether memory can be shared with programs here.
+/// Returns true if memory can be shared with programs here.
 ///
 /// # Errors
 /// The reason, where it can't.
@@ -271,7 +271,7 @@ fn can_share() -> Result<(), Error> {
     }
 }
 
-/// What is measured before anything is watched.
+/// Measurements made before anything is watched.
 struct Begun {
     cache: Arc<Cache>,
     options: Options,

@@ -42,7 +42,7 @@ pub(crate) fn raw(number: libc::c_long, args: [u64; 6]) -> i64 {
     if result == -1 { i64::from(-(Errno::last() as i32)) } else { result }
 }
 
-/// How a child ended.
+/// End of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Code(i32),

@@ -52,7 +52,7 @@ pub(crate) fn mappings(code: impl Iterator<Item = (u64, u64, u64)>) -> (Vec<Mapp
     ([global, all].into_iter().chain(near).collect(), image)
 }
 
-/// How the new program gets a file.
+/// The way in which the new program gets a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     /// It opens the path with these flags.
@@ -131,7 +131,7 @@ const CODE: &[u8] = &[
 /// Offset in it at which the hand-shake continues.
 const ASKED: u64 = 250;
 
-/// How a program starts.
+/// The way in which a program starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     /// Address of the hand-shake code by which it asks.

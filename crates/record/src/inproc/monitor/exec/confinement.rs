@@ -1,4 +1,4 @@
-//! How a process is confined, according to /proc.
+//! Reads a process's confinement from /proc.
 
 use std::sync::OnceLock;
 

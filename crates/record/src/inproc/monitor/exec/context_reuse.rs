@@ -113,7 +113,7 @@ impl Hash for Context {
     }
 }
 
-/// Where a context is known from.
+/// Source of a known context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// From a program of this run with the launcher's own rights.

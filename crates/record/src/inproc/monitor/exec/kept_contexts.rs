@@ -116,13 +116,13 @@ struct WirePointer {
     distance: u64,
 }
 
-/// What earlier runs have kept for the files seen in this run.
+/// Contexts that earlier runs have kept for the files seen in this run.
 #[derive(Debug, Default)]
 pub(crate) struct KeptContexts {
     by_file: foldhash::HashMap<ModuleKey, OfFile>,
 }
 
-/// What was kept for one file.
+/// Contexts that were kept for one file.
 #[derive(Debug, Default)]
 struct OfFile {
     /// The contexts with a file that has not been seen so far, and their files.

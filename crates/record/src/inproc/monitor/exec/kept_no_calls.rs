@@ -69,13 +69,13 @@ struct WireFile {
     offset: u64,
 }
 
-/// What is kept for all programs of a run.
+/// Files kept for all programs of a run.
 #[derive(Debug, Default)]
 pub(crate) struct KeptNoCalls {
     by_program: HashMap<ModuleKey, OfProgram>,
 }
 
-/// What is kept for the programs with one executable.
+/// Files kept for the programs with one executable.
 #[derive(Debug, Default)]
 struct OfProgram {
     site: Option<LoaderSite>,

@@ -41,7 +41,7 @@ use systoll_symbols::AddressSpace;
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 
-/// Where a program comes from.
+/// Origin of a program.
 struct Origin {
     /// The slot of the thread that has become it.
     from: Option<SlotRef>,

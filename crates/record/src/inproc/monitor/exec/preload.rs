@@ -71,7 +71,7 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// How a program is given a known context.
+/// Form in which a program gets a known context.
 struct Given {
     due: Due,
     trunk: Option<Placed>,

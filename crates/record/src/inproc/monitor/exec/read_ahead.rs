@@ -35,7 +35,7 @@ const MOST_PLANNERS: usize = 2;
 /// Descriptors that must be allowed before the thread may use some of them.
 const DESCRIPTORS: u64 = 64;
 
-/// What the thread has read.
+/// The files that the thread has read.
 #[derive(Clone, Default)]
 pub(crate) struct Ahead {
     pub(crate) plans: Arc<Shelf<Placed>>,
@@ -47,14 +47,14 @@ pub(crate) struct Ahead {
     pub(crate) first_roots: Arc<OnceLock<u64>>,
     /// Initial contents of every image.
     blank: Arc<OnceLock<Runs>>,
-    /// What reading began with, if it may start threads.
+    /// Arguments with which reading began, if it may start threads.
     with: Arc<OnceLock<Reading>>,
     /// Number of threads that plan libraries of other programs than the first.
     planners: Arc<AtomicUsize>,
     pub(crate) modules: systoll_symbols::Preloaded,
 }
 
-/// What is read, and with what.
+/// The program to read ahead, and the means.
 #[derive(Clone)]
 pub(crate) struct Reading {
     pub(crate) program: PathBuf,

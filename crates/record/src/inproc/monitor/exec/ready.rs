@@ -12,7 +12,7 @@ use systoll_hooks::plan::UnpatchableReason;
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 
-/// Where a process has no room for code: its mappings, and those it is about to make.
+/// Ranges in which a process has no room for code: its mappings, and those it is about to make.
 pub(crate) struct Taken<'a> {
     mapped: Layout<'a>,
     ours: Vec<Range<u64>>,

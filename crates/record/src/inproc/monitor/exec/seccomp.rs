@@ -10,7 +10,7 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 
-/// What the filters of this process allow.
+/// Calls that the filters of this process allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Inherited {
     /// There is no filter.
@@ -98,7 +98,7 @@ fn makes_writable() -> bool {
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code, 0, 0, 0]) == 0
 }
 
-/// Returns why a process with these filters can't be watched from inside, if so.
+/// Returns why a process with these filters can't be watched from inside; `None` if it can.
 fn obstacle_of(filters: Filters, inherited: &Inherited) -> Option<String> {
     match (filters, inherited) {
         (Filters::None, _) => None,

@@ -1,4 +1,4 @@
-//! What one thread has read for another one.
+//! Holds items that one thread reads for another one.
 
 use crate::inproc::cache::Key;
 use std::collections::HashMap;

@@ -62,7 +62,7 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
         look_no_more(session, waiter.slot, known.unwrap_or_default());
     }
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
-    // Where a window opens, its first call is sampled.
+    // If a window opens here, its first call is sampled.
     if !affordable || windows::opened_by(session, waiter.slot.program) == NONE {
         windows::look_at_first(session, waiter, node, (&frames, complete));
     }

@@ -3,8 +3,7 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// How often a program's new memory is searched, and how many bytes of it, at most; only run-time compilers come near
-/// that.
+/// Most searches of a program's new memory, and most bytes of it; only run-time compilers come near that.
 pub(crate) const MOST_LOOKS: u32 = 1000;
 
 pub(crate) const MOST_BYTES: u64 = 64 << 20;

@@ -251,7 +251,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     let same: Vec<Option<bool>> = pids.iter().map(|other| peer::same_memory(pid, *other)).collect();
     match () {
         () if same.contains(&Some(true)) => Others::SameMemory,
-        // Who shares the last slot is never known.
+        // The owner of the last slot is never known.
         () if homeless > 0 || same.contains(&None) => Others::Unknown,
         () if nameless => Others::NotYet,
         () if same.is_empty() => Others::None,

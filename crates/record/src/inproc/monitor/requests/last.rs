@@ -15,7 +15,7 @@ use systoll_hooks::numbers::{
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
-/// What a call does, so that its process can't be watched after it.
+/// Effect of a call after which its process can't be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
     /// Sets the gs base, by which threads find their slots.

@@ -45,7 +45,7 @@ pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) 
     hooked == Some(By::Thread)
 }
 
-/// Who hooks the new code.
+/// The party that hooks the new code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// The launcher has hooked it, if there is anything to hook.

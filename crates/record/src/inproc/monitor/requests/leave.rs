@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, image, slot, slot_index, state};
 
-/// How often a process is searched for threads in our code, at most.
+/// Most searches of a process for threads in our code.
 const ROUNDS: usize = 100;
 /// Searches after which a thread in our code is assumed to be blocked there: our code itself takes microseconds.
 const WAITS_AFTER: usize = 20;
@@ -37,7 +37,7 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const OF_LAHF: u64 = 0xd5;
 const OVERFLOW: u64 = 1 << 11;
 
-/// What happens to our memory in the process.
+/// Fate of our memory in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ours {
     /// It is unmapped.
@@ -46,7 +46,7 @@ enum Ours {
     Stays,
 }
 
-/// Where a waiting thread would be without us.
+/// The place where a waiting thread would be without us.
 struct Place {
     /// Address of the next instruction.
     resume: u64,

@@ -20,7 +20,7 @@ pub(crate) enum MapperRole {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapperRoles(pub(crate) HashMap<ModuleKey, MapperRole>);
 
-/// What decides the purpose, at the first file that a program's file maps.
+/// Facts that decide the purpose, at the first file that a program's file maps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstMapped {
     /// Kind of the mapping file.

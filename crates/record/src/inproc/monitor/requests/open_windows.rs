@@ -35,7 +35,7 @@ impl LastUnwound {
     }
 }
 
-/// What the launcher saw of the first call of a window that its thread writes.
+/// The launcher's view of the first call of a window that its thread writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looked {
     pub(crate) row: u32,
@@ -76,7 +76,7 @@ pub(crate) struct OpenWindows {
     /// Decides when windows open, and keeps them.
     pub(crate) budget: Windows,
     pub(crate) open: HashMap<SlotRef, Open>,
-    /// What the launcher saw of windows that threads write.
+    /// First calls of windows that threads write.
     pub(crate) looked: HashMap<SlotRef, Looked>,
     /// Threads' numbers within the recording.
     pub(crate) ordinals: HashMap<SlotRef, u32>,

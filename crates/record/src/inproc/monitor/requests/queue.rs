@@ -60,7 +60,7 @@ impl Queue {
     }
 }
 
-/// What was found in a queue.
+/// Result of looking into a queue.
 pub(crate) enum Found {
     /// Nothing new.
     Nothing,
@@ -68,7 +68,7 @@ pub(crate) enum Found {
     Slot(u64),
     /// A thread has drawn the ticket and is about to write its entry; the others don't wait for it.
     Unfilled,
-    /// More entries than the queue holds, or fewer than there were: only the slots tell who waits.
+    /// More entries than the queue holds, or fewer than there were: only the slots show which threads wait.
     Overrun,
 }
 

@@ -120,12 +120,12 @@ pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
     }
 }
 
-/// Returns who opens a program's windows, one of [`windows`].
+/// Returns the party that opens a program's windows, one of [`windows`].
 pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
     session.memory.image(id).map_or(windows::ASKED, |area| area.get(image::WINDOWS) as u32)
 }
 
-/// Decides who opens windows from now on, in each program.
+/// Decides for each program if its threads or the launcher open windows from now on.
 pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
@@ -295,7 +295,7 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);
-    // Every row gets one sample, so that each tells who called.
+    // Every row gets one sample, so that each has a caller.
     let few = if octave >= CRUMB { SURE } else { 1 };
     let sure = row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < few);
     if !sure && !session.windows.budget.look_affordable(octave, run_ns) {

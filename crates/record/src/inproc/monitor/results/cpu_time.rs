@@ -10,7 +10,7 @@ use systoll_hooks::layout::slot;
 /// Measured on a hundred commands against their unwatched twins: 0.1 on an idle machine, 0.3 on a fully loaded one.
 const AFTERWARDS: f64 = 0.16;
 
-/// What a hand-shake costs beyond what its thread's clock saw of it.
+/// Cost of a hand-shake beyond the time that its thread's clock sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskingCost {
     /// Cost of reading the clock twice, ns: half of each reading is not seen.
@@ -109,12 +109,12 @@ impl ProcessorUse {
     }
 }
 
-/// What is known of a process's processor time besides its threads' notes.
+/// Readings of a process's processor time besides its threads' notes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuReadings {
     /// Last reading, ns since its start.
     pub(crate) seen: u64,
-    /// What it had used before its program's first instruction, ns.
+    /// Processor time before its program's first instruction, ns.
     pub(crate) before: u64,
     /// True if it is another program now.
     pub(crate) execed: bool,

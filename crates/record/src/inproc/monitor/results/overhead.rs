@@ -43,7 +43,7 @@ const CODE: u64 = 0x2000;
 const SIZE: u64 = 0x10000;
 const REGION: u64 = IMAGE + image::ROOTS;
 
-/// What counting adds to a call, in cycles of the time stamp counter.
+/// Cycles that counting adds to a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
     /// Added to what the thread pays for the call.
@@ -156,7 +156,7 @@ struct Bench {
 struct Functions {
     hooked: u64,
     plain: u64,
-    /// The same without the call itself.
+    /// The same loop without the call.
     empty: u64,
     /// Return address of the first one's callee.
     context: u64,

@@ -47,11 +47,11 @@ pub(crate) struct MeasuredTimes {
     pub(crate) waited_for_ns: u64,
     /// Time of all processes by their own notes, without asking and mapping.
     pub(crate) said_ns: u64,
-    /// What counting added to calls.
+    /// Time that counting added to calls, ns.
     pub(crate) added_ns: u64,
-    /// What new programs spent on mapping our memory.
+    /// Time that new programs spent on mapping our memory, ns.
     pub(crate) starts_ns: u64,
-    /// What threads spent on asking and on writing windows.
+    /// Time that threads spent on asking and on writing windows.
     pub(crate) asked: ObserverTime,
     /// Number of programs started.
     pub(crate) starts: u64,
@@ -83,7 +83,7 @@ impl MeasuredTimes {
             asked.unsaid = 0;
         }
         Self {
-            // What runs on is not waited for.
+            // Processes that still run are not waited for.
             waited_for_ns: if attached.is_some() { 0 } else { waited_for.saturating_sub(session.root.before_exec_ns) },
             said_ns: said.saturating_sub(added_ns),
             added_ns,

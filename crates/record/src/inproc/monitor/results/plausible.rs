@@ -20,7 +20,7 @@ const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
 /// on, so that one figure may be older than another by as much.
 const SLACK: u64 = 1 << 24;
 
-/// What a thread may still have counted, besides the records accepted so far.
+/// Counts that a thread can still have, besides the records accepted so far.
 pub(crate) struct CountLimits {
     /// Cycles since the run began.
     cycles: u64,

@@ -32,7 +32,7 @@ pub(crate) struct RowBuilder<'a> {
     pub(crate) program: &'a mut Program,
     /// Losses in all of the program's image.
     losses: Losses,
-    /// What is counted at each record at which a thread has counted.
+    /// Contents of each record at which a thread has counted.
     places: foldhash::HashMap<u64, Option<Rc<CountedRecord>>>,
     /// The first thread's counts when `main` began, by record, if they are known.
     startup: Option<Vec<(u64, SlotCounts)>>,
@@ -220,7 +220,7 @@ impl<'a> RowBuilder<'a> {
     }
 }
 
-/// What is counted at a record.
+/// The call and the context that are counted at a record.
 struct CountedRecord {
     node: NodeAddr,
     what: CountedCalls,
@@ -282,7 +282,7 @@ struct CountedRow {
     longest: u64,
 }
 
-/// What is known of a row's calls besides their counts.
+/// Facts about a row's calls besides their counts.
 #[derive(Clone, Copy)]
 struct RowFacts {
     /// True if returns are hooked.
@@ -330,7 +330,7 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: RowFacts, clock: Clock) -> Co
     counts.max_ns = clock.ns(slot.longest as f64);
     counts.min_ns = slot.shortest.map(|cycles| clock.ns(cycles as f64).min(counts.max_ns));
     let worked = time.cycles - time.waited - clock.own_cycles * time.calls as f64;
-    // Where waiting can't be told from working, a sleep and other threads' turns would count as work.
+    // If waiting can't be told apart from working, a sleep and other threads' turns would count as work.
     let may_wait = number == SCHED_YIELD || Sysno(number).signature().is_none_or(|s| s.may_block);
     counts.toll_ns = (seen.has_rseq || !may_wait).then(|| clock.ns(worked));
     counts.waited_ns = seen.has_rseq.then(|| clock.ns(time.waited));

@@ -5,14 +5,14 @@ use crate::inproc::monitor::results::cpu_time::{AskingCost, ObserverTime};
 use crate::inproc::monitor::results::overhead::RepeatCode;
 use systoll_hooks::assemble::MadeInPlace;
 
-/// What counting adds to calls.
+/// Cost that counting adds to calls.
 #[derive(Default)]
 pub(crate) struct Around {
     /// The code for measuring the crossing again at the end.
     pub(crate) again: Option<RepeatCode>,
     /// Cycles of every timed call that are our own.
     pub(crate) own_cycles: f64,
-    /// What counting and timing add to a call, ns.
+    /// Time that counting and timing add to a call, ns.
     pub(crate) added_ns: f64,
     /// True if both were measured, false if they are guesses.
     pub(crate) share_measured: bool,
@@ -27,7 +27,7 @@ pub(crate) struct RunStats {
     pub(crate) starts_ns: u64,
     /// Number of programs that did.
     pub(crate) starts: u64,
-    /// What a hand-shake costs beyond what its thread's clock sees.
+    /// Cost of a hand-shake beyond the time that its thread's clock sees.
     pub(crate) asking: AskingCost,
 }
 

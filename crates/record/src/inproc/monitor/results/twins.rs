@@ -216,7 +216,7 @@ fn is_one_of(file: &Path, names: &[&str]) -> bool {
 
 /// One twin, watched and unwatched.
 struct Excess {
-    /// What the watched one used.
+    /// Times of the watched twin.
     spent: MeasuredTimes,
     /// Its excess over the unwatched one, without what clocks saw of watching, ns.
     ns: f64,

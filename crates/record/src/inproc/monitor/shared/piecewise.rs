@@ -4,7 +4,7 @@
 use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps, Mem};
 use std::collections::BTreeSet;
 
-/// What was not written.
+/// Jumps that were not written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differences {
     /// Sites whose code differs, by rising address.
