@@ -98,7 +98,7 @@ impl Progress {
         Self { wall_ns, exit: None, used }
     }
 
-    /// Returns user and system time; the caller subtracts what is ours.
+    /// Returns user and system time; the caller subtracts the observer's part.
     pub(crate) fn used(&self) -> (u64, u64) {
         self.used
     }

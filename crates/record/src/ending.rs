@@ -3,7 +3,7 @@
 use crate::signals::{STAYS, SignalRequests};
 use std::time::Duration;
 
-/// When systoll was told to end, if it was.
+/// Time at which systoll was told to end, if it was.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     told: Option<u64>,

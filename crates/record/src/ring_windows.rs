@@ -146,7 +146,7 @@ fn ends_in_page(held: &[u8], address: u64) -> Option<&[u8]> {
     held.get(..end)
 }
 
-/// Fills a buffer with what was copied from an address on. Returns how many bytes there were.
+/// Fills a buffer with the bytes copied from an address on. Returns how many there were.
 fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -> usize {
     let bytes = held(call, read, address);
     let n = bytes.len().min(buffer.len());
@@ -235,7 +235,7 @@ mod tests {
         Piece { argument, read, bytes }
     }
 
-    /// Reads what was copied as if from another process's memory.
+    /// Reads the copied bytes as if from another process's memory.
     fn as_of_a_process(call: &WrittenCall<'_>, signature: &Signature) -> Vec<ArgData> {
         let memory = |read: Read| move |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
         let (before, after) = (memory(Read::Entry), memory(Read::Return));

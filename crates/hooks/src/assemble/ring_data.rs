@@ -21,7 +21,7 @@ use iced_x86::code_asm::*;
 
 /// Offset in the slot of the call that is being written.
 pub(super) const CALL: u64 = slot::RING_SCRATCH + 8;
-/// Address of the call's entry in the table of what is copied.
+/// Address of the call's entry in the table of memory to copy.
 const CAPTURES: u64 = slot::RING_SCRATCH + 16;
 /// Number of the argument.
 const ARGUMENT: u64 = slot::RING_SCRATCH + 24;
@@ -392,7 +392,7 @@ fn copy(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Copies what is on one page; goes to `done` at a string's end.
+/// Copies the part on one page; goes to `done` at a string's end.
 fn chunk(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (text, copied) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(CHUNK)); sub(r8, rcx); cmp(gs(KIND), i32::from(capture::STRING)); je(text););

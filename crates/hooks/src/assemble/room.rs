@@ -92,7 +92,8 @@ impl Room {
         self.roots.push(Roots { first: self.roots(), count, at });
     }
 
-    /// Returns what is counted at a record of each slot (see [`crate::layout::record_at`]), if it was assigned.
+    /// Returns the place that is counted at a record of each slot (see [`crate::layout::record_at`]), if the record was
+    /// assigned.
     #[must_use]
     pub fn place(&self, record: u64) -> Option<Place> {
         if let Some(place) = self.contexts.get(usize::try_from(record).ok()?) {

@@ -1,4 +1,5 @@
-//! Our rseq areas, for threads whose program registers none: by them waiting is told from working.
+//! Our rseq areas, for threads whose program registers none: they show if a thread was scheduled out, so that waiting
+//! can be told apart from working.
 //!
 //! A thread has at most one area. The program's own calls of `rseq` must have the same result as without us, so ours is
 //! unregistered before them. Threads get one when they begin, the first thread from the launcher. [`slot::AREA_BUSY`]

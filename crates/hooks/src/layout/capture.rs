@@ -6,7 +6,7 @@
 use super::ring;
 use systoll_model::{ArgKind, Moment, Signature, Size, Sysno};
 
-/// Offset of the bytes for what is copied after the call.
+/// Offset of the bytes for memory that is copied after the call.
 pub const AT_RETURN: u64 = 6;
 /// Offset of a byte: the argument that is a descriptor, plus one.
 pub const FD: u64 = 12;

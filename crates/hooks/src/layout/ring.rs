@@ -102,7 +102,7 @@ pub mod call {
     pub const AFTER_GAP: u64 = 2;
     /// In [`FLAGS`]: page faults are recorded.
     pub const HAS_FAULTS: u64 = 4;
-    /// In [`FLAGS`]: waiting is told from working.
+    /// In [`FLAGS`]: waiting is told apart from working.
     pub const HAS_WAITED: u64 = 8;
     /// In [`FLAGS`]: there was no room for some memory, because a handler's calls took it meanwhile.
     pub const NO_ROOM: u64 = 16;

@@ -79,7 +79,7 @@ fn bits(word: u64) -> impl Iterator<Item = u64> {
 
 /// Addresses that something may jump to.
 pub(super) struct Targets {
-    /// Targets found in what is certainly code, or in a table or symbol.
+    /// Targets found in code that is certain, or in a table or symbol.
     sure: Set,
     /// All other targets, which may repeat some of those.
     unsure: Set,

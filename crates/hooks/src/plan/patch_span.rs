@@ -18,7 +18,7 @@ const JUMP: u64 = 5;
 /// Instructions examined on either side of a call, at most.
 const REACH: usize = 8;
 
-/// Code around calls, and what is known of it.
+/// Code around calls, with the facts about it.
 pub(super) struct Block<'a> {
     pub(super) code: &'a [Instruction],
     pub(super) targets: &'a Targets,

@@ -1,4 +1,4 @@
-//! The state of planning one file: the file, what is known of its code, and the plan so far.
+//! The state of planning one file: the file, facts about its code, and the plan so far.
 
 use super::addresses::{Set, Targets};
 use super::cfi::Cfi;

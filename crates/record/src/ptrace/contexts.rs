@@ -80,7 +80,7 @@ impl ReadAhead {
         self
     }
 
-    /// Forgets what was read ahead.
+    /// Drops the string that was read ahead.
     pub(super) fn forget(&mut self) {
         self.length = 0;
     }
@@ -95,7 +95,7 @@ impl ReadAhead {
         read.min(stack.len())
     }
 
-    /// Copies what was read at `address` into `buffer`, as far as there is room. Returns `None` if another address was
+    /// Copies the bytes read at `address` into `buffer`, as far as there is room. Returns `None` if another address was
     /// read.
     pub(super) fn copy(&self, address: u64, buffer: &mut [u8]) -> Option<usize> {
         let length = self.length.min(buffer.len());

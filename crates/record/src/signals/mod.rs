@@ -244,7 +244,7 @@ impl Signals {
         !self.shared.looked.load(Ordering::Acquire)
     }
 
-    /// Takes what was requested since the last call.
+    /// Takes the requests made since the last call.
     pub(crate) fn look(&self) -> SignalRequests {
         if self.shared.looked.swap(true, Ordering::AcqRel) {
             return SignalRequests::default();

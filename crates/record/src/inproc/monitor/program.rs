@@ -264,7 +264,7 @@ impl Program {
         }
     }
 
-    /// Returns what is known of the processor time of its process `pid`.
+    /// Returns the readings of the processor time of its process `pid`.
     pub(crate) fn cpu_of(&self, pid: i32) -> CpuReadings {
         CpuReadings {
             seen: self.processes.cpu_seen.get(&pid).copied().unwrap_or(0),

@@ -97,10 +97,10 @@ pub(crate) struct Provisioning {
     pub(crate) sites: AllSites,
 }
 
-/// Files without calls of which threads are told, so that they need not ask.
+/// Files without calls, of which threads have a list, so that they need not ask.
 #[derive(Default)]
 pub(crate) struct NoCalls {
-    /// Entries told to threads.
+    /// Entries written to the list.
     pub(crate) told: HashSet<MappedAs>,
     /// Files of these entries that a program has asked about or a stack leads through.
     pub(crate) files: HashSet<ModuleKey>,

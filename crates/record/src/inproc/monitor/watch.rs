@@ -327,7 +327,7 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
     session.root.cut_short = true;
 }
 
-/// Leaves processes that ran already, where their time is over or systoll was `told` to end.
+/// Leaves processes that ran already once their time is over, enough calls are counted, or systoll was `told` to end.
 fn leave_when_over(session: &mut Session, told: bool) {
     let Some(attached) = session.root.attached else { return };
     let counted = |most: u64| collect::counted_so_far(session) >= most;

@@ -2,7 +2,7 @@
 //!
 //! It needs no answer: without one, or without the memory, it starts the program unchanged. If it could not map a file,
 //! it writes that into the image's file. If it could not open that file either, it says so by the file's mode, which
-//! takes no descriptor. Thus a program that ran unwatched can be told from one that was killed before it began.
+//! takes no descriptor. Thus a program that ran unwatched can be told apart from one that was killed before it began.
 
 use crate::inproc::monitor::shared::memory::BLOBS;
 use std::ops::Range;

@@ -143,7 +143,7 @@ pub(crate) struct KnownContext {
     trunk: RefCell<Option<Rc<KnownTrunk>>>,
     /// True if its whole stack was seen in this run.
     seen: Cell<bool>,
-    /// True if that differed from what was known.
+    /// True if it differed from the known context.
     is_renewed: Cell<bool>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }

@@ -150,7 +150,7 @@ impl Files {
         self.ahead.blank()
     }
 
-    /// Keeps what was found out about files by decoding them, for later runs.
+    /// Keeps the facts found by decoding files, for later runs.
     pub(crate) fn keep_fixed(&self, symbols: &Symbols) {
         for (key, Cached { id, fixed: kept }) in &self.cached {
             let fixed = symbols.fixed(*key).take(MOST_FIXED);

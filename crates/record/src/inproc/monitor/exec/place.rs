@@ -69,7 +69,7 @@ impl Maker {
         id.with(&format!("{delta:x}-{:x}", self.options.bits()))
     }
 
-    /// Returns the key of what is known of the file `id` and depends on the hooks, but not on where they lie.
+    /// Returns the key of facts about the file `id` that depend on the hooks, but not on their place.
     pub(crate) fn hooks_key(&self, id: &Key) -> Key {
         id.with(&format!("{:x}", self.options.bits()))
     }

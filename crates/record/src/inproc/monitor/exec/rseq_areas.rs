@@ -1,4 +1,4 @@
-//! Gives programs that register no rseq areas areas of ours, so that waiting is told from working there too.
+//! Gives programs that register no rseq areas areas of ours, so that waiting can be told apart from working there too.
 
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};

@@ -1,4 +1,4 @@
-//! Code that is in no file: what is known of a program's, and the search for calls in it.
+//! Code that is in no file: facts about a program's, and the search for calls in it.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;

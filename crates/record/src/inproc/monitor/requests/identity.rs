@@ -393,7 +393,7 @@ fn slots_of(session: &Session, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> 
     (!heads.iter().any(is_made)).then_some(own)
 }
 
-/// Divides what is known of a program: process `pid` with the slots `copied` is a program of its own from now on.
+/// Divides a program: process `pid` with the slots `copied` is a program of its own from now on.
 fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied: &[CopiedSlot]) {
     let own: Vec<u64> = copied.iter().map(|slot| slot.index).collect();
     let own = own.as_slice();
