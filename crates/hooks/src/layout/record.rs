@@ -48,7 +48,7 @@ pub const SAMPLED_WAITED: u64 = LOOK_LEFT + 0x50;
 pub const TRUNK_LOOKS: u64 = LOOK_LEFT + 0x58;
 /// u64: calls for which those comparisons stand: each for an octave of the thread's count.
 pub const TRUNK_SEEN: u64 = LOOK_LEFT + 0x60;
-/// u64: calls for which comparisons stand that found another stack, without asking the launcher.
+/// u64: calls that the comparisons stand for that found another stack and did not ask the launcher.
 pub const TRUNK_OTHERS: u64 = LOOK_LEFT + 0x68;
 /// u64: bytes of the trunk's pairs that were not found, in the comparison that differed at the innermost place.
 pub const TRUNK_MISSED: u64 = LOOK_LEFT + 0x70;

@@ -318,7 +318,7 @@ impl Module {
         if is_start && self.elf.entry() != 0 {
             return Step::End;
         }
-        // Its caller is start-up code, which often jumps here. No report needs it.
+        // Its caller is start-up code, which often jumps here. No report shows that code, so the stack ends.
         if self.calls_main(next) {
             return Step::End;
         }
