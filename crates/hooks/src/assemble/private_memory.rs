@@ -28,7 +28,7 @@ const MAPS: [u64; 2] = [u64::from_le_bytes(*b"/proc/se"), u64::from_le_bytes(*b"
 /// copies.
 const ASK_FROM: i32 = 8;
 /// The table of such memory.
-const TABLE: Table = Table { at: slot::OWN_MEMORY, met: slot::OWN_MEMORY_MET, len: stack::OWN_LEN };
+const TABLE: Table = Table { at: slot::OWN_MEMORY, count: slot::OWN_MEMORY_COUNT, len: stack::OWN_LEN };
 
 /// Goes to `not` unless rsi points into such memory. rcx: bytes from there to its end. Lost: rax; if it goes to `not`,
 /// all but rsi, rdi, r8, r9.

@@ -28,16 +28,16 @@ const HEAP_BITS: u32 = 40;
 pub(super) struct Table {
     /// Offset in the slot.
     pub(super) at: u64,
-    /// Offset of the number of entries made so far.
-    pub(super) met: u64,
-    /// Number of entries.
+    /// Offset of the word that counts the entries made so far.
+    pub(super) count: u64,
+    /// Capacity, a power of two.
     pub(super) len: u64,
 }
 
 /// The stacks that the thread was on.
-pub(super) const STACKS: Table = Table { at: slot::STACKS, met: slot::STACKS_MET, len: stack::LEN };
+pub(super) const STACKS: Table = Table { at: slot::STACKS, count: slot::STACKS_COUNT, len: stack::LEN };
 /// Heaps from which the thread copies.
-const OWN_MEMORY: Table = Table { at: slot::OWN_MEMORY, met: slot::OWN_MEMORY_MET, len: stack::OWN_LEN };
+const OWN_MEMORY: Table = Table { at: slot::OWN_MEMORY, count: slot::OWN_MEMORY_COUNT, len: stack::OWN_LEN };
 
 impl Table {
     /// Returns a word of the entry at this offset in the table.
@@ -48,7 +48,7 @@ impl Table {
     /// Leaves the offset behind the last entry in `end`.
     pub(super) fn end(self, e: &mut Emitter, end: AsmRegister64) -> Emitted {
         let few = e.label();
-        asm!(e; mov(end, gs(self.met)); cmp(end, self.len as i32); jbe(few); mov(end, self.len););
+        asm!(e; mov(end, gs(self.count)); cmp(end, self.len as i32); jbe(few); mov(end, self.len););
         e.here(few)?;
         asm!(e; shl(end, stack::ENTRY.trailing_zeros()););
         Ok(())
@@ -56,7 +56,7 @@ impl Table {
 
     /// Replaces the oldest entry by these bounds. Lost: rcx.
     pub(super) fn put(self, e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
-        asm!(e; mov(ecx, 1); xadd(gs(self.met), rcx); and(ecx, (self.len - 1) as i32););
+        asm!(e; mov(ecx, 1); xadd(gs(self.count), rcx); and(ecx, (self.len - 1) as i32););
         asm!(e; shl(ecx, stack::ENTRY.trailing_zeros()); mov(self.word(rcx, 8), 0););
         asm!(e; mov(self.word(rcx, 0), low); mov(self.word(rcx, 8), high););
         Ok(())
@@ -150,7 +150,7 @@ fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
 /// Forgets everything.
 fn whole(e: &mut Emitter) -> Emitted {
     for table in [STACKS, OWN_MEMORY] {
-        asm!(e; mov(gs(table.met), 0););
+        asm!(e; mov(gs(table.count), 0););
     }
     asm!(e; mov(gs(slot::STACK_HIGH), 0););
     Ok(())

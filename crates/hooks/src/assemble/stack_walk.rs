@@ -208,7 +208,7 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     // Replace the oldest entry.
     STACKS.put(e, r8, r9)?;
     set(e, r8, r9)?;
-    asm!(e; mov(rax, gs(slot::STACKS_MET)); cmp(rax, gs(slot::STACKS_ASK)); jb(done););
+    asm!(e; mov(rax, gs(slot::STACKS_COUNT)); cmp(rax, gs(slot::STACKS_ASK)); jb(done););
     asm!(e; cmp(rax, stack::ASK_FROM as i32); jb(done); add(rax, rax); mov(gs(slot::STACKS_ASK), rax); jmp(wide););
     e.here(joins)?;
     let next = e.label();

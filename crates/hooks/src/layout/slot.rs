@@ -163,17 +163,17 @@ pub const ASKED_TIMES: u64 = 0x5c0;
 pub const QUIET_CYCLES: u64 = 0x5c8;
 
 /// u64: entries of [`STACKS`] made so far.
-pub const STACKS_MET: u64 = 0x548;
+pub const STACKS_COUNT: u64 = 0x548;
 /// u64: number of entries at which the thread asks the launcher next for the bounds of its stack's memory.
 pub const STACKS_ASK: u64 = 0x550;
 /// u64: entries of [`OWN_MEMORY`] made so far.
-pub const OWN_MEMORY_MET: u64 = 0x558;
+pub const OWN_MEMORY_COUNT: u64 = 0x558;
 /// u64: how often memory to be copied lay in none of them.
 pub const OWN_MEMORY_MISSED: u64 = 0x5e8;
 /// u64: number of those times at which the thread asks the kernel next for the memory's mapping.
 pub const OWN_MEMORY_ASK: u64 = 0x5f0;
 /// The five words above, which a new thread or process does not inherit.
-pub const MEMORY_WORDS: [u64; 5] = [STACKS_MET, STACKS_ASK, OWN_MEMORY_MET, OWN_MEMORY_MISSED, OWN_MEMORY_ASK];
+pub const MEMORY_WORDS: [u64; 5] = [STACKS_COUNT, STACKS_ASK, OWN_MEMORY_COUNT, OWN_MEMORY_MISSED, OWN_MEMORY_ASK];
 
 /// u64: state of the generator that draws places for windows; zero: not started.
 pub const RING_SEED: u64 = 0x5d0;
@@ -306,7 +306,7 @@ pub const fn record_at(offset: u64) -> Option<u64> {
 const _: () = {
     assert!(STACK_HIGH == STACK_LOW + 8 && stack::LEN.is_power_of_two() && stack::OWN_LEN.is_power_of_two());
     assert!(REQUESTS + MOST_REQUESTS * REQUEST_LEN <= STACKS);
-    assert!(OWN_MEMORY + stack::OWN_LEN * stack::ENTRY <= FRAME_COUNT && MAPS_BEFORE < STACKS_MET);
-    assert!(OWN_MEMORY_MET < AREA_BUSY && TIME_SEED < OWN_MEMORY_MISSED);
+    assert!(OWN_MEMORY + stack::OWN_LEN * stack::ENTRY <= FRAME_COUNT && MAPS_BEFORE < STACKS_COUNT);
+    assert!(OWN_MEMORY_COUNT < AREA_BUSY && TIME_SEED < OWN_MEMORY_MISSED);
     assert!(OWN_MEMORY_ASK < RING_REFUSED);
 };
