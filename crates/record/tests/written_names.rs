@@ -1,11 +1,11 @@
 //! Names of descriptors in windows that threads write. A file of its own, because a backend waits for all children of
 //! its process.
 
-mod looked;
+mod window_data;
 
-use looked::written_and_asked;
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
+use window_data::written_and_asked;
 
 #[test]
 fn derived_names_equal_the_kernels() {

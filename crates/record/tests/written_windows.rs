@@ -1,8 +1,8 @@
 //! Compares windows that threads write with those that the launcher observes.
 
-mod looked;
+mod window_data;
 
-use looked::written_and_asked;
+use window_data::written_and_asked;
 
 #[test]
 fn windows_written_by_threads_equal_the_launchers() {

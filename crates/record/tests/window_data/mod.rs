@@ -7,11 +7,11 @@ use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
 /// Contents of arguments by call, object and result.
-pub(crate) type Looked = BTreeMap<(String, String, Option<i64>), BTreeSet<Vec<String>>>;
+pub(crate) type WindowData = BTreeMap<(String, String, Option<i64>), BTreeSet<Vec<String>>>;
 
 /// Returns the calls of windows about objects in a folder: their results, and the contents of their arguments.
-fn looked_at(recording: &Recording, folder: &str) -> Looked {
-    let mut seen = Looked::new();
+fn looked_at(recording: &Recording, folder: &str) -> WindowData {
+    let mut seen = WindowData::new();
     for call in recording.windows.iter().flat_map(|w| &w.calls) {
         let syscall = recording.row(call.row).syscall;
         let Some(object) = call.object(syscall) else { continue };
@@ -28,7 +28,7 @@ fn looked_at(recording: &Recording, folder: &str) -> Looked {
 
 /// Returns the windows' calls about a command's objects in a folder: as threads write them, and as the launcher
 /// observes them.
-pub(crate) fn written_and_asked(command: &[&str], folder: &str) -> [Looked; 2] {
+pub(crate) fn written_and_asked(command: &[&str], folder: &str) -> [WindowData; 2] {
     // Threads write windows of this length only; the launcher observes those of another length.
     [32, 31].map(|calls| {
         let mut launch =
