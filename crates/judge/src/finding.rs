@@ -449,22 +449,3 @@ pub struct Counted {
     /// The command that shows which it is, as argv; `CMD` stands for the program's own.
     pub find_out: Vec<String>,
 }
-
-/// All the judge has to say of a recording.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgement {
-    /// Findings, most time to win first.
-    pub findings: Vec<Finding>,
-    /// Less sure or too small to be findings.
-    pub also: Vec<Finding>,
-    /// What is in neither.
-    pub untold: Untold,
-    /// What nothing can be said of.
-    pub unjudged: Unjudged,
-    /// What the calls of a trace waited for.
-    pub waits: Vec<Wait>,
-    /// Rows of tables that are worth a closer look.
-    pub counted: Vec<Counted>,
-    /// Whether the recording is made of an excerpt of a trace.
-    pub is_excerpt: bool,
-}

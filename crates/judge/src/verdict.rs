@@ -472,10 +472,12 @@ fn confidence(
         return costs.then_some(Confidence::High);
     }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
-    let dear = f.needless_toll + f.surely_later() >= options.min_ns as f64
+    let small = of_cpu.at_least >= options.small_share && f.strong >= options.small_calls as f64;
+    let dear = small
+        || f.needless_toll + f.surely_later() >= options.min_ns as f64
         || f.strong >= options.many_calls as f64
         || (of_cpu.at_least >= options.dear_share && f.strong >= options.dear_calls as f64);
-    let enough = f.strong >= options.min_calls as f64 && share >= options.min_row_share;
+    let enough = (small || f.strong >= options.min_calls as f64) && share >= options.min_row_share;
     // Spinning is dear for what it keeps from others, but only where there is much of it.
     let spins = group.kind == crate::finding::Kind::BusyPoll;
     let much = !spins || of_cpu.strong >= options.dear_share || of_calls >= options.min_spin_share;
@@ -499,7 +501,8 @@ fn confidence(
 fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &OfCpu, options: &Options) -> Doubt {
     let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
     let unsure = f.strong < options.min_row_share * f.any;
-    if !group.by_wait && (of_cpu.any < options.min_price || f.any_toll + f.surely_later() < options.min_ns as f64) {
+    let cheap = f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;
+    if !group.by_wait && (of_cpu.any < options.min_price || cheap) {
         return Doubt::Cheap;
     }
     if unsure {

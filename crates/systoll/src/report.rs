@@ -17,7 +17,7 @@ use systoll_present::{
     write_strace_table,
 };
 
-/// How a recording is shown.
+/// The output of a recording, in one form.
 pub(crate) struct Shown {
     args: ShowArgs,
     /// The file of a page that is opened once it is written.
@@ -86,6 +86,7 @@ impl Shown {
         let grouping = self.args.by.map(|by| grouped(recording, by, only));
         let options = ReportOptions {
             all: self.args.all,
+            rounds: self.args.rounds,
             longer_ns: self.args.longer.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
             stacks: self.args.stack_traces,
             fds: self.args.decode_fds > 0,
@@ -108,6 +109,7 @@ impl Shown {
                 let about = |f: &Finding| f.syscalls.iter().any(|s| only.contains(s));
                 judgement.findings.retain(about);
                 judgement.also.retain(about);
+                judgement.rounds.retain(|round| round.has_call(|syscall| only.contains(&syscall)));
                 write_report(w, &narrowed(recording, only), &judgement, &options, &self.style)
             }
         }

@@ -7,7 +7,9 @@ mod common;
 mod diff;
 mod groups;
 mod ledger;
+mod parts;
 mod proof;
+mod rounds;
 mod wire;
 
 pub use common::SCHEMA_VERSION;
@@ -17,6 +19,7 @@ pub use proof::{SideCommand, prove_json};
 use crate::access::{frame, module, row, stack};
 use crate::sentences::Sentences;
 use common::{exit, user};
+use parts::{estimate, finite};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait};
@@ -42,6 +45,11 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
         command: &h.command,
         exit: h.exit.map(exit),
+        attached: h.attached.map(|a| Attached {
+            age_ns: a.age_ns,
+            longest_stop_ns: a.longest_stop_ns,
+            left_running: a.left_running,
+        }),
         backend: h.backend.name(),
         exact: rec.exact(),
         lost: h.lost,
@@ -90,6 +98,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         grouped: grouping.map(|g| groups::grouped(rec, g)),
         findings: judgement.findings.iter().map(|f| finding(sentences, f)).collect(),
         also: judgement.also.iter().map(|f| finding(sentences, f)).collect(),
+        rounds: judgement.rounds.iter().map(|round| rounds::wire_round(sentences, round)).collect(),
         untold: WireUntold {
             calls: judgement.untold.calls,
             toll_ns: judgement.untold.toll_ns,
@@ -108,10 +117,6 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
     }
-}
-
-fn finite(f: f64) -> Option<f64> {
-    f.is_finite().then_some(f)
 }
 
 /// Returns a measurement; `None` for zero, which stands for none.
@@ -243,10 +248,6 @@ fn lines<'a>(rec: &'a Recording, rows: &[&'a Row]) -> Vec<WireLine<'a>> {
         })
     };
     lines.into_iter().filter_map(line).collect()
-}
-
-fn estimate(e: systoll_judge::Estimate) -> Estimate {
-    Estimate { estimate: e.estimate, low: e.low, high: e.high }
 }
 
 fn wire_wait<'a>(sentences: Sentences<'a>, wait: &'a Wait) -> WireWait<'a> {

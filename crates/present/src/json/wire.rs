@@ -1,5 +1,6 @@
 //! Types of the JSON contract, field for field and in the order they are written.
 
+use super::parts::{Estimate, User};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ pub(super) struct Report<'a> {
     pub(super) systoll: Version<'a>,
     pub(super) command: &'a [String],
     pub(super) exit: Option<BTreeMap<&'static str, i32>>,
+    pub(super) attached: Option<Attached>,
     pub(super) backend: &'static str,
     pub(super) exact: bool,
     pub(super) lost: u64,
@@ -42,6 +44,7 @@ pub(super) struct Report<'a> {
     pub(super) grouped: Option<WireGrouping<'a>>,
     pub(super) findings: Vec<WireFinding<'a>>,
     pub(super) also: Vec<WireFinding<'a>>,
+    pub(super) rounds: Vec<super::rounds::WireRound<'a>>,
     pub(super) untold: WireUntold,
     pub(super) unjudged: WireUnjudged,
     pub(super) waits: Vec<WireWait<'a>>,
@@ -79,6 +82,13 @@ pub(super) struct WireCounted<'a> {
 pub(super) struct Version<'a> {
     pub(super) version: &'a str,
     pub(super) schema: u32,
+}
+
+#[derive(Serialize)]
+pub(super) struct Attached {
+    pub(super) age_ns: u64,
+    pub(super) longest_stop_ns: u64,
+    pub(super) left_running: bool,
 }
 
 #[derive(Serialize)]
@@ -197,14 +207,6 @@ pub(super) struct WireVdso<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct User<'a> {
-    pub(super) function: &'a str,
-    pub(super) file: Option<&'a str>,
-    pub(super) line: Option<u32>,
-    pub(super) module: Option<&'a str>,
-}
-
-#[derive(Serialize)]
 pub(super) struct WireGrouping<'a> {
     pub(super) by: &'static str,
     pub(super) sampled: bool,
@@ -227,13 +229,6 @@ pub(super) struct WireGroup<'a> {
     pub(super) process: Option<u64>,
     pub(super) tid: Option<u32>,
     pub(super) rows: Vec<u32>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Estimate {
-    pub(super) estimate: u64,
-    pub(super) low: u64,
-    pub(super) high: u64,
 }
 
 #[derive(Serialize)]

@@ -114,6 +114,7 @@ impl Report<'_> {
         // Findings about waiting need the long calls most.
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
+            when(some, &|| self.rounds()),
             when(some, &|| self.also()),
             when(some, &|| self.waits()),
             when(some, &|| self.tables()),

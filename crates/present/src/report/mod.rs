@@ -7,6 +7,7 @@ mod finding;
 mod flags;
 mod header;
 mod long_calls;
+mod rounds;
 mod screen;
 mod stacks;
 mod trace;

@@ -3,6 +3,7 @@
 
 mod finding;
 mod problems;
+mod round;
 mod run;
 mod trace;
 
