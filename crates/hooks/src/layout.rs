@@ -3,10 +3,10 @@
 //! Two areas, at the same addresses in every watched process:
 //!
 //! - the *global* area, one for all processes of a run. It lies in the file of our code, which only the launcher can
-//! write: a target can read it, but not change it.
+//!   write: a target can read it, but not change it.
 //! - the *image*, one for each program image (what an `execve` started, with its threads and those of its forked
-//! children that have not changed their credentials since). Each lies in a file of its own, so that a target that
-//! writes there reaches nothing of another program.
+//!   children that have not changed their credentials since). Each lies in a file of its own, so that a target that
+//!   writes there reaches nothing of another program.
 //!
 //! ```text
 //!   GLOBAL   IMAGE

@@ -206,7 +206,7 @@ mod tests {
     fn a_new_mapping_replaces_those_it_overlaps() {
         let pid = std::process::id() as i32;
         let text = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let here = what_is_mapped_over_others_takes_their_place as *const () as u64;
+        let here = a_new_mapping_replaces_those_it_overlaps as *const () as u64;
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         let holds = |m: &MapsEntry| m.start <= here && here < m.end;
         let own = maps::executable(pid).unwrap().into_iter().find(holds).unwrap();
@@ -232,7 +232,7 @@ mod tests {
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         symbols.ignore(&exe);
         space.update(&mut symbols, pid);
-        let here = a_file_to_be_ignored_is_not_looked_into as *const () as u64;
+        let here = ignored_files_are_not_loaded as *const () as u64;
         assert!(space.files().all(|f| !(f.start..f.end).contains(&here)));
         assert!(space.files().count() > 0 && space.maps_executable(here));
         // A library's first segment is not code. Unmapping the whole library unmaps that segment too.
