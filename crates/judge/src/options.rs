@@ -13,21 +13,18 @@ pub struct Options {
     pub min_row_share: f64,
     /// Least share of the phase's processor time (or wall time, for waits).
     pub min_price: f64,
-    /// Least price in ns; alternatively [`Options::dear_share`] and [`Options::dear_calls`].
+    /// Least price in ns; alternatively [`Options::small_share`] or [`Options::many_calls`].
     pub min_ns: u64,
-    /// Share of processor time that makes up for a price under [`Options::min_ns`].
+    /// Share of processor time that looks which find nothing have at least, unless they are [`Options::min_spin_share`] of
+    /// all calls.
     pub dear_share: f64,
-    /// Needless calls that go with [`Options::dear_share`].
-    pub dear_calls: u64,
     /// Needless calls that make up for a price under [`Options::min_ns`]: they cost about that, and their number is the
     /// same in each run.
     pub many_calls: u64,
-    /// Share of the phase's processor time, its doubt added, that makes up for a short run: what a run costs hangs on how
-    /// long somebody let it go, a share does not. At 0.03 what goes with a dearer
-    /// habit of the same loop is told as a finding of its own.
+    /// Share of the phase's processor time, its doubt added, that makes up for a short run, of [`Options::low_calls`] calls
+    /// that are known to be alike: what a run costs hangs on how long somebody let it go, a share does not. At 0.03 what
+    /// goes with a dearer habit of the same loop is told as a finding of its own.
     pub small_share: f64,
-    /// Needless calls that go with [`Options::small_share`]: rounds of which it is known that they are alike.
-    pub small_calls: u64,
     /// Times that one process starts the same program before that is a habit.
     pub min_children: u64,
     /// Mean processor time of such a program, ns, at most: one that takes more was started for its work.
@@ -76,10 +73,8 @@ impl Default for Options {
             min_price: 0.01,
             min_ns: 1_000_000,
             dear_share: 0.10,
-            dear_calls: 500,
             many_calls: 5_000,
             small_share: 0.05,
-            small_calls: 100,
             min_children: 20,
             short_life_ns: 10_000_000,
             min_start_share: 0.15,

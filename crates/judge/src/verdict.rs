@@ -443,11 +443,9 @@ fn confidence(
         return costs.then_some(Confidence::High);
     }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
-    let small = of_cpu.at_least >= options.small_share && f.strong >= options.small_calls as f64;
-    let dear = small
-        || f.needless_toll + f.surely_later() >= options.min_ns as f64
-        || f.strong >= options.many_calls as f64
-        || (of_cpu.at_least >= options.dear_share && f.strong >= options.dear_calls as f64);
+    let small = of_cpu.at_least >= options.small_share && f.strong >= options.low_calls as f64;
+    let dear =
+        small || f.needless_toll + f.surely_later() >= options.min_ns as f64 || f.strong >= options.many_calls as f64;
     let enough = (small || f.strong >= options.min_calls as f64) && share >= options.min_row_share;
     // Spinning is dear for what it keeps from others, but only where there is much of it.
     let spins = group.kind == crate::finding::Kind::BusyPoll;
