@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the standard library is linked with.
+/// Libraries that the standard library is linked with.
 const LIBRARIES: [&str; 7] = ["gcc_s", "util", "rt", "pthread", "m", "dl", "c"];
 
 /// Bytes of an archive that holds nothing: its magic (ar.h).
@@ -18,7 +18,8 @@ const EMPTY_ARCHIVE: u64 = 8;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
-    // By which the cache tells one build from another. Most compilers ask their linkers for it anyway.
+    // The cache identifies a build by its build ID. Most compilers ask their linkers for one
+    // anyway.
     println!("cargo::rustc-link-arg-bins=-Wl,--build-id=sha1");
     let is = |what: &str, value: &str| std::env::var(what).is_ok_and(|is| is == value);
     let here = is("CARGO_CFG_TARGET_ENV", "gnu") && is("CARGO_CFG_TARGET_ARCH", "x86_64");
@@ -51,8 +52,8 @@ fn stand_ins(folder: &Path) -> Option<()> {
     Some(())
 }
 
-/// Where the linker's driver has the archive of a library; `None` where it has none, or is none that can
-/// be asked.
+/// Returns the path of a library's archive from the linker's driver; `None` if there is no archive,
+/// or no driver that can be asked.
 fn archive(library: &str) -> Option<String> {
     let linker = std::env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
     let asked = Command::new(linker).arg(format!("-print-file-name=lib{library}.a")).output().ok()?;

@@ -31,7 +31,7 @@ pub struct Figures {
     pub toll_ns: Option<u64>,
 }
 
-/// Whether a difference is a change.
+/// The verdict on a difference between two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The difference is larger than the variation between runs.
@@ -51,7 +51,7 @@ pub struct Change {
     pub old: Figures,
     /// Its figures on the new side.
     pub new: Figures,
-    /// Whether the difference is a change.
+    /// The verdict on the difference.
     pub verdict: Verdict,
     /// The place in the source that makes the calls, on the side with more calls.
     pub place: Option<Place>,

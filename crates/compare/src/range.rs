@@ -58,8 +58,8 @@ mod tests {
         assert_eq!(of(&[]), Range::exactly(0));
     }
 
-    /// How often three runs against three others of one program, which vary by chance, are called a
-    /// change.
+    /// Compares three runs with three others of one program, which vary by chance, and counts the
+    /// differences that are called changes.
     #[test]
     fn chance_is_seldom_called_a_change() {
         let mut random = systoll_model::Random::new(7);

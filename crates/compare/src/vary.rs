@@ -13,8 +13,7 @@ pub enum Chance {
     Scheduling,
     /// The addresses of memory, and the progress of garbage collection.
     Memory,
-    /// Whether the caller was seen: the calls are on both sides, on one of them without their
-    /// caller.
+    /// The attribution of calls: both sides make them, but one of them lacks their caller.
     Attribution,
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn chance(recording: &Recording, row: &Row) -> Option<Chance> {
     if MEMORY.contains(&name) && (name == "brk" || allocates(recording, row, threads)) {
         return Some(Chance::Memory);
     }
-    // What a runtime does in its own threads depends on when they run: starting them, signals,
+    // The actions of a runtime's own threads depend on when these run: starting threads, signals,
     // wake-up pipes.
     (threads && in_runtime(recording, row)).then_some(Chance::Scheduling)
 }

@@ -64,7 +64,7 @@ pub enum CureError {
         name: String,
         /// The compiler's name.
         compiler: String,
-        /// What it printed.
+        /// The compiler's output.
         message: String,
     },
     /// A file or folder could not be created.

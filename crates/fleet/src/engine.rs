@@ -52,7 +52,7 @@ pub struct Asked {
 /// A question to an engine.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Who answers.
+    /// The engine that answers.
     pub engine: Engine,
     /// Folders with Parquet files.
     pub folders: Vec<PathBuf>,

@@ -31,7 +31,7 @@ pub(crate) struct Session {
     greeted: bool,
 }
 
-/// What a request needs.
+/// The server's reaction to a request.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// This answer.

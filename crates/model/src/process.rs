@@ -7,12 +7,12 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
     /// With this exit status.
     Code(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
 }
 
@@ -56,7 +56,7 @@ pub struct Process {
     pub main_at_ns: Option<u64>,
     /// The part of `cpu_ns` spent before `main`.
     pub startup_cpu_ns: u64,
-    /// How it ended, if that was seen.
+    /// The end of the process, if it was seen.
     pub exit: Option<Exit>,
 }
 

@@ -1,6 +1,6 @@
 //! Compares outputs without storing them.
 
-/// How much of two outputs is the same.
+/// The agreement of two outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sameness {
     /// Nothing that is compared.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use systoll_cure::{RunError, Spec, Streams, Usage, run_unwatched};
 use systoll_model::{EnvChange, Exit};
 
-/// What happens to a run's standard output and error.
+/// The destination of a run's standard output and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// They go to /dev/null.
@@ -156,7 +156,7 @@ fn said_by(command: &OsString, env: Vec<EnvChange>) -> Result<(Digest, Exit), Pr
 /// Runs a shell command of the user's, e.g. to prepare a run; its output is discarded.
 ///
 /// # Errors
-/// Where it can't be started, or fails.
+/// Fails if the command can't be started, or fails.
 pub fn shell(command: &OsString, env: Vec<EnvChange>) -> Result<(), ProveError> {
     let streams = Streams { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::inherit() };
     match run_unwatched(&shell_spec(command, env), streams, Some(HOOK_LIMIT))?.exit {

@@ -12,8 +12,8 @@ pub enum Pairs {
     /// Until both measures are decided at one of [`LOOKS`], or until this time has passed; the look
     /// in progress is finished then.
     Decisive(Duration),
-    /// As `Decisive`, but no pair begins after this time, and none at all if the fewest that can
-    /// show something would take longer.
+    /// Like `Decisive`, but no pair begins after this time, and none at all if the smallest number
+    /// of pairs that can show something would take longer.
     Within(Duration),
 }
 

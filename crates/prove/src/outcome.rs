@@ -39,7 +39,7 @@ pub(crate) fn compare_outcomes(
     Ok(Compared { outcome, differs_at, patience, pair })
 }
 
-/// Whether both do the same, and the time a run of `b` may take.
+/// The verdict on whether both do the same, and the time a run of `b` may take.
 pub(crate) struct Compared {
     pub(crate) outcome: Outcome,
     pub(crate) differs_at: Option<DiffersAt>,

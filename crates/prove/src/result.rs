@@ -8,7 +8,7 @@ use systoll_model::Exit;
 /// The comparison of two variants of a program: `a` unchanged, `b` changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Whether both do the same.
+    /// The verdict on whether both do the same.
     pub outcome: Outcome,
     /// The first difference of their outputs, if outputs differ and it was seen.
     pub differs_at: Option<DiffersAt>,
@@ -46,7 +46,7 @@ pub struct DiffersAt {
     pub b: Option<String>,
 }
 
-/// Whether two programs do the same.
+/// The verdict on whether two programs do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// They do, in everything that was compared.
@@ -220,7 +220,7 @@ pub struct Change {
     pub low: f64,
     /// Upper end of its interval, in percent.
     pub high: f64,
-    /// What the interval shows.
+    /// The conclusion from the interval.
     pub verdict: Verdict,
     /// Number of pairs after which a change of 1 % would show, with the same noise.
     pub pairs_for_one_percent: u32,
@@ -239,7 +239,7 @@ impl Change {
     }
 }
 
-/// What a measurement shows.
+/// The conclusion from a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// `b` takes less.

@@ -15,8 +15,8 @@ pub(crate) struct Interval {
     pub(crate) high: f64,
 }
 
-/// How many of the lowest and of the highest values an interval excludes, for a number of values
-/// and an error level.
+/// Numbers of the lowest and of the highest values that an interval excludes, for a number of
+/// values and an error level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cuts {
     median: usize,

@@ -1,10 +1,10 @@
 //! Assembles a recording from table, windows and names, alike for every backend.
 
-use crate::backend::Launch;
+use crate::backend::{Launch, Running};
 use crate::launch::time_zone;
 use crate::naming::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::packages::packages;
-use crate::procfs::running_times;
+use crate::procfs::{argv, running_times, time_zone_of};
 use crate::raw_window::RawWindow;
 use crate::sys::children_times;
 use crate::table::Table;
@@ -19,7 +19,7 @@ use systoll_model::{
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
 
-/// What is known before a run begins.
+/// Facts known before a run begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunFacts {
     pub(crate) command: Vec<String>,
@@ -44,6 +44,19 @@ impl RunFacts {
         }
     }
 
+    /// Collects the facts of a run that watches running processes from now on.
+    pub(crate) fn of_running(running: &Running, crossing_before: Spread) -> Self {
+        let first = running.pids.first().copied().unwrap_or(0);
+        let (ours, theirs) = (children_times(), running_times(running.pids.iter().copied()));
+        Self {
+            command: argv(first).iter().map(|word| word.to_string()).collect(),
+            // Time that they used before is not part of the run.
+            children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
+            time_zone: time_zone_of(first),
+            ..Self::of(&running.how, crossing_before)
+        }
+    }
+
     /// Excludes the time that our own children have used between two readings.
     pub(crate) fn leave_out(&mut self, from: (u64, u64), to: (u64, u64)) {
         self.children_before.0 += to.0.saturating_sub(from.0);
@@ -57,7 +70,7 @@ impl RunFacts {
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) wall_ns: u64,
@@ -79,7 +92,13 @@ impl Progress {
         Self { wall_ns, exit, used }
     }
 
-    /// Returns user and system time; the caller subtracts what is ours.
+    /// Returns the progress of a run that leaves its processes running; `used` is their processor time so far.
+    pub(crate) fn of_left(wall_ns: u64, children: (u64, u64), used: (u64, u64)) -> Self {
+        let used = (children.0.saturating_add(used.0), children.1.saturating_add(used.1));
+        Self { wall_ns, exit: None, used }
+    }
+
+    /// Returns user and system time; the caller subtracts the observer's part.
     pub(crate) fn used(&self) -> (u64, u64) {
         self.used
     }
@@ -120,7 +139,7 @@ fn node() -> String {
 }
 
 /// A table with names.
-pub(crate) struct Named {
+pub(crate) struct NamedTable {
     names: Names,
     pub(crate) rows: Vec<Row>,
     vdso: Vec<VdsoRow>,
@@ -128,7 +147,7 @@ pub(crate) struct Named {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What a backend adds to the named table.
+/// Results of a backend that are added to the named table.
 pub(crate) struct Parts {
     pub(crate) header: Header,
     pub(crate) processes: Vec<Process>,
@@ -139,7 +158,7 @@ pub(crate) struct Parts {
     pub(crate) windows: Vec<RawWindow>,
 }
 
-impl Named {
+impl NamedTable {
     /// Names everything in a table; `problems` are the run's so far.
     pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
         note_bounds(table, &mut problems);

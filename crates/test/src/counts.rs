@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 /// A block's value and its counts.
 #[derive(Debug)]
 pub struct Block<T> {
-    /// What the closure returned.
+    /// The value that the closure returned.
     pub value: T,
     /// Its calls, or the reason why they could not be counted.
     pub counts: Result<Counts, Unavailable>,

@@ -27,7 +27,7 @@ pub struct Measured {
     pub name: String,
     /// The figure: `calls`, `failed` or `rate`.
     pub figure: &'static str,
-    /// What it may be.
+    /// The limit on the figure.
     pub bound: Bound,
     /// The figure in the run that comes nearest to the bound.
     pub value: f64,

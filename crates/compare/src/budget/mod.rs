@@ -70,7 +70,7 @@ pub struct Limit {
 pub struct BudgetError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub what: String,
 }
 

@@ -1,6 +1,7 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
 mod absent;
+mod adjacent;
 mod awake;
 mod blocking;
 mod brief_sleep;
@@ -15,9 +16,11 @@ mod entries;
 mod failing;
 mod given_back;
 mod handoff;
+mod heap_top;
 mod held_back;
 mod herd;
 mod kernel_locks;
+mod last_question;
 mod made_again;
 mod missing;
 mod near_reads;
@@ -44,6 +47,7 @@ mod superseded;
 mod sync;
 mod terminal;
 mod toggle;
+mod unserved;
 mod walk;
 
 pub(crate) use blocking::{StartupWait, startup_waits};
@@ -88,6 +92,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(awake::Awake::new(&rung, recording)),
         Box::new(brief_sleep::BriefSleep),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
+        Box::new(unserved::Unserved::new(recording, semantics)),
         Box::new(empty::Empty),
         Box::new(entries::Entries::new(recording, semantics)),
         Box::new(small_io::SmallIo::new(&rung, recording)),
@@ -100,6 +105,9 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::new(recording, semantics)),
         Box::new(edge::Edge),
+        Box::new(last_question::LastQuestion),
+        Box::new(heap_top::HeapTop),
+        Box::new(adjacent::Adjacent),
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();

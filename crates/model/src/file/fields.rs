@@ -1,9 +1,10 @@
 //! Reads a message's fields without decoding them, to refuse hostile ones before they are unfolded.
 
-/// The length-delimited field `number` of `message`; the last one, as protobuf has it.
+/// Returns the length-delimited field `number` of `message`; if it occurs several times, the last
+/// one, as protobuf requires.
 ///
 /// # Errors
-/// What is wrong with the message.
+/// Describes the malformed field.
 pub(super) fn find(message: &[u8], number: u64) -> Result<Option<&[u8]>, String> {
     let mut found = None;
     for field in Fields(message) {
@@ -15,12 +16,10 @@ pub(super) fn find(message: &[u8], number: u64) -> Result<Option<&[u8]>, String>
     Ok(found)
 }
 
-/// How many fields `message` has.
-///
-/// Counts the fields of `message`.
+/// Returns the number of fields in `message`.
 ///
 /// # Errors
-/// Says what is wrong with the message.
+/// Describes the malformed field.
 pub(super) fn count(message: &[u8]) -> Result<usize, String> {
     Fields(message).try_fold(0, |n, field| field.map(|_| n + 1))
 }

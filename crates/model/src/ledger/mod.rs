@@ -18,7 +18,7 @@ use crate::row::RowId;
 use crate::sysno::Sysno;
 use std::sync::Arc;
 
-/// Whether a call's question was asked before, by the ledger of its process.
+/// The relation of a call's question to earlier ones, from the ledger of its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Before {
     /// It was not asked before, or it was answered differently.
@@ -42,13 +42,14 @@ pub struct Ledger {
     pub calls: u64,
     /// Sum of the squares of the numbers of calls that each look stands for.
     pub squares: u64,
-    /// Of `calls`: the process had asked the same about the same object before, with the same
-    /// answer. A lower bound: an object with one look may have been asked about between the looks.
+    /// Number of `calls` before which the process had asked the same about the same object, with
+    /// the same answer. A lower bound: an object with one look may have been asked about between
+    /// the looks.
     pub repeats: u64,
-    /// Of `calls`: as `repeats`, but the process had asked only the other way
+    /// Number of `calls` like `repeats`, but the process had asked only the other way
     /// ([`Before::OtherWay`]).
     pub other_way: u64,
-    /// Of `calls`: the process had asked before, with another answer.
+    /// Number of `calls` before which the process had asked the same, with another answer.
     pub changes: u64,
     /// Different objects of the looks.
     pub objects: u64,

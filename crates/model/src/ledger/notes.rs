@@ -121,7 +121,7 @@ struct ObjectNotes {
     same: u64,
 }
 
-/// Whether a question was known when it was asked.
+/// The relation of a question's answer to earlier answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EarlierAnswer {
     None,

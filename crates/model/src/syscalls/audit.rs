@@ -33,7 +33,7 @@ pub enum Audit {
     CopyFileRange,
 }
 
-/// Whether the kernel counted a call that returned.
+/// The kernel's decision to count a call that returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// It was.

@@ -1,4 +1,4 @@
-//! What a recording can't vouch for, said once.
+//! Sentences about a recording's problems; each appears once.
 
 use super::Sentences;
 use crate::units::{counted, grouped};
@@ -7,7 +7,7 @@ use systoll_model::Problem;
 /// Files without names that are named.
 const FILES: usize = 3;
 
-/// How the text of a file without names ends.
+/// The end of the sentence about a file without names.
 const STRIPPED: &str = ": stripped: its functions are shown by address; its debug symbols would name them";
 
 impl Sentences<'_> {

@@ -173,12 +173,12 @@ pub enum ServeError {
     Watch(String),
 }
 
-/// How a server is watched.
+/// The way in which a server is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
     /// It is not watched.
     No,
-    /// As the other side: by hooks that can answer calls in place.
+    /// Watched like the other side, by hooks that can answer calls in place.
     Alike,
     /// Completely.
     Closely,

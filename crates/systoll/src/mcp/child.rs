@@ -49,7 +49,7 @@ pub(super) struct Done {
     pub(super) timed_out: bool,
 }
 
-/// How the child ended.
+/// The end of the child.
 struct Ended {
     status: ExitStatus,
     timed_out: bool,
