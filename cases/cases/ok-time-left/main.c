@@ -23,7 +23,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < n; i++) {
         long left = end - now();
         struct timeval t = { left / 1000000, left % 1000000 };
-        if (send(s[0], &i, sizeof i, 0) < 0 || send(s[0], &i, sizeof i, 0) < 0) return 1;
+        long asked = i;
+        if (send(s[0], &asked, sizeof asked, 0) != sizeof asked) return 1;
         setsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
         if (recv(s[0], answer, sizeof answer, MSG_WAITALL) != sizeof answer) return 1;
         sum += i;
