@@ -113,7 +113,7 @@ impl Drop for Told {
         for tid in &self.0 {
             let deadline = sys::now() + STOPS.as_nanos() as u64;
             if let Waited::Stop(stop) = tracee::wait_for_stop_by(*tid, deadline) {
-                let _ = tracee::detach(*tid, stop.signal_to_leave_with().unwrap_or(0));
+                let_go(*tid, stop);
             } else {
                 let _ = tracee::detach(*tid, 0);
                 late::note(*tid);
@@ -151,6 +151,14 @@ fn undisturbed(tid: i32, regs: &mut libc::user_regs_struct) {
             *regs = again;
         }
     }
+}
+
+/// Lets a thread go that has stopped, as if nothing had stopped it.
+fn let_go(tid: i32, stop: Stop) {
+    if let Ok(mut regs) = tracee::registers(tid) {
+        undisturbed(tid, &mut regs);
+    }
+    let _ = tracee::detach(tid, stop.signal_to_leave_with().unwrap_or(0));
 }
 
 /// Attaches to a thread and tells it to stop; false for one that has ended, or is the kernel's own.
@@ -233,7 +241,7 @@ pub(crate) mod late {
         LATE.with_borrow_mut(|late| {
             late.retain(|tid| match tracee::wait_for_stop(*tid, false) {
                 Waited::Stop(stop) => {
-                    let _ = tracee::detach(*tid, stop.signal_to_leave_with().unwrap_or(0));
+                    super::let_go(*tid, stop);
                     false
                 }
                 Waited::NoChildren => {
