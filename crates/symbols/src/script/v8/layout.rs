@@ -350,24 +350,7 @@ impl Layout {
                 bytes: [kind(217, 190), kind(196, NONE)],
                 arrays: [kind(205, 175), kind(256, 240), kind(197, NONE), kind(199, NONE), kind(193, NONE), NONE],
             },
-            strings: Strings {
-                first_other: 128,
-                representation: 7,
-                encoding: 8,
-                one_byte: 8,
-                cons: 1,
-                external: 2,
-                sliced: 3,
-                thin: 5,
-                length: 12,
-                chars: 16,
-                first: 16,
-                second: 24,
-                parent: 16,
-                offset: 24,
-                actual: 16,
-                resource: 16,
-            },
+            strings: Strings::tried(),
             instance_type: 12,
             shared: either(32, 24),
             function_name: either(24, 16),
@@ -392,6 +375,30 @@ impl Layout {
             },
             inlined: InlinedLayout { count: 1, functions: either(3, 2), positions: either(8, 7) },
             bytecode_sizes: vec![1, 2, 3, 4, 5, 6],
+        }
+    }
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl Strings {
+    fn tried() -> Self {
+        Self {
+            first_other: 128,
+            representation: 7,
+            encoding: 8,
+            one_byte: 8,
+            cons: 1,
+            external: 2,
+            sliced: 3,
+            thin: 5,
+            length: 12,
+            chars: 16,
+            first: 16,
+            second: 24,
+            parent: 16,
+            offset: 24,
+            actual: 16,
+            resource: 16,
         }
     }
 }
