@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 from harness import Skip, test, tool
-from suites.corners import same
+from suites.namespaces_and_tracers import same
 from suites.counts import counted
 
 

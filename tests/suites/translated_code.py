@@ -2,7 +2,7 @@
 import os
 
 from harness import test, tool
-from suites.corners import same
+from suites.namespaces_and_tracers import same
 
 
 def calls(doc):
