@@ -79,7 +79,7 @@ def real_client(box, mode):
     got = json.loads(r.stdout)
     assert got["protocol"] == ("2026-07-28" if mode == "auto" else "2025-11-25"), got["protocol"]
     runs = {name for name, a in got["tools"].items() if a["destructive_hint"] and not a["read_only_hint"]}
-    assert runs == {"run", "prove", "diff"} and set(got["tools"]) - runs == {"report", "explain"}, got["tools"]
+    assert runs == {"run", "prove", "diff"} and set(got["tools"]) - runs == {"report", "explain", "import"}, got["tools"]
     finding = got["run"]["findings"][0]
     assert finding["cause"] == "tz-unset" and got["run"] == got["text"], finding
     row = got["row"]["value"][0]
@@ -224,4 +224,20 @@ def a_megabyte_without_an_end_does_no_harm(box):
     with open(f"/proc/{client.server.pid}/status") as f:
         status = dict(line.split(":", 1) for line in f)
     assert int(status["VmHWM"].split()[0]) < 60_000, status["VmHWM"]
+    client.end()
+
+
+@test()
+def a_pasted_trace_is_read(box):
+    """What a bug report shows, handed over as text or as a file; what is no trace is refused in words."""
+    client = Client(box)
+    pasted = "> stat(\"/etc/localtime\", {st_mode=S_IFREG|0644, st_size=2819, ...}) = 0\n" * 20
+    for arguments in ({"text": pasted}, {"trace": box.file("pasted.txt", pasted)}):
+        read = client.call("import", **arguments)["structuredContent"]
+        assert read["excerpt"] and read["findings"][0]["cause"] == "tz-unset" and read["calls"] == 20, read["told"]
+    again = client.call("report", recording=read["recording"])["structuredContent"]
+    assert again["calls"] == 20 and again["excerpt"], again["told"]
+    refused = client.call("import", text="nothing of a trace")
+    assert refused["isError"] and "strace" in refused["content"][0]["text"], refused
+    assert client.call("import")["isError"] and client.call("import", text="a", trace="b")["isError"]
     client.end()

@@ -9,17 +9,14 @@ from harness import BOTH, Skip, test, text
 
 SAYS = ["/bin/sh", "-c", "echo hello; exit 3"]
 KIB, MIB = 1 << 10, 1 << 20
-# The least with which the kernel starts a program that has so much data as systoll has.
-HALF_A_MIB = 512 * KIB
-
-# In a smaller address space the kernel ends it before it has said a word: its own size, and some for the C library.
-OWN_AND_A_MIB = None
+# In less the kernel ends systoll before it has said a word: its own data or its own size, and some for the C library.
+OWN_DATA_AND_SOME, OWN_AND_A_MIB = "own data", "own size"
 
 # Which limit, how much, and what must be said where it keeps systoll from watching so.
 HARD = {
     "RLIMIT_FSIZE": (0, 100 * KIB, 64 * MIB),
     "RLIMIT_AS": (OWN_AND_A_MIB, 40 * MIB, 400 * MIB, 20_000 * MIB),
-    "RLIMIT_DATA": (HALF_A_MIB, MIB, 2 * MIB, 5 * MIB, 40 * MIB),
+    "RLIMIT_DATA": (OWN_DATA_AND_SOME, 2 * MIB, 5 * MIB, 40 * MIB),
     "RLIMIT_STACK": (64 * KIB, 200 * KIB, 2 * MIB),
     "RLIMIT_NOFILE": (4, 6, 9),
     "RLIMIT_CPU": (1, 2),
@@ -31,15 +28,24 @@ HARD = {
 }
 
 
-def own_size(program):
-    """Bytes of memory that the program's file takes once it is loaded (ELF-64: p_type 1 is PT_LOAD)."""
+def loaded(program):
+    """The program's segments that are loaded: first address, end, flags (ELF-64: p_type 1 is PT_LOAD)."""
     with open(program, "rb") as f:
         head = f.read(64)
         (at,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
         f.seek(at)
         headers = [struct.unpack_from("<IIQQQQQQ", f.read(size)) for _ in range(count)]
-    loaded = [(vaddr, vaddr + memory) for kind, _, _, vaddr, _, _, memory, _ in headers if kind == 1]
-    return max(end for _, end in loaded) - min(start for start, _ in loaded)
+    return [(vaddr, vaddr + memory, flags) for kind, flags, _, vaddr, _, _, memory, _ in headers if kind == 1]
+
+
+def own_size(program):
+    """Bytes of address space that the program's file takes."""
+    return max(end for _, end, _ in loaded(program)) - min(start for start, _, _ in loaded(program))
+
+
+def own_data(program):
+    """Bytes of its segments that are written to (PF_W is 2), in whole pages."""
+    return sum(-(-end // 4096) * 4096 - start // 4096 * 4096 for start, end, flags in loaded(program) if flags & 2)
 
 
 def under(name, soft, hard=None):
@@ -69,7 +75,10 @@ def told_or_watched(r, what):
 def each_says_what_it_keeps_from(box):
     for name, values in HARD.items():
         for value in values:
-            value = own_size(box.systoll) + MIB if value is OWN_AND_A_MIB else value
+            if value == OWN_AND_A_MIB:
+                value = own_size(box.systoll) + MIB
+            elif value == OWN_DATA_AND_SOME:
+                value = own_data(box.systoll) + 64 * KIB
             what = f"{name} {value}"
             r = box.run(box.watch(SAYS), preexec_fn=under(name, value, value))
             told_or_watched(r, what)

@@ -35,7 +35,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
 
 /// The documentation files that a text names by their path from the root.
 fn pages(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices("docs/").filter_map(|(at, _)| {
+    text.match_indices("docs/").filter_map(move |(at, _)| {
         let before = text[..at].trim_end_matches("../");
         if before.ends_with(|c: char| c.is_alphanumeric() || "/._-".contains(c)) {
             return None;
@@ -62,12 +62,14 @@ fn names_sources(file: &Path) -> bool {
     is_page && (file.starts_with("docs/develop") || ["ARCHITECTURE.md", "CONTRIBUTING.md"].iter().any(|f| file == *f))
 }
 
-/// The Rust sources that a text names between backquotes.
+/// The Rust sources, and the modules and folders by a path of two names or more, that a text has between backquotes.
 fn sources(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`')
-        .skip(1)
-        .step_by(2)
-        .filter(|code| code.ends_with(".rs") && !code.contains([' ', '{', '*']) && !code.contains("NAME"))
+    let is_source = |code: &str| code.ends_with(".rs") && !code.contains([' ', '{', '*']) && !code.contains("NAME");
+    let is_module = |code: &str| {
+        let fits = |c: char| c.is_ascii_lowercase() || c == '_' || c == '/';
+        code.trim_end_matches('/').contains('/') && !code.starts_with('/') && code.chars().all(fits)
+    };
+    text.split('`').skip(1).step_by(2).filter(move |code| is_source(code) || is_module(code))
 }
 
 /// `folder/link` with its `..` resolved.
@@ -83,10 +85,13 @@ fn joined(folder: &Path, link: &str) -> PathBuf {
     path
 }
 
-/// Whether `file` is what a text calls `name`: the end of its path, in which `crates` and `src` need not be said.
+/// Whether `file` is what a text calls `name`, or lies in it: `name` is the end of a path, in which `crates`, `src`, `mod.rs`
+/// and the ending of a module need not be said.
 fn is_called(file: &Path, name: &str) -> bool {
     let short = |path: &Path| path.iter().filter(|part| *part != "src" && *part != "crates").collect::<PathBuf>();
-    file.ends_with(name) || short(file).ends_with(short(Path::new(name)))
+    let (file, name) = (short(file), short(Path::new(name)));
+    let module = file.with_extension("");
+    file.ends_with(&name) || module.ends_with(&name) || file.ancestors().skip(1).any(|folder| folder.ends_with(&name))
 }
 
 #[cfg(test)]
@@ -121,5 +126,7 @@ mod tests {
         assert_eq!(broken_by("crates/a/src/b/c.rs", &named).len(), 1);
         assert_eq!(broken_by("ARCHITECTURE.md", "`a/b/c.rs`, `c.rs`, `b/c.rs`"), Vec::<String>::new());
         assert_eq!(broken_by("ARCHITECTURE.md", "`a/c.rs`, `d.rs`").len(), 2);
+        assert_eq!(broken_by("ARCHITECTURE.md", "`a/b`, `a/src/b/`, `b/c`, `/bin/true`, `a`"), Vec::<String>::new());
+        assert_eq!(broken_by("ARCHITECTURE.md", "`a/c`, `b/d/`").len(), 2);
     }
 }

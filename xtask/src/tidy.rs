@@ -111,7 +111,7 @@ fn reads_environment(file: &Path, text: &str) -> Vec<String> {
     let mut broken = Vec::new();
     for (at, line) in code.lines().enumerate() {
         let read = line.split_once("env::var").map(|(_, rest)| rest);
-        if read.is_some() && !may {
+        if read.is_some_and(|rest| !rest.contains("\"SYSTOLL_TEST_")) && !may {
             broken.push(format!("{}:{}: read it in systoll::environment: {}", file.display(), at + 1, line.trim()));
         }
         let name = read.or(line.split_once(", env = ").map(|(_, rest)| rest));

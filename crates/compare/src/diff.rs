@@ -8,6 +8,7 @@ use crate::lines;
 use crate::names::Names;
 use crate::objects::Objects;
 use crate::range::Range;
+use crate::rounds::{self, RoundChange};
 use crate::table::{Cell, Keys, Table, missed_by_row, table};
 use crate::vary::{Chance, chance, in_runtime};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +66,8 @@ pub struct Diff {
     pub findings_new: Vec<FindingChange>,
     /// Findings that only the old side has, in rows that changed.
     pub findings_gone: Vec<FindingChange>,
+    /// Rounds that came, went, or have another length or number, of rows that changed; dearest first.
+    pub rounds: Vec<RoundChange>,
     /// Reasons why the sides are less comparable.
     pub notes: Vec<Note>,
 }
@@ -84,6 +87,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
     let changed_rows: BTreeSet<&Key> = rows.iter().filter(|c| c.verdict == Verdict::Changed).map(|c| &c.key).collect();
     let judged = [old, new].map(|side| Judged::of(side, &names, &changed_rows));
     let (findings_new, findings_gone) = findings::changes(&judged[0], &judged[1]);
+    let rounds = rounds::changes(old, new, &names, &changed_rows);
     let tables = (by != By::Row).then(|| Tables::of(old, new, by, &names));
     let same = tables.as_ref().unwrap_or(&row_tables).same();
     let mut all = tables.map_or_else(|| rows.clone(), |t| t.changes());
@@ -113,6 +117,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, by: By) -> Diff {
         hidden,
         findings_new,
         findings_gone,
+        rounds,
         notes: notes(old, new),
     }
 }

@@ -13,6 +13,7 @@ import decimal
 import glob
 import json
 import os
+import stat
 
 # Engines print to standard output too: that is the answer's alone.
 OUT = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -59,7 +60,7 @@ def text(value):
 
 
 def is_parquet(path):
-    """Whether a file begins and ends as Parquet's do; what can't be looked at from here is the engine's matter."""
+    """Returns true if a file begins and ends as Parquet's do, or can't be looked at from here: the engine says why."""
     try:
         with open(path, "rb") as f:
             begins = f.read(4)
@@ -70,9 +71,18 @@ def is_parquet(path):
         return True
 
 
+def is_regular(path):
+    """Returns true if a path leads to a regular file: to open a FIFO would wait for its writer."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
 def named(folders):
-    """The files that are asked about."""
-    return [path for folder in folders for path in glob.iglob(os.path.join(glob.escape(folder), "**", "*.parquet"), recursive=True)]
+    """Returns the files that are asked about. Links to folders are not followed, as the engine does not."""
+    found = (os.path.join(folder, name) for top in folders for folder, _, names in os.walk(top) for name in names)
+    return [path for path in found if path.endswith(".parquet") and is_regular(path)]
 
 
 def without(folders, left_out):

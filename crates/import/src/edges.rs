@@ -39,6 +39,14 @@ impl Edges {
         self.any |= !told;
     }
 
+    /// Takes in a call of a tracer that does not say when it attaches and leaves: a trace that shows a program begin or end
+    /// was not cut out of another.
+    pub(crate) fn call(&mut self, name: &[u8]) {
+        self.any = true;
+        let edge = name.starts_with(b"execve") || name.starts_with(b"exit");
+        (self.begins, self.ends) = (self.begins | edge, self.ends | edge);
+    }
+
     /// Takes in what another file of the same trace shows.
     pub(crate) fn join(&mut self, other: Self) {
         self.any |= other.any;

@@ -2,6 +2,7 @@
 
 use crate::hash::Map;
 use crate::table::Table;
+use crate::waits::Untimed;
 use std::sync::Arc;
 use systoll_model::{Exit, Process, ProcessId};
 
@@ -21,8 +22,10 @@ pub(crate) struct Thread {
     pub(crate) ordinal: u32,
     /// Signals since its last call.
     pub(crate) signals: u32,
-    /// When its last call returned.
+    /// When its last call returned, or was entered where nothing tells.
     pub(crate) last_end: Option<u64>,
+    /// Its last call, where that may have waited and no line tells how long.
+    pub(crate) untimed: Option<Untimed>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +115,7 @@ impl Family {
         let birth = self.births.remove(&tid).or_else(|| self.unborn(tid));
         let process = self.adopt(table, tid, birth, now);
         let forked = birth.filter(|b| !b.shares).map(|b| Forked { child: process, parent: b.process });
-        let thread = Thread { process, ordinal: self.ordinals, signals: 0, last_end: None };
+        let thread = Thread { process, ordinal: self.ordinals, signals: 0, last_end: None, untimed: None };
         self.ordinals = self.ordinals.wrapping_add(1);
         self.threads.insert(tid, thread.clone());
         Met { thread, forked }

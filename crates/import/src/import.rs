@@ -8,6 +8,7 @@ use crate::input::Lines;
 use crate::notes::shown;
 use crate::perfetto;
 use crate::recording::recording;
+use crate::strace::{self, Dialect, Strace};
 use crate::trace::Trace;
 use crate::undress::{Head, choose};
 use std::io::{self, BufRead, Read};
@@ -71,6 +72,7 @@ impl Import {
         }
         let mut file =
             File { trace: &mut self.trace, formats: &mut self.formats, tid: tid_of(name), reading: Reading::default() };
+        file.trace.stamped_when_written = undress.stamps();
         head.lines().iter().for_each(|line| undress.line(line, &mut |line| file.line(line)));
         while let Some(line) = lines.next()? {
             whole = line.whole;
@@ -156,6 +158,13 @@ impl File<'_> {
     fn finish(self, whole: bool) -> Result<(), ImportError> {
         match self.reading {
             Reading::Known(reader) => {
+                reader.finish(self.trace, whole);
+                Ok(())
+            }
+            Reading::Undecided(kept) if strace::is_bare_table(kept.lines()) => {
+                let mut reader = Strace::new(Dialect::Strace, self.tid);
+                kept.lines().iter().for_each(|line| reader.line(self.trace, line));
+                self.formats.push(Format::Strace);
                 reader.finish(self.trace, whole);
                 Ok(())
             }

@@ -50,6 +50,7 @@ mod strace;
 mod table;
 mod trace;
 mod undress;
+mod waits;
 mod windows;
 
 pub use error::ImportError;

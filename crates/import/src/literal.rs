@@ -1,8 +1,11 @@
 //! Numbers and strings, as strace writes them.
 
 use crate::lex::{behind, find, members, string_end};
-use systoll_model::constants::number_of;
+use systoll_model::constants::{MEMBARRIER_CMD_GLOBAL, number_of};
 use systoll_model::signal_number;
+
+/// Constants that have other names today.
+const OLD_NAMES: &[(&str, u32)] = &[("MEMBARRIER_CMD_SHARED", MEMBARRIER_CMD_GLOBAL)];
 
 /// A string, and whether it was cut short.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,7 +120,10 @@ fn atom(text: &[u8]) -> Option<i64> {
 fn word(text: &[u8]) -> Option<i64> {
     plain(text).or_else(|| {
         let name = std::str::from_utf8(text).ok()?;
-        number_of(name).or_else(|| name.starts_with("SIG").then(|| signal_number(name).map(i64::from))?)
+        let before = || OLD_NAMES.iter().find(|(old, _)| *old == name).map(|(_, number)| i64::from(*number));
+        number_of(name)
+            .or_else(before)
+            .or_else(|| name.starts_with("SIG").then(|| signal_number(name).map(i64::from))?)
     })
 }
 

@@ -1,6 +1,7 @@
 //! `perf trace`: `0.271 ( 0.012 ms): ls/4882 openat(dfd: CWD, filename: "/etc", flags: RDONLY) = 3`.
 
 use crate::call::{Call, Syscall, Times, Written};
+use crate::edges::Edges;
 use crate::lex::arguments;
 use crate::pending::{Entered, Pending};
 use crate::strace::named;
@@ -12,6 +13,7 @@ use systoll_model::{ProblemKind, Sysno};
 #[derive(Default)]
 pub(crate) struct PerfTrace {
     pending: Pending,
+    edges: Edges,
 }
 
 /// A line taken apart.
@@ -42,6 +44,7 @@ impl PerfTrace {
             }
             return;
         };
+        self.edges.call(told.name);
         let syscall = Syscall(named(told.name).unwrap_or_else(|| {
             trace.notes.nameless(told.name);
             Sysno::UNKNOWN
@@ -85,6 +88,7 @@ impl PerfTrace {
     /// The file ends.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         trace.notes.cut |= !whole;
+        trace.notes.edges.join(self.edges);
         let left = self.pending.drain();
         trace.notes.unfinished += left.len() as u64;
         for (tid, entered) in left {

@@ -21,7 +21,8 @@ pub(crate) fn recording(mut trace: Trace, seed: u64) -> Recording {
     }
     let started_unix = trace.clock.started_unix();
     let (exit, threads) = (trace.family.exit, trace.family.seen);
-    let command = trace.table.images.first().map_or_else(Vec::new, |image| {
+    let is_told = !trace.notes.only_summed_up || trace.table.images.len() == 1;
+    let command = trace.table.images.first().filter(|_| is_told).map_or_else(Vec::new, |image| {
         if image.argv.is_empty() && !image.exe.is_empty() {
             vec![image.exe.to_string()]
         } else {

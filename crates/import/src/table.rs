@@ -143,6 +143,37 @@ impl Table {
         Counted { row: id, nth }
     }
 
+    /// Adds how long a call took that was counted before, all of it waiting.
+    pub(crate) fn waited(&mut self, id: RowId, ns: u64) {
+        if let Some(row) = self.rows.get_mut(id.0 as usize) {
+            row.counts.time(ns);
+            row.counts.waited_ns = Some(row.counts.waited_ns.unwrap_or(0).saturating_add(ns));
+        }
+    }
+
+    /// Makes a call's largest row count as many as a table of the whole run does, where that counts more.
+    pub(crate) fn count_beyond(&mut self, syscall: Sysno, counts: &Counts) {
+        let of_call = || self.rows.iter().enumerate().filter(|(_, row)| row.syscall == syscall);
+        let shown = of_call().fold(Counts::default(), |mut sum, (_, row)| {
+            sum.merge(&row.counts);
+            sum
+        });
+        let largest = of_call().max_by_key(|(_, row)| row.counts.calls).map(|(at, _)| at);
+        let failed = counts.failed().saturating_sub(shown.failed());
+        let Some(row) = largest.and_then(|at| self.rows.get_mut(at)) else {
+            let row = self.row(ProcessId(0), syscall, StackId(0));
+            return self.count_many(row, counts);
+        };
+        let mine = &mut row.counts;
+        mine.calls = mine.calls.saturating_add(counts.calls.saturating_sub(shown.calls));
+        let failed = failed.min(mine.calls.saturating_sub(mine.failed()));
+        if failed > 0 {
+            let unknown = mine.errors.entry(Errno::UNKNOWN).or_default();
+            *unknown = unknown.saturating_add(failed);
+        }
+        mine.elapsed_ns = mine.elapsed_ns.max(counts.elapsed_ns);
+    }
+
     /// Counts calls that only a summary tells of.
     pub(crate) fn count_many(&mut self, id: RowId, counts: &Counts) {
         if let Some(row) = self.rows.get_mut(id.0 as usize) {

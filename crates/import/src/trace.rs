@@ -3,24 +3,28 @@
 use crate::call::{Call, Calls, Times};
 use crate::decode::{self, Decoded, decode};
 use crate::descriptors::Descriptors;
-use crate::family::{Family, Forked, Gone, Met};
+use crate::family::{Family, Forked, Gone, Met, Thread};
 use crate::follow;
 use crate::frames::{Context, Frames, Told};
 use crate::gaps::Gaps;
 use crate::notes::Notes;
 use crate::table::{Answer, Counted, Ended, Table};
+use crate::waits::{Untimed, WaitsFor, is_futex_wait, ran_out};
 use crate::windows::Windows;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use systoll_model::{
-    Before, Errno, Exit, Looked, ProcessId, Question, QuestionAsked, RowId, Signature, StackId, Sysno, WindowCall,
+    Before, Counts, Errno, Exit, Looked, Process, ProcessId, Question, QuestionAsked, RowId, Signature, StackId, Sysno,
+    WindowCall,
 };
 
 /// Slowest calls remembered.
 const MAX_LONGEST: usize = 256;
 /// Shorter calls are not worth remembering: a tracer's own stops take tens of microseconds.
 const LONG_NS: u64 = 200_000;
+/// A second, ns.
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// One of the slowest calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +56,8 @@ struct Place {
     counted: Counted,
     /// Since the trace's beginning.
     entry_ns: u64,
+    /// How long it took, as far as the trace tells.
+    elapsed_ns: Option<u64>,
     /// Signals that came before it.
     signals: u32,
 }
@@ -68,6 +74,9 @@ pub(crate) struct Trace {
     pub(crate) clock: Clock,
     /// What dear calls were about, and how many there were.
     pub(crate) ledger: systoll_model::Notes,
+    /// Whether moments are those at which lines were written, and not those at which calls were entered: another tool
+    /// than the tracer put them there.
+    pub(crate) stamped_when_written: bool,
     looks: u64,
     descriptors: Descriptors,
     follow: Calls,
@@ -128,6 +137,7 @@ impl Trace {
             notes: Notes::default(),
             clock: Clock::default(),
             ledger: systoll_model::Notes::default(),
+            stamped_when_written: false,
             looks: 0,
             descriptors: Descriptors::default(),
             follow: follow::concerned(),
@@ -148,8 +158,10 @@ impl Trace {
         self.notes.timed(syscall);
         let waited_ns = waited(signature, Some(elapsed_ns));
         let answer = Answer::Untold;
-        self.table.count(row, tid, Ended { answer, transfers: false, elapsed_ns: Some(elapsed_ns), waited_ns });
-        self.took(tid, row, met.last_end, Times { entry_ns: at, elapsed_ns: Some(elapsed_ns) }, signature);
+        let ended = Ended { answer, transfers: false, elapsed_ns: Some(elapsed_ns), waited_ns };
+        let counted = self.table.count(row, tid, ended);
+        let times = Times { entry_ns: at, elapsed_ns: Some(elapsed_ns) };
+        self.took(tid, counted, &met, times, WaitsFor::of(signature));
     }
 
     /// Takes in a call with its stack, innermost frame first.
@@ -160,6 +172,8 @@ impl Trace {
         let entry = at.unwrap_or(self.clock.now);
         let met = self.meet(call.tid, entry);
         let (ordinal, process) = (met.ordinal, met.process);
+        self.returned_by_now(&met, call.tid, at);
+        let ended_in = call.times.elapsed_ns.or_else(|| ran_out(call));
         let image = self.family.image(process);
         let context = if stack.is_empty() { Context::NONE } else { self.frames.context(stack) };
         let row = self.table.row(image, syscall, context.context);
@@ -167,8 +181,8 @@ impl Trace {
         let ended = Ended {
             answer: call.result.map_or(Answer::None, Answer::Is),
             transfers: signature.is_some_and(|s| s.transfers),
-            elapsed_ns: call.times.elapsed_ns,
-            waited_ns: waited(signature, call.times.elapsed_ns),
+            elapsed_ns: ended_in,
+            waited_ns: waited(signature, ended_in),
         };
         self.notes.call(syscall, call);
         let counted = self.table.count(row, call.tid, ended);
@@ -178,37 +192,71 @@ impl Trace {
             if wanted {
                 self.notes.looked_at(&decoded);
             }
-            let place = Place { process, counted, entry_ns: entry, signals: met.signals };
+            let place = Place { process, counted, entry_ns: entry, elapsed_ns: ended_in, signals: met.signals };
             let mut looked = self.looked_at(call, decoded, place, &context);
             looked.before = self.note(image, syscall, &looked, wanted);
             if wanted {
                 self.windows.add(ordinal, looked);
             }
         }
-        self.took(call.tid, row, met.last_end, Times { entry_ns: at, ..call.times }, signature);
+        let waits_for = if is_futex_wait(call) { WaitsFor::Surely } else { WaitsFor::of(signature) };
+        self.took(call.tid, counted, &met, Times { entry_ns: at, elapsed_ns: ended_in }, waits_for);
         if self.follow.contains(syscall) {
             self.changes(call, process, entry);
         }
     }
 
-    /// A thread was in a call; `last_end` is when its last one returned, and times are since the trace's beginning.
-    fn took(&mut self, tid: u32, row: RowId, last_end: Option<u64>, times: Times, signature: Option<&Signature>) {
-        let at = times.entry_ns;
+    /// A thread makes another call: what it was in before, and of which no time is told, had returned by then.
+    fn returned_by_now(&mut self, met: &Thread, tid: u32, at: Option<u64>) {
+        let Some((untimed, at)) = met.untimed.zip(at).filter(|_| !self.stamped_when_written) else { return };
+        self.has_waited(met.ordinal, tid, untimed, at.saturating_sub(untimed.entry_ns));
+    }
+
+    /// A call of which no time is told turns out to have lasted until a moment that is so much later.
+    fn has_waited(&mut self, ordinal: u32, tid: u32, untimed: Untimed, ns: u64) {
+        // Moments in whole seconds may lie up to one closer together.
+        let ns = if ns.is_multiple_of(SECOND_NS) { ns.saturating_sub(SECOND_NS) } else { ns };
+        if ns < LONG_NS {
+            return;
+        }
+        self.table.waited(untimed.row, ns);
+        self.windows.waited(ordinal, Counted { row: untimed.row, nth: untimed.nth }, ns);
+        self.note_long(Long { ns, row: untimed.row.0, at_ns: untimed.entry_ns, tid });
+    }
+
+    /// A thread, as it was `met`, was in a call; times are since the trace's beginning.
+    fn took(&mut self, tid: u32, counted: Counted, met: &Thread, times: Times, waits_for: WaitsFor) {
+        let (at, row) = (times.entry_ns, counted.row);
+        let mut untimed = None;
+        if let (Some(at), None, WaitsFor::Surely) = (at, times.elapsed_ns, waits_for) {
+            let entry_ns = if self.stamped_when_written { met.last_end.unwrap_or(at) } else { at };
+            let this = Untimed { row, nth: counted.nth, entry_ns };
+            if self.stamped_when_written {
+                self.has_waited(met.ordinal, tid, this, at.saturating_sub(entry_ns));
+            }
+            untimed = Some(this);
+        }
+        // A long time up to here was the call's before it, or, where lines are late, its own.
+        let waits = if self.stamped_when_written { untimed.is_some() } else { met.untimed.is_some() };
+        let long = at.zip(met.last_end).is_some_and(|(at, end)| at.saturating_sub(end) >= LONG_NS);
+        let last_end = met.last_end.filter(|_| !(waits && long));
         if let Some(ns) = times.elapsed_ns.filter(|ns| *ns >= LONG_NS) {
             self.note_long(Long { ns, row: row.0, at_ns: at.unwrap_or(self.clock.now), tid });
         }
-        let end = at.zip(times.elapsed_ns).map(|(at, elapsed)| at.saturating_add(elapsed));
+        let ends = times.elapsed_ns.filter(|_| !self.stamped_when_written);
+        let end = at.zip(ends).map(|(at, elapsed)| at.saturating_add(elapsed));
         self.gaps.between(last_end, at);
-        if let (Some(ns), false) = (times.elapsed_ns, signature.is_none_or(|s| s.waits || s.may_block)) {
+        if let (Some(ns), WaitsFor::Nothing) = (times.elapsed_ns, waits_for) {
             self.gaps.inside(ns);
         }
         if let Some(thread) = self.family.thread_mut(tid) {
             thread.last_end = end.or(at);
+            thread.untimed = untimed;
             thread.signals = 0;
         }
     }
 
-    fn meet(&mut self, tid: u32, now: u64) -> crate::family::Thread {
+    fn meet(&mut self, tid: u32, now: u64) -> Thread {
         let Met { thread, forked } = self.family.thread(&mut self.table, tid, now);
         if let Some(Forked { child, parent }) = forked {
             self.descriptors.fork(parent, child);
@@ -227,8 +275,7 @@ impl Trace {
     }
 
     fn looked_at(&self, call: &Call, decoded: Decoded, place: Place, context: &Context) -> WindowCall {
-        let Place { process, counted: Counted { row, nth }, entry_ns, signals } = place;
-        let elapsed = call.times.elapsed_ns;
+        let Place { process, counted: Counted { row, nth }, entry_ns, elapsed_ns: elapsed, signals } = place;
         let signature = call.syscall.0.signature();
         let fd = || {
             let word = *decoded.args.get(signature?.fd_arg()?)? as i32;
@@ -317,11 +364,13 @@ impl Trace {
         }
     }
 
-    /// Calls of one kind that only a summary counts.
-    pub(crate) fn summed_up(&mut self, syscall: Sysno, counts: &systoll_model::Counts) {
-        let process = self.meet(0, 0).process;
-        let row = self.table.row(self.family.image(process), syscall, StackId(0));
-        self.table.count_many(row, counts);
+    /// Takes in a table that alone counts its calls, of a program where it names one.
+    pub(crate) fn summed_up(&mut self, name: &str, pid: u32, calls: impl Iterator<Item = (Sysno, Counts)>) {
+        let image = self.table.image(Process { pid, exe: Arc::from(name), ..Process::default() });
+        for (syscall, counts) in calls {
+            let row = self.table.row(image, syscall, StackId(0));
+            self.table.count_many(row, &counts);
+        }
     }
 }
 

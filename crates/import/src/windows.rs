@@ -110,6 +110,15 @@ impl Windows {
         }
     }
 
+    /// The thread's last call turns out to have waited so long, if it is the `nth` of `row`.
+    pub(crate) fn waited(&mut self, thread: u32, counted: Counted, ns: u64) {
+        let open = self.open.get_mut(thread as usize).and_then(Option::as_mut);
+        let last = open.and_then(|open| open.calls.last_mut());
+        if let Some(call) = last.filter(|call| (call.row, call.nth) == (counted.row, counted.nth)) {
+            (call.elapsed_ns, call.waited_ns) = (ns, Some(ns));
+        }
+    }
+
     /// Ends what is open of a thread.
     pub(crate) fn close(&mut self, thread: u32) {
         let Some(open) = self.open.get_mut(thread as usize).and_then(Option::take) else { return };

@@ -3,7 +3,7 @@
 use crate::cure_kind::CureKind;
 use crate::language::CodeLanguage;
 use std::sync::Arc;
-use systoll_model::{FrameId, Phase, RowId, Sysno};
+use systoll_model::{FrameId, Phase, ProcessId, RowId, Sysno};
 
 /// The kinds of waste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,11 +229,13 @@ pub enum Doubt {
     PartOfRow,
     /// Too few of their rows' calls were looked at, or these do not agree.
     FewSamples,
+    /// They are out of a run that is not seen whole: what they cost in it can't be told.
+    Excerpt,
 }
 
 impl Doubt {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Cheap, Self::Unsure, Self::PartOfRow, Self::FewSamples];
+    pub const ALL: [Self; 5] = [Self::Cheap, Self::Unsure, Self::PartOfRow, Self::FewSamples, Self::Excerpt];
 
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
@@ -242,6 +244,7 @@ impl Doubt {
             Self::Unsure => "unsure",
             Self::PartOfRow => "part-of-row",
             Self::FewSamples => "few-samples",
+            Self::Excerpt => "excerpt",
         }
     }
 }
@@ -408,15 +411,41 @@ pub struct Unjudged {
     pub toll_ns: u64,
 }
 
-/// All the judge has to say of a recording.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgement {
-    /// Findings, most time to win first.
-    pub findings: Vec<Finding>,
-    /// Less sure or too small to be findings.
-    pub also: Vec<Finding>,
-    /// What is in neither.
-    pub untold: Untold,
-    /// What nothing can be said of.
-    pub unjudged: Unjudged,
+/// Waits of one row for the same thing that ended alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// The row they were counted on.
+    pub row: RowId,
+    /// The system call.
+    pub syscall: Sysno,
+    /// What was waited for: a file, a peer, a descriptor's number; empty where nothing tells.
+    pub about: String,
+    /// How many waited.
+    pub calls: u64,
+    /// Whether all of them ended because their time was over.
+    pub ran_out: bool,
+    /// Time waited, ns.
+    pub ns: u64,
+    /// The longest of them, ns.
+    pub longest_ns: u64,
+    /// `ns` as a share of the time the trace shows; above 1 where several threads waited at once. `None` where lines have
+    /// no times.
+    pub share: Option<f64>,
+}
+
+/// A row of a table of counts that is worth a closer look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The table, as an entry of the recording's processes.
+    pub process: ProcessId,
+    /// The row's system call first, then those it is compared with.
+    pub syscalls: Vec<Sysno>,
+    /// What the table shows of it.
+    pub text: String,
+    /// What that is mostly; empty where nothing is known.
+    pub may_be: &'static str,
+    /// Ids of the causes that this may be.
+    pub causes: &'static [&'static str],
+    /// The command that shows which it is, as argv; `CMD` stands for the program's own.
+    pub find_out: Vec<String>,
 }

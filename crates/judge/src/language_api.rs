@@ -26,6 +26,10 @@ pub(crate) fn language_api(
         (CodeLanguage::Ruby, Some(frame)) if frame.language == Some(ScriptLanguage::Ruby) => ruby_name(frame),
         (CodeLanguage::Php, Some(frame)) if frame.language == Some(ScriptLanguage::Php) => php_name(frame),
         (CodeLanguage::Perl, Some(frame)) if frame.language == Some(ScriptLanguage::Perl) => perl_name(frame),
+        (CodeLanguage::JavaScript, Some(frame)) if frame.language == Some(ScriptLanguage::JavaScript) => {
+            node_name(frame)
+        }
+        (CodeLanguage::Java, Some(frame)) if frame.language == Some(ScriptLanguage::Java) => java_name(frame),
         (CodeLanguage::Rust, _) => rust_name(&frames),
         // As it is imported: `os.Stat`, and `fmt.Println`.
         (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
@@ -58,6 +62,38 @@ fn ruby_name(frame: &Frame) -> Option<String> {
 /// PHP's own functions are written in C, and have a name and no line.
 fn php_name(frame: &Frame) -> Option<String> {
     frame.location().filter(|place| place.file.is_none()).map(|place| place.function.to_string())
+}
+
+/// A function of Node's library as its documentation has it: `openSync` of `node:fs` is `fs.openSync`; those that only
+/// Node itself can call are not named.
+fn node_name(frame: &Frame) -> Option<String> {
+    let place = frame.location()?;
+    let module = match place.file.as_deref()?.strip_prefix("node:")?.replace('/', ".") {
+        inner if inner == "internal.fs.promises" => "fs.promises".to_owned(),
+        inner if inner == "internal.child_process" => "child_process".to_owned(),
+        inner if inner.starts_with("internal.modules.") => return Some("require".to_owned()),
+        inner if inner.starts_with("internal.") => return None,
+        public => public,
+    };
+    let word = |c: char| c.is_ascii_alphanumeric() || "_$.".contains(c);
+    let named = !place.function.is_empty() && place.function.chars().all(word);
+    named.then(|| format!("{module}.{}", place.function))
+}
+
+/// A method of Java's library as its documentation has it: `java.nio.file.Files.newBufferedReader` is
+/// `Files.newBufferedReader`, and a constructor `new FileReader`.
+fn java_name(frame: &Frame) -> Option<String> {
+    let name = &frame.location()?.function;
+    let (class, method) = name.rsplit_once('.')?;
+    let class = class.rsplit('.').next().unwrap_or(class);
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
+    (class.starts_with(|c: char| c.is_ascii_uppercase()) && class.chars().all(word)).then_some(())?;
+    let class = class.replace('$', ".");
+    match method {
+        "<init>" => Some(format!("new {class}")),
+        "<clinit>" => Some(class),
+        method => method.chars().all(word).then(|| format!("{class}.{method}")),
+    }
 }
 
 /// Perl's own functions have the name of their operation and no line; those of its library have both.
@@ -160,6 +196,37 @@ mod tests {
         assert_eq!(perl_name(&frame("add", None)), None);
         let find = frame("File::Find::find", Some("/usr/share/perl/5.36/File/Find.pm"));
         assert_eq!(perl_name(&find).as_deref(), Some("File::Find::find"));
+    }
+
+    #[test]
+    fn javas_library_is_named_as_it_is_documented() {
+        let named = |function: &str| {
+            let location = Location { function: function.into(), file: None, line: None };
+            java_name(&Frame { locations: vec![location], ..Frame::default() })
+        };
+        assert_eq!(named("java.nio.file.Files.newBufferedReader").as_deref(), Some("Files.newBufferedReader"));
+        assert_eq!(named("java.io.FileReader.<init>").as_deref(), Some("new FileReader"));
+        assert_eq!(named("java.util.Map$Entry.getKey").as_deref(), Some("Map.Entry.getKey"));
+        assert_eq!((named("main"), named("java.lang.invoke.lambda-form.x")), (None, None));
+    }
+
+    #[test]
+    fn nodes_library_is_named_as_it_is_documented() {
+        let named = |file: &str, function: &str| {
+            let location = Location { function: function.into(), file: Some(file.into()), line: None };
+            node_name(&Frame { locations: vec![location], ..Frame::default() })
+        };
+        for (file, function, name) in [
+            ("node:fs", "appendFileSync", Some("fs.appendFileSync")),
+            ("node:fs/promises", "readFile", Some("fs.promises.readFile")),
+            ("node:internal/fs/promises", "open", Some("fs.promises.open")),
+            ("node:internal/modules/cjs/loader", "Module._load", Some("require")),
+            ("node:internal/timers", "listOnTimeout", None),
+            ("node:fs", "(anonymous)", None),
+            ("/srv/app.js", "run", None),
+        ] {
+            assert_eq!(named(file, function).as_deref(), name, "{file} {function}");
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod could_explain;
 mod cure_kind;
 mod deferred_cost;
 mod detect;
+mod excerpt;
 mod expected_gain;
 mod extrapolate;
 mod fact;
@@ -53,6 +54,7 @@ mod finding;
 mod group;
 mod grouping;
 mod hash;
+mod judgement;
 mod language;
 mod language_api;
 mod ledger;
@@ -66,6 +68,7 @@ mod per_unit;
 mod phases;
 mod phrasing;
 mod replay;
+mod rounds;
 mod semantics;
 mod share_out;
 mod signs;
@@ -81,14 +84,16 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Basis, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind, Later, ObjectShare,
-    PerUnit, RowNeedless, Unjudged, Untold, WorkUnit,
+    Advice, Basis, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later, ObjectShare,
+    PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
+pub use judgement::Judgement;
 pub use language::{CodeLanguage, Version};
 pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
+pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 pub use target::Target;
 pub use upgrade::Upgrade;
 
@@ -126,6 +131,9 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     }
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (untold, unjudged) = (untold::untold(shown, all.iter()), untold::unjudged(shown));
-    let (findings, also) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
-    Judgement { findings, also, untold, unjudged }
+    let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
+    let rounds = rounds::rounds(recording, &phases, &findings);
+    let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
+    let is_excerpt = excerpt::Excerpt::of(recording).is_some();
+    Judgement { findings, also, untold, unjudged, rounds, waits, counted, is_excerpt }
 }

@@ -22,6 +22,12 @@ pub struct Options {
     /// Needless calls that make up for a price under [`Options::min_ns`]: they cost about that, and their number is the
     /// same in each run.
     pub many_calls: u64,
+    /// Share of the phase's processor time, its doubt added, that makes up for a short run: what a run costs hangs on how
+    /// long somebody let it go, a share does not. At 0.03 what goes with a dearer
+    /// habit of the same loop is told as a finding of its own.
+    pub small_share: f64,
+    /// Needless calls that go with [`Options::small_share`]: rounds of which it is known that they are alike.
+    pub small_calls: u64,
     /// Times that one process starts the same program before that is a habit.
     pub min_children: u64,
     /// Mean processor time of such a program, ns, at most: one that takes more was started for its work.
@@ -72,6 +78,8 @@ impl Default for Options {
             dear_share: 0.10,
             dear_calls: 500,
             many_calls: 5_000,
+            small_share: 0.05,
+            small_calls: 100,
             min_children: 20,
             short_life_ns: 10_000_000,
             min_start_share: 0.15,

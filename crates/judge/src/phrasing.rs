@@ -272,6 +272,7 @@ fn samples(finding: &Finding) -> String {
         _ if finding.basis == Basis::Counts => "each time, by count".to_owned(),
         _ if finding.basis == Basis::Looks => "in looks at single calls, from the first to the last".to_owned(),
         (_, 0) => "in calls like them".to_owned(),
+        (0, _) => "in some of their calls".to_owned(),
         (1, 1) => "in the one sample".to_owned(),
         (agree, windows) if agree == windows => format!("in all {windows} samples"),
         (agree, windows) => format!("in {agree} of {windows} samples"),
@@ -306,6 +307,15 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
         out.push_str(rest);
     }
     out
+}
+
+/// Returns what is said of small writes to standard output or error, of which no line shows where that goes.
+pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
+    let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
+    format!(
+        "{syscall} hands a few bytes at a time to standard output or error; who reads them the lines do not show: of a file \
+         or a pipe they could go together"
+    )
 }
 
 /// Words for waste that no cause names.

@@ -147,7 +147,7 @@ impl<'a> Replay<'a> {
             cheaper: lines.cheaper(&observed).filter(|_| !failed),
             makes: lines.makes(&observed).filter(|_| !failed),
             moves: lines.moves() && !failed,
-            ends: lines.ends() && !failed,
+            ends: lines.ends(&observed).is_some() && !failed,
             forks,
             opened,
             object: object.map(|object| self.paths.text(object)),
@@ -418,6 +418,13 @@ impl<'a> Replay<'a> {
                 }
             },
             Effect::Writes(arg) => self.written(process, observed, arg),
+            Effect::Restates(arg) => {
+                let name = observed.call.fd.as_deref().filter(|file| arg == 0 && file.starts_with('/'));
+                if let Some(path) = name.and_then(|file| self.paths.number(file.into())) {
+                    self.generations.void_path(path, self.paths.folder(path));
+                }
+                self.written(process, observed, arg);
+            }
             Effect::Reads(arg) => {
                 self.generations.void_file(process, observed.descriptor(arg), &FILE_STATUS);
             }
@@ -467,7 +474,7 @@ impl<'a> Replay<'a> {
         self.generations.void_state(process, None, &SYNCED);
         if let Some(path) = observed.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
             if let Some(path) = self.paths.number(path.into()) {
-                self.generations.void_path(path, self.paths.folder(path));
+                self.generations.void_content(path);
             }
             // A thread's name, its slack, a group's processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {

@@ -27,10 +27,10 @@ signs! {
     OPENS,
     /// One that was open before, to be read.
     OPENS_AGAIN,
-    /// A file made or emptied, to be written.
-    OPENS_ANEW,
     /// State set.
     SETS,
+    /// A file's size set.
+    SIZES,
     /// Flags of an open file asked for or set.
     STATUS_FLAGS,
     /// The status of an open file asked for.
@@ -53,6 +53,10 @@ signs! {
     SLOW,
     /// A call that may take or leave a file's lock.
     LOCKS,
+    /// A call that may take or leave a lock which lies in the kernel.
+    KERNEL_LOCKS,
+    /// A call that may sleep until a moment.
+    SLEEPS,
     /// A timer set.
     ARMS,
     /// A call that may set what others see.
@@ -65,6 +69,8 @@ signs! {
     ENTERS,
     /// A call that may be refused in vain.
     IN_VAIN,
+    /// A call that may take a range.
+    RANGED,
     /// A call that may wake waiters, or wait for being woken.
     WAKES,
 }

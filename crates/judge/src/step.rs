@@ -2,8 +2,8 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, Pair,
-    STATUS_FLAGS, Source, StateLine, Transfer, Value,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, SIZE,
+    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Value,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -75,7 +75,7 @@ pub(crate) struct Step<'a> {
     /// A cheaper way to the same end.
     pub cheaper: Option<&'static Cheaper>,
     /// What it makes that may be unmade.
-    pub makes: Option<&'static Pair>,
+    pub makes: Option<&'static Thing>,
     /// Whether it moves what was made to another place.
     pub moves: bool,
     /// Whether it unmakes something.
@@ -167,9 +167,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// What an opening shows.
 fn signs_of_opening(opened: &Opened<'_>) -> Signs {
-    Signs::OPENS
-        .with(Signs::OPENS_AGAIN, opened.again && !opened.writes)
-        .with(Signs::OPENS_ANEW, opened.anew && opened.writes)
+    Signs::OPENS.with(Signs::OPENS_AGAIN, opened.again && !opened.writes)
 }
 
 /// What a question or a set shows.
@@ -181,6 +179,7 @@ fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
     };
     let path = about.is(&PATH) || about.is(&NAME) || about.is(&ATTEMPT);
     of_act
+        .with(Signs::SIZES, about.is(&SIZE))
         .with(Signs::STATUS_FLAGS, about.is(&STATUS_FLAGS))
         .with(Signs::FILE_STATUS, about.is(&FILE_STATUS))
         .with(Signs::FROM_BEFORE, meaning.from_before)

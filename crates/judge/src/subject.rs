@@ -4,7 +4,7 @@ use crate::finding::ObjectShare;
 use crate::group::common_object;
 use crate::survey::RowView;
 use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
 /// Calls that are asked about, evenly spread over all: some thousand tell of nine in ten as well as
@@ -22,7 +22,7 @@ const NAMED: usize = 3;
 pub(crate) fn subject(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Option<String> {
     let calls = asked_calls(rows, recording, views);
     let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
-    let objects = LazyCell::new(|| calls.iter().map(|(syscall, call)| call.object(*syscall)).collect::<Vec<_>>());
+    let objects = LazyCell::new(|| objects_of(&calls));
     // What its claims say it is about comes first: a search has many paths and one name.
     let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
     let claimed = common_object(&views).map(|object| vec![object.to_string()]);
@@ -48,7 +48,7 @@ pub(crate) struct Objects {
 pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Objects {
     let calls = asked_calls(rows, recording, views);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for object in calls.iter().filter_map(|(syscall, call)| call.object(*syscall)) {
+    for object in objects_of(&calls).into_iter().flatten() {
         *counts.entry(lasting(&object)).or_default() += 1;
     }
     let seen = counts.len();
@@ -57,6 +57,33 @@ pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_
     let share = |n: usize| n as f64 / calls.len().max(1) as f64;
     let most = counts.into_iter().take(NAMED).map(|(name, n)| ObjectShare { name, share: share(n) });
     Objects { most: most.collect(), seen }
+}
+
+/// Returns what each call is about.
+fn objects_of(calls: &[(Sysno, &WindowCall)]) -> Vec<Option<String>> {
+    let mut objects: Vec<_> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
+    make_absolute(&mut objects);
+    objects
+}
+
+/// Gives a relative path the absolute one that it ends, if there is just one: a file is opened by the path that the program
+/// has for it, and its descriptor has the kernel's.
+fn make_absolute(objects: &mut [Option<String>]) {
+    let mut ends: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let absolute: BTreeSet<&String> = objects.iter().flatten().filter(|name| name.starts_with('/')).collect();
+    for name in absolute {
+        for (at, _) in name.match_indices('/').skip(1) {
+            // None where two of them end so.
+            let another = ends.contains_key(&name[at + 1..]);
+            ends.insert(name[at + 1..].to_owned(), (!another).then(|| name.clone()));
+        }
+    }
+    for object in objects.iter_mut().flatten().filter(|name| !name.starts_with('/')) {
+        let relative = object.strip_prefix("./").unwrap_or(object);
+        if let Some(Some(absolute)) = ends.get(relative) {
+            *object = absolute.clone();
+        }
+    }
 }
 
 /// Calls of the rows that are asked what they are about, evenly drawn.
@@ -139,6 +166,20 @@ mod tests {
 
     fn of(texts: &[&str], most: usize) -> Option<Vec<String>> {
         common(texts.iter().map(|t| (!t.is_empty()).then(|| (*t).to_owned())), most)
+    }
+
+    #[test]
+    fn a_file_has_one_name_by_its_path_and_by_its_descriptor() {
+        let named = |names: &[&str]| {
+            let mut objects: Vec<_> = names.iter().map(|name| Some((*name).to_owned())).collect();
+            make_absolute(&mut objects);
+            objects.into_iter().flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(named(&["out/a", "./out/a", "/srv/out/a"]), ["/srv/out/a"; 3]);
+        assert_eq!(named(&["a", "b", "/srv/out/a"]), ["/srv/out/a", "b", "/srv/out/a"]);
+        // Either may be meant.
+        assert_eq!(named(&["a", "/srv/a", "/tmp/a"]), ["a", "/srv/a", "/tmp/a"]);
+        assert_eq!(named(&["ut/a", "/srv/out/a"])[0], "ut/a");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::deferred_cost::deferred_cost;
 use crate::detect::{Children, Started};
+use crate::excerpt::{Excerpt, InExcerpt};
 use crate::expected_gain::{NeedlessCalls, expected_gain};
-use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Later, ObjectShare, RowNeedless};
+use crate::finding::{Basis, Confidence, Doubt, Estimate, Evidence, Finding, Kind, Later, ObjectShare, RowNeedless};
 use crate::group::Group;
 use crate::options::Options;
 use crate::per_unit::{Wanted, per_unit};
@@ -15,7 +16,7 @@ use crate::subject::{Objects, objects, subject};
 use crate::survey::{Interval, LedgerScatter, RowView, Shown, interval};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use systoll_model::{Phase, Recording, Row, RowId};
+use systoll_model::{Phase, Recording, Row, RowId, WindowCall};
 
 /// Shares of the phase's processor time, but for one.
 struct OfCpu {
@@ -164,6 +165,23 @@ impl Figures {
         parts.map(|(calls, toll_ns)| RowNeedless { calls, toll_ns }).collect()
     }
 
+    /// What an excerpt shows of them.
+    fn in_excerpt(&self, group: &Group<'_>, of_cpu: &OfCpu, views: &[RowView<'_>]) -> InExcerpt {
+        let of_group = group.rows.iter().filter_map(|id| views.get(id.0 as usize));
+        let mut claimed = of_group.flat_map(|view| &view.claimed).peekable();
+        let given = |call: &WindowCall| call.fd.is_none() && matches!(call.args.first(), Some(1 | 2));
+        InExcerpt {
+            for_somebody: group.kind == Kind::SmallIo && claimed.peek().is_some() && claimed.all(|c| given(c.call)),
+            calls: self.calls,
+            sure: self.agreeing,
+            share: self.strong_share(),
+            any: self.any,
+            toll_ns: self.needless_toll,
+            of_cpu: of_cpu.strong,
+            waited_ns: group.by_wait.then_some(self.waited),
+        }
+    }
+
     /// How many of the calls are needless: at least, probably, at most.
     fn needless(&self) -> [f64; 3] {
         let e = self.estimate(false);
@@ -236,8 +254,16 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
     let of_calls = share(f.calls as f64, phases.calls as f64);
     let free_cure = || phrasing::offers_free_cure(group, recording, views);
-    let confidence = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options)?;
-    let doubt = (confidence == Confidence::Low).then(|| doubt(group, &f, &of_cpu, options));
+    let usual = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options);
+    let in_excerpt = f.in_excerpt(group, &of_cpu, views);
+    // Where the usual bounds are not met, too little may be shown to meet them.
+    let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
+    let excerpt = Excerpt::of(recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
+    let confidence = usual.max(excerpt)?;
+    let doubt = (confidence == Confidence::Low).then(|| match usual {
+        None => Doubt::Excerpt,
+        Some(_) => doubt(group, &f, &of_cpu, options),
+    });
     let confidence = if weakened(recording) { confidence.min(Confidence::Medium) } else { confidence };
     let low = confidence == Confidence::Low;
     let needless = f.estimate(low);
@@ -310,6 +336,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
         prove: Vec::new(),
     };
     let whole = phrasing::put(&mut finding, group, recording, views, api.as_deref());
+    if excerpt.is_some() && in_excerpt.for_somebody {
+        finding.why = phrasing::handed_to_somebody(&finding);
+    }
     if !group.by_wait && group.startup.is_none() {
         let gone = NeedlessCalls {
             rows: &finding.rows,
@@ -443,10 +472,12 @@ fn confidence(
         return costs.then_some(Confidence::High);
     }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
-    let dear = f.needless_toll + f.surely_later() >= options.min_ns as f64
+    let small = of_cpu.at_least >= options.small_share && f.strong >= options.small_calls as f64;
+    let dear = small
+        || f.needless_toll + f.surely_later() >= options.min_ns as f64
         || f.strong >= options.many_calls as f64
         || (of_cpu.at_least >= options.dear_share && f.strong >= options.dear_calls as f64);
-    let enough = f.strong >= options.min_calls as f64 && share >= options.min_row_share;
+    let enough = (small || f.strong >= options.min_calls as f64) && share >= options.min_row_share;
     // Spinning is dear for what it keeps from others, but only where there is much of it.
     let spins = group.kind == crate::finding::Kind::BusyPoll;
     let much = !spins || of_cpu.strong >= options.dear_share || of_calls >= options.min_spin_share;
@@ -470,7 +501,8 @@ fn confidence(
 fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &OfCpu, options: &Options) -> Doubt {
     let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
     let unsure = f.strong < options.min_row_share * f.any;
-    if !group.by_wait && (of_cpu.any < options.min_price || f.any_toll + f.surely_later() < options.min_ns as f64) {
+    let cheap = f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;
+    if !group.by_wait && (of_cpu.any < options.min_price || cheap) {
         return Doubt::Cheap;
     }
     if unsure {

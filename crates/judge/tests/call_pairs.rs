@@ -82,7 +82,10 @@ fn a_receive_limit_set_to_what_it_is() {
     };
     let f = only(judged(&rounds(10_000, |_| vec![limit(0)]), BUSY));
     assert_eq!(f.cause.as_deref(), Some("sockopt-per-op"));
-    silent(&rounds(10_000, |i| vec![limit(i)]), BUSY);
+    let reads = || call("recvfrom", "recv", &[3, 0x1000, 4096, 0, 0, 0], 4096).fd("TCP:[1.2.3.4:5->1.2.3.4:6]");
+    silent(&rounds(10_000, |i| vec![limit(i), reads()]), BUSY);
+    // Each is set anew before anything was read under it.
+    assert_eq!(only(judged(&rounds(10_000, |i| vec![limit(i)]), BUSY)).kind, Kind::SlowPath);
 }
 
 #[test]

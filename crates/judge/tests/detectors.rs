@@ -324,9 +324,10 @@ fn a_finding_needs_calls_share_and_price() {
     silent(&same(5_000), 100_000_000);
     // 2.4 ms at 1.2 % is one.
     only(judged(&same(20_000), 200_000_000));
-    // 0.1 ms in a tiny program: a remark.
-    let judgement = judged(&same(300), 200_000);
-    assert!(judgement.findings.is_empty(), "{judgement:#?}");
+    // A small run of a tiny program: its share tells, of a hundred calls that are alike.
+    only(judged(&same(300), 200_000));
+    silent(&same(90), 20_000);
+    silent(&same(300), 2_000_000);
 }
 
 #[test]

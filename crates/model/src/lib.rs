@@ -61,7 +61,7 @@ pub use problem::{Problem, ProblemKind};
 pub use process::{Exit, Process, ProcessId};
 pub use random::Random;
 pub use recording::{
-    BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
+    Attached, BackendKind, Header, Host, LongCall, Package, Phase, Recording, Sites, SyscallTotal, TimeZone, VdsoRow,
 };
 pub use row::{Row, RowId, RowLine, RowTrunk};
 pub use shown_frames::{ShownStack, before_thread, shares};

@@ -80,6 +80,17 @@ pub enum TimeZone {
     Set(String),
 }
 
+/// How programs were watched that ran already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attached {
+    /// For how long the oldest of them had run before, in ns.
+    pub age_ns: u64,
+    /// For how long threads of one of them were stopped at a time, at most, in ns.
+    pub longest_stop_ns: u64,
+    /// Whether some were left running.
+    pub left_running: bool,
+}
+
 /// Facts about the run as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
@@ -97,8 +108,10 @@ pub struct Header {
     pub time_zone: TimeZone,
     /// Seconds since 1970 at the run's start.
     pub started_unix: u64,
-    /// The end of the command's own process; `None` if it was still running.
+    /// How the command's own process ended; `None` if it was still running, or nobody was told.
     pub exit: Option<Exit>,
+    /// Where what ran already was watched for a while: nothing is known of its start then.
+    pub attached: Option<Attached>,
     /// Time from the start to the end of the last watched process, in ns, as watched.
     pub wall_ns: u64,
     /// User time of the whole tree, as watched.
@@ -161,6 +174,7 @@ impl Default for Header {
             time_zone: TimeZone::Unknown,
             started_unix: 0,
             exit: None,
+            attached: None,
             wall_ns: 0,
             user_ns: 0,
             sys_ns: 0,

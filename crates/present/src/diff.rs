@@ -4,7 +4,9 @@ use crate::style::{Line, Role, Style, flow};
 use crate::text::{clean, columns, sentence, shell_words, shorten};
 use crate::units::{counted, grouped, time};
 use std::io::{self, Write};
-use systoll_compare::{By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, Summary, Verdict};
+use systoll_compare::{
+    By, Chance, Change, Diff, Figures, FindingChange, Key, Note, Range, RoundChange, RoundFigures, Summary, Verdict,
+};
 
 /// Changes shown without `--all`.
 const CHANGES: usize = 20;
@@ -12,6 +14,10 @@ const CHANGES: usize = 20;
 const BENEATH: usize = 3;
 /// Columns that a row's name needs beside its figures; with fewer, the name stands above them.
 const NAME: usize = 24;
+/// Rounds shown without `--all`.
+const ROUNDS: usize = 3;
+/// Calls of a round that are named at most.
+const ROUND_CALLS: usize = 8;
 /// Rows that vary by themselves and are named at most.
 const VARYING: usize = 8;
 
@@ -55,6 +61,11 @@ pub fn write_diff(w: &mut dyn Write, diff: &Diff, options: DiffOptions, style: &
     if !findings.is_empty() {
         lines.push(Line::default());
         lines.extend(findings.into_iter().flat_map(|line| line.broken(style.columns())));
+    }
+    let rounds = rounds(diff, options);
+    if !rounds.is_empty() {
+        lines.push(Line::default());
+        lines.extend(rounds.into_iter().flat_map(|line| line.broken(style.columns())));
     }
     let closing = closing(diff, options, style);
     if !closing.is_empty() {
@@ -248,6 +259,64 @@ fn findings(diff: &Diff) -> Vec<Line> {
     new.chain(diff.findings_gone.iter().map(|f| line("finding gone", Role::Good, f))).collect()
 }
 
+fn rounds(diff: &Diff, options: DiffOptions) -> Vec<Line> {
+    let most = if options.all { usize::MAX } else { ROUNDS };
+    let line = |change: &RoundChange| {
+        let (word, role) = round_word(change);
+        let mut line = Line::of(role, format!("  {word}  ")).with(Role::Plain, round_text(change));
+        if let Some(place) = &change.place {
+            let file = place.file.as_deref().map(|f| clean(f.rsplit('/').next().unwrap_or(f)));
+            let at = place.line.map_or_else(String::new, |n| format!(":{n}"));
+            line.push_name(Role::Plain, format!("  < {}", clean(&place.function)));
+            line.push_name(Role::Faint, file.map_or_else(String::new, |file| format!(" {file}{at}")));
+        }
+        line.with(Role::Faint, format!("  {}", toll(Some(change.old.toll_ns), Some(change.new.toll_ns))))
+    };
+    diff.rounds.iter().take(most).map(line).collect()
+}
+
+/// What became of a round.
+fn round_word(change: &RoundChange) -> (&'static str, Role) {
+    let (old, new) = (&change.old, &change.new);
+    match (old.count.high, new.count.high) {
+        (0, _) => ("new round       ", Role::Bad),
+        (_, 0) => ("round gone      ", Role::Good),
+        _ if new.calls_each() > 1.1 * old.calls_each() => ("round is longer ", Role::Bad),
+        _ if old.calls_each() > 1.1 * new.calls_each() => ("round is shorter", Role::Good),
+        _ if new.count.median > old.count.median => ("round more often", Role::Bad),
+        _ => ("round less often", Role::Good),
+    }
+}
+
+/// `6,000 × (openat, close) → 6,000 × (openat, fstat, close)`; where only one side has it, or only its number changed, its
+/// calls once.
+fn round_text(change: &RoundChange) -> String {
+    let (old, new) = (round_calls(&change.old), round_calls(&change.new));
+    let count = |figures: &RoundFigures| range(figures.count);
+    match (change.old.count.high, change.new.count.high) {
+        (0, _) => format!("{} × ({new})", count(&change.new)),
+        (_, 0) => format!("{} × ({old})", count(&change.old)),
+        _ if old == new => format!("{} → {} × ({new})", count(&change.old), count(&change.new)),
+        _ => format!("{} × ({old}) → {} × ({new})", count(&change.old), count(&change.new)),
+    }
+}
+
+fn round_calls(figures: &RoundFigures) -> String {
+    let mut parts: Vec<String> = figures
+        .calls
+        .iter()
+        .take(ROUND_CALLS)
+        .map(|part| match part.each {
+            each if each >= 1.5 => format!("{} ×{}", part.syscall, grouped(each.round() as u64)),
+            _ => part.syscall.to_string(),
+        })
+        .collect();
+    if let Some(more) = figures.calls.len().checked_sub(ROUND_CALLS).filter(|more| *more > 0) {
+        parts.push(format!("{more} more"));
+    }
+    parts.join(", ")
+}
+
 fn closing(diff: &Diff, options: DiffOptions, style: &Style) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut say = |label: &str, role: Role, parts: Vec<Line>| {
@@ -338,6 +407,9 @@ pub fn write_diff_markdown(w: &mut dyn Write, diff: &Diff, options: DiffOptions)
             let calls = counted(f.needless, "needless call", "needless calls");
             writeln!(w, "\n**{label}:** {} ({calls})", markdown(&f.id))?;
         }
+    }
+    for change in diff.rounds.iter().take(ROUNDS) {
+        writeln!(w, "\n**{}:** {}", round_word(change).0.trim_end(), markdown(&round_text(change)))?;
     }
     if !diff.varying.is_empty() {
         let rows = counted(diff.varying.len() as u64, "row varies", "rows vary");

@@ -121,7 +121,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 const SHORTEST_LINE: usize = 20;
 
 /// Units that stay with the number before them.
-const UNITS: [&str; 8] = ["%", "ns", "µs", "ms", "s", "min", "h", "MiB"];
+const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "min", "h", "bytes", "KiB", "MiB", "GiB", "×"];
 
 /// Joins `words` with spaces into lines of at most `width` columns. Every line but the last ends
 /// with `go_on`.

@@ -25,6 +25,15 @@ pub(crate) fn calls(n: u64) -> String {
     counted(n, "call", "calls")
 }
 
+/// Writes a number of bytes: `4 KiB`, `512 KiB`, `300 bytes`, `12.3 KiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match UNITS.iter().find(|(shift, _)| n >> shift > 0) {
+        None => counted(n, "byte", "bytes"),
+        Some((shift, unit)) => format!("{} {unit}", three_figures(n as f64 / (1u64 << shift) as f64)),
+    }
+}
+
 /// Writes a time given in ns with three figures: `97 ns`, `1.23 µs`, `2.4 ms`, `0.166 s`, `6.15 s`,
 /// `12 min 5 s`.
 pub(crate) fn time(ns: u64) -> String {

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use systoll_judge::{
     Advice, Basis, By, CodeLanguage, Confidence, Doubt, Estimate, Evidence, ExpectedGain, Finding, Judgement, Kind,
-    Later, PerUnit, Unjudged, Untold, WorkUnit, grouped,
+    Later, Numbers, Objects, PerUnit, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Unjudged,
+    Untold, Variety, WorkUnit, grouped,
 };
 use systoll_model::{
     BackendKind, Counts, Errno, Exit, Frame, FrameClass, FrameId, Header, Histogram, Location, LongCall, Module,
@@ -254,12 +255,62 @@ fn finding() -> impl Strategy<Value = Finding> {
     )
 }
 
+/// A round whose figures and names are those of a finding, whatever they are.
+fn round_of(f: &Finding) -> Round {
+    let variety = Variety { looks: f.calls, different: f.toll_ns };
+    let times = Times { least: f.needless.low, most: f.needless.high, mean: f.share_of_calls };
+    let call = |syscall: &Sysno| RoundCall {
+        syscall: *syscall,
+        calls: f.calls,
+        share: f.share_of_calls,
+        times,
+        object: f.what.clone().map(|pattern| Objects { pattern, variety }),
+        size: Some(Numbers::Between(f.calls, f.toll_ns)),
+        offset: Some(Numbers::Steps(f.calls)),
+        option: f.what.clone(),
+        errno: None,
+        data: Some(variety),
+    };
+    let calls: Vec<RoundCall> = f.syscalls.iter().map(call).collect();
+    Round {
+        count: f.needless,
+        steps: calls
+            .iter()
+            .cloned()
+            .map(RoundStep::Call)
+            .chain([RoundStep::Inner { calls: calls.clone(), times }])
+            .collect(),
+        place: f.user.map(|frame| RoundPlace { frame, location: (f.calls % 3) as usize }),
+        rows: f.rows.iter().map(|row| RoundRow { row: *row, calls: f.calls, toll_ns: f.toll_ns }).collect(),
+        calls: f.calls,
+        toll_ns: f.toll_ns,
+        waited_ns: f.waited_ns,
+        share_of_cpu: f.share_of_cpu,
+        share_of_wall: f.share_of_wall,
+        claimed: RoundClaimed { calls: f.calls, toll_ns: f.needless_toll_ns, waited_ns: f.toll_ns },
+        looked_at: f.calls,
+        agree: f.toll_ns,
+        threads: f.calls,
+        processes: f.toll_ns,
+        startup: f.starts,
+        is_of_rest: f.calls % 2 == 0,
+    }
+}
+
 fn judgement() -> impl Strategy<Value = Judgement> {
     (vec(finding(), 0..3), vec(finding(), 0..3)).prop_map(|(findings, also)| {
         let n = |of: fn(&Finding) -> u64| findings.iter().chain(&also).map(of).fold(0, u64::wrapping_add);
         let (calls, toll_ns) = (n(|f| f.calls), n(|f| f.toll_ns));
+        let rounds = findings.iter().chain(&also).map(round_of).collect();
         let untold = Untold { calls, toll_ns, unsure_calls: toll_ns, unsure_toll_ns: calls };
-        Judgement { findings, also, untold, unjudged: Unjudged { calls: toll_ns, toll_ns: calls } }
+        Judgement {
+            findings,
+            also,
+            untold,
+            unjudged: Unjudged { calls: toll_ns, toll_ns: calls },
+            rounds,
+            ..Judgement::default()
+        }
     })
 }
 
@@ -280,7 +331,7 @@ proptest! {
         longer_ns in option::of(some_u64()), width in 40usize..200,
     ) {
         prop_assert_eq!(rec.check(), Ok(()));
-        let options = ReportOptions { all, stacks, longer_ns, fds: stacks, ..ReportOptions::default() };
+        let options = ReportOptions { all, stacks, longer_ns, fds: stacks, rounds: all, ..ReportOptions::default() };
         let text = report(&rec, &judgement, &options, &Style { color: false, width, whole_names: false });
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         for line in text.lines() {

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{report, stories};
+use common::{Builder, counts, finding, report, stories};
 use insta::assert_snapshot;
-use systoll_judge::{Judgement, Unjudged, Untold};
-use systoll_model::{Problem, ProblemKind, Recording};
+use systoll_judge::{Judgement, Kind, Unjudged, Untold};
+use systoll_model::{FrameClass, Problem, ProblemKind, Process, ProcessId, Recording, RowId};
 use systoll_present::{Narrowing, ReportOptions, Style};
 
 fn screen(story: (Recording, Judgement), width: usize) -> String {
@@ -465,4 +465,41 @@ fn a_healthy_report_names_what_was_judged_and_what_was_not() {
              about 12 needless calls cost 9 µs, 0.4 % of CPU; about 1 call may be needless, and costs
              700 ns, below 0.1 % of CPU; 20 calls, 2.0 % of CPU, could not be judged
     "#);
+}
+
+#[test]
+fn processes_of_folded_images_are_counted_by_their_execs() {
+    let mut builder = Builder::new(&["sh"]).times(30.0, 20.0);
+    // One made the run's first image, 200 the folded one of another program.
+    builder.plain("execve", 201, 9_000);
+    let mut rec = builder.build();
+    let folded = |pid, parent, instances| Process {
+        pid,
+        parent: Some(ProcessId(parent)),
+        exe: "/usr/bin/true".into(),
+        instances,
+        threads: instances,
+        ..Process::default()
+    };
+    rec.processes.extend([folded(4712, 0, 300), folded(4800, 1, 200)]);
+    let text = report(&rec, &Judgement::default(), &ReportOptions::default(), &Style::default());
+    assert!(text.contains("about 301 processes"), "{text}");
+}
+
+#[test]
+fn one_more_place_is_one_place() {
+    let mut builder = Builder::new(&["app"]).times(30.0, 20.0);
+    let rows: Vec<RowId> = (0..5)
+        .map(|n| {
+            let frame = builder.frame("/usr/bin/app", FrameClass::User, &format!("place_{n}"), "app.c:7");
+            builder.row("getpid", Some("getpid"), &[frame], counts(1_000 - n, 90_000))
+        })
+        .collect();
+    let rec = builder.build();
+    let judgement = Judgement {
+        findings: vec![finding(&rec, Kind::Repeat, Some("identity-per-op"), &rows)],
+        ..Judgement::default()
+    };
+    let text = report(&rec, &judgement, &ReportOptions::default(), &Style::default());
+    assert!(text.contains(" 1 more place\n"), "{text}");
 }

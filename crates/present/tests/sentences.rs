@@ -5,7 +5,7 @@ mod common;
 
 use common::{report, stories};
 use systoll_judge::*;
-use systoll_model::{BackendKind, Exit, Phase, Problem, ProblemKind, Recording};
+use systoll_model::{Attached, BackendKind, Exit, Phase, Problem, ProblemKind, Recording, Sysno};
 use systoll_present::{ReportOptions, Style, report_json};
 
 type Story = (Recording, Judgement);
@@ -23,6 +23,14 @@ struct Sentence {
 fn healthy(change: fn(&mut Recording, &mut Judgement)) -> Story {
     let (mut rec, mut judgement) = stories::healthy();
     change(&mut rec, &mut judgement);
+    (rec, judgement)
+}
+
+/// A story of a program that ran before.
+fn attached(left_running: bool) -> Story {
+    let (mut rec, judgement) = stories::healthy();
+    rec.header.exit = None;
+    rec.header.attached = Some(Attached { age_ns: 9_000_000_000_000, longest_stop_ns: 300_000, left_running });
     (rec, judgement)
 }
 
@@ -67,6 +75,53 @@ fn late() -> Story {
     let (mut rec, judgement) = stories::lttng();
     rec.rows.iter_mut().for_each(|row| row.counts.startup_calls = row.counts.calls * 3 / 4);
     (rec, judgement)
+}
+
+/// A story without findings that has a round of two calls, changed.
+fn round(change: fn(&mut Round)) -> Story {
+    let (rec, mut judgement) = stories::healthy();
+    let call = |name: &str| RoundCall {
+        syscall: Sysno::from_name(name).unwrap(),
+        calls: 4_000,
+        share: 1.0,
+        times: Times { least: 1, most: 1, mean: 1.0 },
+        object: None,
+        size: None,
+        offset: None,
+        option: None,
+        errno: None,
+        data: None,
+    };
+    let mut round = Round {
+        count: Estimate { estimate: 4_000, low: 4_000, high: 4_000 },
+        steps: vec![RoundStep::Call(call("openat")), RoundStep::Call(call("pwrite64"))],
+        place: None,
+        rows: vec![],
+        calls: 8_000,
+        toll_ns: 4_000_000,
+        waited_ns: None,
+        share_of_cpu: Some(0.4),
+        share_of_wall: None,
+        claimed: RoundClaimed::default(),
+        looked_at: 40,
+        agree: 40,
+        threads: 1,
+        processes: 1,
+        startup: false,
+        is_of_rest: true,
+    };
+    change(&mut round);
+    judgement.rounds = vec![round];
+    (rec, judgement)
+}
+
+fn step(round: &mut Round, at: usize) -> &mut RoundCall {
+    let Some(RoundStep::Call(call)) = round.steps.get_mut(at) else { panic!("a call") };
+    call
+}
+
+fn paths(different: u64) -> Option<Objects> {
+    Some(Objects { pattern: "/srv/segment?".into(), variety: Variety { looks: 64, different } })
 }
 
 const SENTENCES: &[Sentence] = &[
@@ -169,6 +224,18 @@ const SENTENCES: &[Sentence] = &[
                 (rec.header.exit, rec.header.backend) = (None, BackendKind::Import);
             })
         },
+    },
+    Sentence {
+        says: "ran for 2 h 30 min before, runs on",
+        needs: "a program that ran before, and was left running",
+        holds: || attached(true),
+        fails: || attached(false),
+    },
+    Sentence {
+        says: "ran for 2 h 30 min before, has ended",
+        needs: "a program that ran before, and ended while it was watched",
+        holds: || attached(false),
+        fails: || attached(true),
     },
     Sentence {
         says: "the trace does not show how it ended",
@@ -334,6 +401,95 @@ const SENTENCES: &[Sentence] = &[
         holds: || remark(|f| f.doubt = Some(Doubt::Unsure)),
         fails: || remark(|f| f.doubt = Some(Doubt::Cheap)),
     },
+    Sentence {
+        says: "most of it 4,000 × (openat, pwrite64)",
+        needs: "rounds that most of the run goes to, and no finding",
+        holds: || round(|_| {}),
+        fails: || round(|round| round.is_of_rest = false),
+    },
+    Sentence {
+        says: "most of the rest",
+        needs: "such rounds beside findings",
+        holds: || {
+            let ((_, Judgement { rounds, .. }), (rec, judgement)) = (round(|_| {}), stories::ruby());
+            (rec, Judgement { rounds, ..judgement })
+        },
+        fails: || round(|_| {}),
+    },
+    Sentence {
+        says: "about 4,000 × (openat",
+        needs: "a count that only windows tell",
+        holds: || round(|round| round.count.high = 4_100),
+        fails: || round(|_| {}),
+    },
+    Sentence {
+        says: "pwrite64 in 40 %",
+        needs: "a call that not all rounds have",
+        holds: || round(|round| step(round, 1).share = 0.4),
+        fails: || round(|_| {}),
+    },
+    Sentence {
+        says: "pwrite64 ×24 on average",
+        needs: "a number that windows and counts tell together",
+        holds: || round(|round| step(round, 1).times = Times { least: 8, most: 32, mean: 24.1 }),
+        fails: || round(|round| step(round, 1).times = Times { least: 24, most: 24, mean: 24.0 }),
+    },
+    Sentence {
+        says: "openat segment?",
+        needs: "names that have something in common",
+        holds: || round(|round| step(round, 0).object = paths(4)),
+        fails: || round(|_| {}),
+    },
+    Sentence {
+        says: "64 calls of openat looked at named 4 paths",
+        needs: "looks at some paths, again and again",
+        holds: || round(|round| step(round, 0).object = paths(4)),
+        fails: || round(|round| step(round, 0).object = paths(1)),
+    },
+    Sentence {
+        says: "no two calls of openat (64 looked at) named the same path",
+        needs: "looks that all differ",
+        holds: || round(|round| step(round, 0).object = paths(64)),
+        fails: || round(|round| step(round, 0).object = paths(63)),
+    },
+    Sentence {
+        says: "no two calls of pwrite64 (64 looked at) moved the same bytes",
+        needs: "bytes that all differ",
+        holds: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 64 })),
+        fails: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 60 })),
+    },
+    Sentence {
+        says: "pwrite64 4 KiB at the next place",
+        needs: "offsets that grow by just the size",
+        holds: || {
+            round(|round| {
+                (step(round, 1).size, step(round, 1).offset) = (Some(Numbers::Same(4096)), Some(Numbers::Steps(4096)))
+            })
+        },
+        fails: || {
+            round(|round| {
+                (step(round, 1).size, step(round, 1).offset) = (Some(Numbers::Same(4096)), Some(Numbers::Steps(8192)))
+            })
+        },
+    },
+    Sentence {
+        says: "the findings tell of 25 % of its processor time",
+        needs: "findings that claim a part of its price",
+        holds: || round(|round| round.claimed.toll_ns = 1_000_000),
+        fails: || round(|round| round.claimed.toll_ns = 1_000),
+    },
+    Sentence {
+        says: "in 4 threads at least",
+        needs: "windows of several threads that show it",
+        holds: || round(|round| round.threads = 4),
+        fails: || round(|round| round.processes = 4),
+    },
+    Sentence {
+        says: "waited 0.900 s (90 % of the run), 225 µs each",
+        needs: "waiting that is longer than the calls' price, of one thread",
+        holds: || round(|round| (round.waited_ns, round.share_of_wall) = (Some(900_000_000), Some(0.9))),
+        fails: || round(|round| round.waited_ns = Some(900_000_000)),
+    },
 ];
 
 /// Returns all text about a story, on one line: the report, and the sentences of JSON and the page.
@@ -342,7 +498,7 @@ fn said((rec, judgement): &Story) -> String {
     let mut text = report(rec, judgement, &ReportOptions::default(), &style);
     let json = report_json(rec, judgement, None);
     let mut told = vec![json["told"].clone()];
-    let findings = ["findings", "also"].into_iter().filter_map(|list| json[list].as_array());
+    let findings = ["findings", "also", "rounds"].into_iter().filter_map(|list| json[list].as_array());
     told.extend(findings.flatten().map(|f| f["told"].clone()));
     told.iter().filter_map(|told| told.as_object()).flat_map(|told| told.values()).for_each(|value| {
         text += " ";

@@ -1,10 +1,10 @@
 //! Assembles a recording from table, windows and names, alike for every backend.
 
-use crate::backend::Launch;
+use crate::backend::{Launch, Running};
 use crate::launch::time_zone;
 use crate::naming::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::packages::packages;
-use crate::procfs::running_times;
+use crate::procfs::{argv, running_times, time_zone_of};
 use crate::raw_window::RawWindow;
 use crate::sys::children_times;
 use crate::table::Table;
@@ -44,6 +44,19 @@ impl RunFacts {
         }
     }
 
+    /// Of processes that run already and are watched from now on.
+    pub(crate) fn of_running(running: &Running, crossing_before: Spread) -> Self {
+        let first = running.pids.first().copied().unwrap_or(0);
+        let (ours, theirs) = (children_times(), running_times(running.pids.iter().copied()));
+        Self {
+            command: argv(first).iter().map(|word| word.to_string()).collect(),
+            // What they have used before is no part of what is watched.
+            children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
+            time_zone: time_zone_of(first),
+            ..Self::of(&running.how, crossing_before)
+        }
+    }
+
     /// Excludes the time that our own children have used between two readings.
     pub(crate) fn leave_out(&mut self, from: (u64, u64), to: (u64, u64)) {
         self.children_before.0 += to.0.saturating_sub(from.0);
@@ -77,6 +90,12 @@ impl Progress {
             used = (used.0.saturating_add(running.0), used.1.saturating_add(running.1));
         }
         Self { wall_ns, exit, used }
+    }
+
+    /// The same of processes that were left running when they had `used` so much.
+    pub(crate) fn of_left(wall_ns: u64, children: (u64, u64), used: (u64, u64)) -> Self {
+        let used = (children.0.saturating_add(used.0), children.1.saturating_add(used.1));
+        Self { wall_ns, exit: None, used }
     }
 
     /// Returns user and system time; the caller subtracts what is ours.

@@ -83,6 +83,19 @@ pub struct Launch {
     pub ends_process: bool,
 }
 
+/// Processes that run, and how to watch them.
+#[derive(Clone, Debug, Default)]
+pub struct Running {
+    /// The processes.
+    pub pids: Vec<i32>,
+    /// How to watch them: all of a launch that is not about starting.
+    pub how: Launch,
+    /// For how long; `None`: until all have ended, or this process is told to end.
+    pub limit: Option<Duration>,
+    /// Until so many calls have been counted, or a few more: counts are looked at every tenth of a second.
+    pub calls: Option<u64>,
+}
+
 /// What a backend reports to its caller while it watches, and asks of it.
 pub trait Control {
     /// Reports progress now and then: the number of calls counted, the number of processes alive, and true if the
@@ -140,4 +153,12 @@ pub trait Backend {
     /// If nothing was started: the program does not exist, is not executable, is set-id or 32-bit, asks for
     /// elisions that this backend can't do, or may not be watched.
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
+
+    /// Watches processes that run, for a while, and leaves them running as they were.
+    ///
+    /// # Errors
+    /// Where none of them could be entered: nothing was done to any then.
+    fn attach(&mut self, _running: &Running, _control: &mut dyn Control) -> Result<Recording, Error> {
+        Err(Error::refused(self.kind(), "it watches what it starts, not what runs already".into()))
+    }
 }

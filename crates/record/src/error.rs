@@ -44,6 +44,18 @@ pub enum Error {
         /// What was tried and what prevented it.
         reason: String,
     },
+    /// A process that runs can't be entered; nothing was done to it.
+    #[error("can't watch process {pid}{}: {reason}", if .name.is_empty() { String::new() } else { format!(" ({})", .name) })]
+    NotEntered {
+        /// Which.
+        pid: i32,
+        /// What it is called, as far as that is known.
+        name: String,
+        /// What stands in the way.
+        reason: String,
+        /// What would help.
+        advice: Option<String>,
+    },
     /// This backend can't answer calls in place.
     #[error("{} can't answer calls in place of the kernel", .0.name())]
     NoElision(BackendKind),
@@ -99,6 +111,7 @@ impl Error {
                 Some("--backend ptrace watches whatever may be debugged, slowly".into())
             }
             Self::Refused { .. } => Some("systoll doctor says what can be watched here".into()),
+            Self::NotEntered { advice, .. } => advice.clone(),
             Self::Directory(_) | Self::NotFound(_) => None,
             Self::NotExecutable { program, reason } if reason.contains("format") => {
                 Some(format!("a script without #! needs its interpreter: systoll run -- sh {}", program.display()))

@@ -54,9 +54,10 @@ mod whole_stacks;
 mod windows;
 
 pub use allocator::OrEnd;
-pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, WindowPolicy};
+pub use backend::{Backend, Closely, Control, Launch, Probe, Quiet, Running, WindowPolicy};
 pub use choose::{AUTO_INPROC, automatic, backend, backends, run_with_first};
 pub use error::Error;
+pub use inproc::clean;
 pub use limits::{Raised, prepare as prepare_limits};
 pub use ptrace::PtraceBackend;
 pub use signals::let_signals_through;

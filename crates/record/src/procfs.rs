@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use systoll_model::TimeZone;
 
 /// Reads up to a page of a file of /proc; the files read here are shorter.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<Vec<u8>> {
@@ -174,6 +175,29 @@ pub(crate) fn minor_faults(tid: i32) -> Option<u64> {
     let text = text(format!("/proc/{tid}/task/{tid}/stat"))?;
     let (_, after_name) = text.rsplit_once(')')?;
     after_name.split_whitespace().nth(7)?.parse().ok()
+}
+
+/// For how long a process has run, ns.
+pub(crate) fn age_ns(pid: i32) -> Option<u64> {
+    const TICK_NS: u64 = 10_000_000;
+    let text = text(format!("/proc/{pid}/stat"))?;
+    // Field 22 of proc(5): ticks after the system's start; its name may hold any byte.
+    let started: u64 = text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is valid to be written to.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
+    let now = (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64);
+    Some(now.saturating_sub(started.saturating_mul(TICK_NS)))
+}
+
+/// The `TZ` that a process was started with.
+pub(crate) fn time_zone_of(pid: i32) -> TimeZone {
+    const MOST: usize = 1 << 20;
+    let Ok(environment) = systoll_files::read_kernel(format!("/proc/{pid}/environ"), MOST) else {
+        return TimeZone::Unknown;
+    };
+    let set = environment.split(|b| *b == 0).find_map(|entry| entry.strip_prefix(b"TZ="));
+    set.map_or(TimeZone::Unset, |name| TimeZone::Set(String::from_utf8_lossy(name).into_owned()))
 }
 
 /// Returns the user and system time in ns of running processes and of the children they have waited for: what the

@@ -207,6 +207,9 @@ pub(crate) struct Table {
     pub(crate) calls: u64,
 }
 
+/// Calls that make another image of a process.
+const EXECS: [Sysno; 2] = [Sysno::named("execve"), Sysno::named("execveat")];
+
 impl Table {
     /// Creates an empty table; calls that take `longer` are listed one by one.
     pub(crate) fn listing_longer(longer: Option<Duration>) -> Self {
@@ -258,9 +261,19 @@ impl Table {
 
     /// Returns the number of threads of all images: a thread that continues in another program by `execve` counts once.
     pub(crate) fn threads_in_all(&self) -> u64 {
+        self.images.iter().map(|i| i.threads).sum::<u64>().saturating_sub(self.went_on())
+    }
+
+    /// Images that a process of another image became by `execve`.
+    fn went_on(&self) -> u64 {
+        if self.images_folded() {
+            // Of a folded image only the first one's process is known. The run's first `execve` made its first image.
+            let made = |row: &RawRow| row.counts.calls.saturating_sub(row.counts.failed());
+            let execs = self.rows.iter().filter(|row| EXECS.contains(&row.syscall));
+            return execs.map(made).sum::<u64>().saturating_sub(1);
+        }
         let pid_of = |image: &ImageId| self.images.get(image.index()).map(|i| i.pid);
-        let went_on = |i: &Image| if i.parent.as_ref().and_then(pid_of) == Some(i.pid) { i.instances } else { 0 };
-        self.images.iter().map(|i| i.threads.saturating_sub(went_on(i))).sum()
+        self.images.iter().filter(|i| i.parent.as_ref().and_then(pid_of) == Some(i.pid)).map(|i| i.instances).sum()
     }
 
     /// Returns true if further whole stacks may be stored.
@@ -480,6 +493,22 @@ mod tests {
         assert_eq!((table.process(own, 7), table.process(own, 8)), (3, 3));
         assert_ne!(table.process(last, 7), table.process(last, 8));
         assert!(table.process(last, 7) as usize > table.images.len());
+    }
+
+    #[test]
+    fn threads_are_counted_once_where_images_are_folded() {
+        let mut table = Table::default();
+        let first = table.image(Image { pid: 1, exe: "/bin/sh".into(), ..Image::default() });
+        let (row, _) = table.row(first, EXECS[0], &[]);
+        table.rows[row as usize].counts.calls = 1;
+        for pid in 2..500 {
+            let child = table.image(Image { pid, parent: Some(first), exe: "/bin/sh".into(), ..Image::default() });
+            table.image(Image { pid, parent: Some(child), exe: "/bin/true".into(), ..Image::default() });
+            let (row, _) = table.row(child, EXECS[0], &[]);
+            table.rows[row as usize].counts.calls += 1;
+        }
+        assert!(table.images_folded());
+        assert_eq!(table.threads_in_all(), 499);
     }
 
     #[test]

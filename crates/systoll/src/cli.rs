@@ -1,5 +1,6 @@
 //! The command line. One definition produces the parser, `--help`, the man page and completions.
 
+mod attach;
 mod bisect;
 mod check;
 mod diff;
@@ -9,6 +10,7 @@ mod import;
 mod prove;
 mod values;
 
+pub use attach::AttachArgs;
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
@@ -168,6 +170,10 @@ pub enum Command {
     #[command(override_usage = "systoll run [OPTIONS] [--] CMD [ARGS]...")]
     #[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Run(RunArgs),
+    /// Watch processes that run already, for a while, and leave them as they were
+    #[command(override_usage = "systoll attach [OPTIONS] PID|NAME|:PORT...")]
+    #[command(after_help = attach::EXAMPLES)]
+    Attach(Box<AttachArgs>),
     /// Print the report of a kept recording again, anywhere
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
@@ -277,6 +283,9 @@ pub struct ShowArgs {
     /// All findings, remarks and groups, not just the first few
     #[arg(long)]
     pub all: bool,
+    /// What threads do again and again: every round of calls, with its count, price and line
+    #[arg(long, conflicts_with_all = ["counts", "by"])]
+    pub rounds: bool,
     /// List every single call that took at least this long, e.g. 10ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub longer: Option<Duration>,

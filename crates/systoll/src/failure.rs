@@ -44,6 +44,8 @@ pub(crate) enum Failure {
     Closed(&'static str),
     /// There is no cause or story of that name.
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
+    /// No process of that name, number, port, unit or control group.
+    NoProcess(String),
     /// A cause's file can't be parsed.
     Cause(PathBuf, String),
     /// The cause is known, but none of its cures, or not the requested one, can be applied from
@@ -128,6 +130,7 @@ impl Failure {
             Self::Unknown { what, name, known, .. } => {
                 vec![format!("there is no {what} {name}{}", others(name, known))]
             }
+            Self::NoProcess(word) => vec![format!("there is no process {word}")],
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NotApplied { asked, .. } => {
                 vec![format!("no cure of {asked} can be applied from outside the program")]
@@ -184,6 +187,7 @@ impl Failure {
             Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
             Self::Budget(..) => Some("docs/use/check.md tells what a budget can hold".into()),
+            Self::NoProcess(_) => Some("which there are: ps -e; who listens where: ss -ltnp".into()),
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),
             Self::Unknown { help, .. } => Some(help.to_string()),

@@ -20,9 +20,14 @@ const MAX_PRICED: usize = 40;
 
 /// Reads traces and shows the requested results.
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let runs = if args.together { vec![args.traces.clone()] } else { runs(&args.traces) };
+    if runs.len() > 1 && args.save.is_some() {
+        return Err(Failure::Usage("--save keeps one trace: name one, or --together where the files are of one run"));
+    }
     let (mut output, shown) = Shown::open(&args.show, Output::Stdout)?;
     let mut kept = args.save.as_deref().map(|path| place_to_save(path, args.force)).transpose()?;
-    let mut recording = read(args)?;
+    let [traces] = runs.as_slice() else { return each(args, runs, &mut output, &shown) };
+    let mut recording = read(args, traces)?;
     end_at_once(": all is read, and not judged yet");
     price_here(&mut recording);
     let told = shown.tell(&mut output, &recording);
@@ -31,9 +36,42 @@ pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(args: &ImportArgs) -> Result<Recording, Failure> {
+/// Reports each of several runs. What can't be read is told and left out.
+fn each(args: &ImportArgs, runs: Vec<Vec<PathBuf>>, output: &mut Output, shown: &Shown) -> Result<ExitCode, Failure> {
+    let mut all = Vec::new();
+    let mut trouble = None;
+    for traces in runs {
+        match read(args, &traces) {
+            Ok(mut recording) => {
+                price_here(&mut recording);
+                all.push((traces.into_iter().next().unwrap_or_default(), recording));
+            }
+            Err(failure) => trouble = Some(failure.tell()),
+        }
+    }
+    if !all.is_empty() {
+        shown.tell_each(output, &all)?;
+    }
+    Ok(trouble.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// The files of each run: those that `strace -ff` wrote of one, which differ in the thread's id at the end of their
+/// names, are together; others are each a run.
+fn runs(traces: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut runs: Vec<(Option<PathBuf>, Vec<PathBuf>)> = Vec::new();
+    for path in traces {
+        let of = (tid(path) > 0).then(|| path.with_extension(""));
+        match runs.iter_mut().find(|(stem, _)| of.is_some() && *stem == of) {
+            Some((_, files)) => files.push(path.clone()),
+            None => runs.push((of, vec![path.clone()])),
+        }
+    }
+    runs.into_iter().map(|(_, files)| files).collect()
+}
+
+fn read(args: &ImportArgs, traces: &[PathBuf]) -> Result<Recording, Failure> {
     let mut import = Import::new(args.seed);
-    let mut traces = args.traces.clone();
+    let mut traces = traces.to_vec();
     // A thread's creator is there before it, and usually has a lower id.
     traces.sort_by_key(|path| tid(path));
     let several = traces.len() > 1;
@@ -114,4 +152,16 @@ fn price_here(recording: &mut Recording) {
         Prices { crossing_before: before, crossing_after: crossing(CROSSING_BUDGET), calls, ..Prices::default() };
     price(recording, prices, price_of_failing);
     recording.header.host = host();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_files_are_one_run() {
+        let paths: Vec<PathBuf> = ["a.trace", "b.4711", "b.4712", "c.txt", "a.trace"].map(PathBuf::from).into();
+        let runs: Vec<usize> = runs(&paths).iter().map(Vec::len).collect();
+        assert_eq!(runs, [1, 2, 1, 1]);
+    }
 }

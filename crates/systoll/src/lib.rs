@@ -1,6 +1,7 @@
 //! The command line: parses it and dispatches to the command. No logic of its own.
 #![forbid(unsafe_code)]
 
+mod attach;
 mod bisect;
 mod call_set;
 mod check;
@@ -57,7 +58,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     // Commands that run programs check for interrupts themselves and report partial results. `run`
     // passes the signal on to the program, and `cure` becomes the program.
     let takes_no_time = matches!(command, Command::Explain(_) | Command::Causes(_) | Command::Completions(_));
-    if !takes_no_time && !matches!(command, Command::Run(_) | Command::Cure(_)) {
+    if !takes_no_time && !matches!(command, Command::Run(_) | Command::Attach(_) | Command::Cure(_)) {
         // Without the handler, a signal simply ends this process.
         let _ = systoll_cure::catch_interrupts();
     }
@@ -69,6 +70,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     }
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Attach(args) => attach::attach(&args),
         Command::Report(args) => report::report(&args),
         Command::Export(args) => export::write(&args),
         Command::Fleet(args) => fleet::fleet(&args),

@@ -24,7 +24,7 @@ what they cost, why, and how to stop them, and proves a change by running with a
 proved patch: `run` a command that does the work (some tenths of a second at least); take the first of `findings`: \
 its `user` is the file and line, `what` the object, `stop` the cures, best first; `explain` its `cause`; change the \
 code or the environment; `prove` the old command against the new one (`vs`), or a cure by name before you write \
-it (`cure`); `diff` two recordings for exact counts. No finding means that nothing was found that is worth a change: then change \
+it (`cure`); `import` a trace that a bug report shows; `diff` two recordings for exact counts. No finding means that nothing was found that is worth a change: then change \
 nothing. Counts are exact; a gain is claimed only by `prove`.";
 
 /// Serves tools over standard input and output until the input ends.

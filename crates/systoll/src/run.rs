@@ -2,13 +2,14 @@
 
 mod straight;
 
-use crate::cli::{BackendChoice, RunArgs};
+use crate::cli::{BackendChoice, RunArgs, ShowArgs};
 use crate::control::Live;
 use crate::explain::catalogue;
 use crate::failure::{Failure, OWN};
 use crate::output::{Output, Place};
 use crate::report::{Shown, place_to_save, save};
 use crate::tables;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use systoll_model::{BackendKind, Exit, Recording};
@@ -21,12 +22,12 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Runs a command, shows the requested results, and exits as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let limits = systoll_record::Raised::new();
-    let mut places = Places::open(args)?;
+    let mut places = Places::open(&args.show, (args.save.as_deref(), args.force), args.save_to.as_deref(), args.quiet)?;
     let recording = record(args, &places)?;
     // The command has run: if it failed, its exit code wins over a failure to write results.
-    let kept = places.save.as_mut().map_or(Ok(()), |place| save(place, &recording));
+    let kept = places.keep(&recording);
     let added = add(args, &recording);
-    let told = places.report.as_mut().map_or(Ok(()), |(output, shown)| shown.tell(output, &recording));
+    let told = places.tell(&recording);
     drop(limits);
     let proved = if args.prove { prove_straight(args, &recording) } else { Ok(()) };
     let not_written = [told, kept, added].into_iter().filter_map(Result::err);
@@ -74,8 +75,8 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
         closely: if args.counts_only { Closely::CountsOnly } else { Closely::All },
         ..Launch::default()
     };
-    let recording = match &places.report {
-        Some((_, shown)) => {
+    let recording = match places.shown() {
+        Some(shown) => {
             let mut live = Live::new(shown, args.every, args.quiet > 0);
             let recording = run_with_first(&mut backends, &launch, &mut live);
             live.done();
@@ -86,19 +87,40 @@ fn record(args: &RunArgs, places: &Places) -> Result<Recording, Failure> {
     Ok(recording?)
 }
 
-/// The outputs for report and recording, checked before anything is started.
-struct Places {
+/// The outputs for report and recording, checked before anything is watched.
+pub(crate) struct Places {
     report: Option<(Output, Shown)>,
     save: Option<Place>,
 }
 
 impl Places {
-    fn open(args: &RunArgs) -> Result<Self, Failure> {
-        let save = args.save.as_deref().map(|path| place_to_save(path, args.force)).transpose()?;
-        args.save_to.as_deref().map_or(Ok(()), tables::prepare)?;
-        let report = (args.show.output.is_some() || args.show.open || args.quiet == 0)
-            .then(|| Shown::open(&args.show, Output::Stderr));
+    /// Looks at where they go. `save`: a recording's file, and whether it may replace what is no recording; `folder`: a
+    /// folder for `systoll fleet`.
+    pub(crate) fn open(
+        show: &ShowArgs,
+        (save, force): (Option<&Path>, bool),
+        folder: Option<&Path>,
+        quiet: u8,
+    ) -> Result<Self, Failure> {
+        let save = save.map(|path| place_to_save(path, force)).transpose()?;
+        folder.map_or(Ok(()), tables::prepare)?;
+        let report = (show.output.is_some() || show.open || quiet == 0).then(|| Shown::open(show, Output::Stderr));
         Ok(Self { report: report.transpose()?, save })
+    }
+
+    /// How the report is shown, if there is to be one.
+    pub(crate) fn shown(&self) -> Option<&Shown> {
+        self.report.as_ref().map(|(_, shown)| shown)
+    }
+
+    /// Keeps the recording, where that was asked for.
+    pub(crate) fn keep(&mut self, recording: &Recording) -> Result<(), Failure> {
+        self.save.as_mut().map_or(Ok(()), |place| save(place, recording))
+    }
+
+    /// Tells the report.
+    pub(crate) fn tell(&mut self, recording: &Recording) -> Result<(), Failure> {
+        self.report.as_mut().map_or(Ok(()), |(output, shown)| shown.tell(output, recording))
     }
 }
 

@@ -16,7 +16,7 @@ const NO_STREAM: &str = "systoll counts calls and keeps no stream of them: strac
 
 /// From the manual of strace 6.13.
 const HABITS: &[Habit] = &[
-    habit(&["-p", "--attach", "--pid"], "systoll watches what it starts, and does not attach: systoll run -- CMD"),
+    habit(&["-p", "--attach", "--pid"], "processes that run are watched by another command: systoll attach PID"),
     habit(
         &["-t", "-r", "--absolute-timestamps", "--timestamps", "--relative-timestamps"],
         "systoll keeps no stream of calls with their times: strace -t; the report so far at times: --every 10s",
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(
             instead("run", "--attach=1").unwrap(),
             "systoll: run has no --attach\n         \
-             systoll watches what it starts, and does not attach: systoll run -- CMD\n"
+             processes that run are watched by another command: systoll attach PID\n"
         );
         assert_eq!(instead("run", "--jsno"), None);
     }

@@ -26,7 +26,7 @@ const WORDS: &[Words] = &[
         "to watch a program",
         "systoll run -- CMD",
     ),
-    words(&["attach", "pid"], "systoll watches what it starts, and does not attach", "systoll run -- CMD"),
+    words(&["pid"], "to watch a process that runs", "systoll attach PID"),
     words(&["top"], "to see a report every ten seconds", "systoll run --every 10s -- CMD"),
     words(&["compare", "delta"], "to compare two recordings, or commands", "systoll diff OLD NEW"),
     words(&["bench", "benchmark"], "to time two commands", "systoll prove --vs 'NEW CMD' -- CMD"),
@@ -78,7 +78,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<Instead> {
                 return None;
             }
             let text = match name {
-                "p" | "pid" | "attach" => told(option, &hints("attach", false))?,
+                "p" | "pid" | "attach" => told(option, &hints("pid", false))?,
                 _ if is_of_run(name) => {
                     format!("systoll: {option} goes with a command\n         systoll run {option} … -- CMD\n")
                 }

@@ -89,7 +89,7 @@ pub(super) fn data(judged: &JudgedRecording<'_>, sources: &[Value], bounds: &Bou
     data.insert("startup_calls".into(), rec.total().startup_calls.into());
     data.insert("sources".into(), sources.iter().map(|s| s.to_owned()).collect());
     let mut left_out = 0;
-    for list in ["findings", "also"] {
+    for list in ["findings", "also", "rounds"] {
         let mut all = report.get_mut(list).map(Value::take).unwrap_or_default();
         if let Some(all) = all.as_array_mut() {
             left_out += all.len().saturating_sub(bounds.findings);

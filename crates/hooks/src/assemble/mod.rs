@@ -31,6 +31,7 @@ mod elide_masks;
 mod elided;
 mod emitter;
 mod entry;
+pub mod errand;
 mod faults_served;
 mod find_fde;
 mod frame_info;

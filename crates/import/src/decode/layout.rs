@@ -82,6 +82,10 @@ pub(super) fn structs(all: &[&[u8]], size: usize) -> Option<(Vec<u8>, bool)> {
             vague = true;
             continue;
         }
+        if let Some(old) = old_event(text) {
+            bytes.extend(old);
+            continue;
+        }
         let each = match name_of(within(text, b'{', b'}')?)? {
             b"fd" => 8,
             b"iov_base" => 16,
@@ -98,6 +102,18 @@ pub(super) fn structs(all: &[&[u8]], size: usize) -> Option<(Vec<u8>, bool)> {
     }
     bytes.truncate(size);
     Some((bytes, vague))
+}
+
+/// Returns an `epoll_event` as strace wrote it before 4.21: `{EPOLLOUT, {u32=16, u64=16}}`.
+fn old_event(text: &[u8]) -> Option<[u8; 12]> {
+    let all = members(within(text, b'{', b'}')?, 2);
+    let (events, data) = (all.first().filter(|events| events.starts_with(b"EPOLL"))?, all.get(1)?);
+    let whole = members(within(data, b'{', b'}')?, 2).into_iter().find_map(|member| member.strip_prefix(b"u64="))?;
+    let mut bytes = [0; 12];
+    let (first, rest) = bytes.split_at_mut(4);
+    first.copy_from_slice(&(number(events)? as u32).to_le_bytes());
+    rest.copy_from_slice(&number(whole)?.to_le_bytes());
+    Some(bytes)
 }
 
 fn name_of(member: &[u8]) -> Option<&[u8]> {
@@ -143,6 +159,13 @@ mod tests {
         for (name, ..) in LAYOUTS.iter().flat_map(|l| l.iter()) {
             assert!(seen.insert(*name), "{name} is in two structs");
         }
+    }
+
+    #[test]
+    fn old_events_are_read_as_new_ones() {
+        let old = old_event(b"{EPOLLIN|EPOLLOUT, {u32=16, u64=4294967312}}");
+        assert_eq!(old, Some([5, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0]));
+        assert_eq!((old_event(b"{EPOLLIN"), old_event(b"{events=EPOLLIN, data={u32=1, u64=1}}")), (None, None));
     }
 
     #[test]

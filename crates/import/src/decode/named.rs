@@ -19,7 +19,7 @@ static BEGINNINGS: &[(&str, &str, &str)] = &[
     ("pipe2", "flags", "O_"), ("dup3", "flags", "O_"), ("getrandom", "flags", "GRND_"),
     ("clock_gettime", "which_clock", "CLOCK_"), ("clock_nanosleep", "which_clock", "CLOCK_"),
     ("rt_sigaction", "sig", "SIG"), ("kill", "sig", "SIG"), ("tgkill", "sig", "SIG"), ("flock", "cmd", "LOCK_"),
-    ("clone", "clone_flags", "CLONE_"),
+    ("clone", "clone_flags", "CLONE_"), ("membarrier", "cmd", "MEMBARRIER_CMD_"),
 ];
 
 /// What the kernel's tracepoints call arguments that the manual calls otherwise.

@@ -39,6 +39,13 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
         let Some(Item { told, rest }) = item.filter(|item| item.rest.len() < text.len()) else { break };
         match told {
             Told::Stamp(stamp) => led.stamp = led.stamp.or(Some(stamp)),
+            // Of whole seconds and the time since the line before, this tells more.
+            Told::Since(ns) => {
+                led.stamp = match led.stamp {
+                    Some(Stamp::OfDay(day)) if day.is_multiple_of(1_000_000_000) => Some(Stamp::Since(ns)),
+                    stamp => stamp,
+                }
+            }
             Told::Thread(tid) => led.tid = led.tid.or(Some(tid)),
             Told::Nothing => {}
         }
@@ -51,6 +58,8 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
 #[derive(Clone, Copy)]
 enum Told {
     Stamp(Stamp),
+    /// The time since the line before, ns, beside a moment.
+    Since(u64),
     Thread(u32),
     /// An address, or a time that is told better elsewhere.
     Nothing,
@@ -114,7 +123,12 @@ fn bracketed(text: &[u8]) -> Option<Item<'_>> {
 /// `(+     0.000025) `.
 fn since(text: &[u8]) -> Option<Item<'_>> {
     let end = memchr::memchr(b')', text)?;
-    Some(Item { told: Told::Nothing, rest: text.get(end + 1..)? })
+    let rest = text.get(end + 1..)?;
+    let told = digits(text.get(2..end)?.trim_ascii()).and_then(|(seconds, rest)| {
+        let (fraction, _) = fraction(rest.strip_prefix(b".")?)?;
+        seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
+    });
+    Some(Item { told: told.map_or(Told::Nothing, Told::Since), rest })
 }
 
 fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
@@ -171,7 +185,9 @@ mod tests {
         let unix = Some(Stamp::Unix(1_795_269_868_123_456_000));
         assert_eq!(said("1795269868.123456 brk(NULL) = 0"), (None, unix, body()));
         assert_eq!(said("     0.000025 brk(NULL) = 0"), (None, Some(Stamp::Since(25_000)), body()));
-        assert_eq!(said("03:51:40 (+     0.000025) brk(NULL) = 0").1, Some(Stamp::OfDay(13_900_000_000_000)));
+        assert_eq!(said("03:51:40 (+     0.000025) brk(NULL) = 0").1, Some(Stamp::Since(25_000)));
+        let day = Some(Stamp::OfDay(13_900_500_000_000));
+        assert_eq!(said("03:51:40.5 (+     0.000025) brk(NULL) = 0").1, day);
         assert_eq!(said("[  59] brk(NULL) = 0").2, body());
         assert_eq!(said("[00007ff4ed7c9ad7] brk(NULL) = 0").2, body());
         assert_eq!(said("[0x7ff4ed7c9ad7] brk(NULL) = 0").2, body());

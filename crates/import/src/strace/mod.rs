@@ -18,7 +18,7 @@ pub(crate) use names::named;
 use names::named_by_ltrace;
 use outcome::outcome;
 use solo::Solo;
-use summary::Summary;
+use summary::{Summary, Table};
 use systoll_model::{Exit, ProblemKind, Sysno, signal_number};
 
 /// Frames of one stack.
@@ -89,7 +89,7 @@ impl Strace {
             return self.frame(frame);
         }
         self.settle(trace);
-        if line.starts_with(b" | ") || self.summary.line(line) {
+        if line.starts_with(b" | ") || self.summary.line(line) || self.returned == 0 && self.summary.bare(line) {
             return;
         }
         let led = led(line);
@@ -316,20 +316,59 @@ impl Strace {
             let (call, stack) = entered.returned(tid, None, None);
             trace.call(&call, &stack);
         }
-        if self.summary.is_empty() {
-            return;
+        if self.returned > 0 {
+            self.summary.forget_bare();
         }
-        let counted: u64 = self.summary.lines().map(|l| l.calls).sum();
-        if self.returned == 0 {
-            for line in self.summary.lines() {
-                trace.summed_up(line.syscall().unwrap_or(Sysno::UNKNOWN), &line.counts());
+        let tables: Vec<&Table> = self.summary.tables().collect();
+        let is_excerpt = self.edges.excerpt().is_some();
+        match tables.as_slice() {
+            [] => {}
+            tables if self.returned == 0 => sum_up(trace, tables),
+            [whole] if is_excerpt && whole.calls() > self.returned => beside_lines(trace, whole, self.returned),
+            tables => {
+                let counted = tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.calls()));
+                if counted != self.returned {
+                    let text = format!("the trace's own table counts {counted} calls, its lines {}", self.returned);
+                    trace.notes.add(ProblemKind::Lost, text);
+                }
             }
-            trace.notes.only_summed_up = true;
-        } else if counted != self.returned {
-            let text = format!("the trace's own table counts {counted} calls, its lines {}", self.returned);
-            trace.notes.add(ProblemKind::Lost, text);
         }
     }
+}
+
+/// Takes in tables that no line of a call goes with: each an entry of its own among the recording's processes.
+fn sum_up(trace: &mut Trace, tables: &[&Table]) {
+    let several = tables.len() > 1;
+    for (n, table) in (1..).zip(tables) {
+        let (name, pid) = match &table.of {
+            Some((name, tid)) => (name.clone(), *tid),
+            None if several => (format!("table {n}"), 0),
+            None => (String::new(), 0),
+        };
+        let calls = table.lines().map(|line| (line.syscall().unwrap_or(Sysno::UNKNOWN), line.counts()));
+        trace.summed_up(&name, pid, calls);
+    }
+    trace.notes.only_summed_up = true;
+    if several && tables.iter().any(|table| table.of.is_none()) {
+        let calls: Vec<String> = tables.iter().map(|table| table.calls().to_string()).collect();
+        let text = format!("{} tables are in it, of {} calls: each is told by itself", tables.len(), calls.join(", "));
+        trace.notes.add(ProblemKind::Note, text);
+    }
+}
+
+/// Takes in the table of a whole run beside an excerpt of its lines: what it counts beyond them was made as well.
+fn beside_lines(trace: &mut Trace, table: &Table, returned: u64) {
+    for line in table.lines() {
+        if let Some(syscall) = line.syscall() {
+            trace.table.count_beyond(syscall, &line.counts());
+        }
+    }
+    let calls = table.calls();
+    let text = format!(
+        "the table beside the lines is of the whole run: {calls} calls, of which the lines show {returned}; counts are the \
+         table's, and what is said of calls is what the lines show"
+    );
+    trace.notes.add(ProblemKind::Note, text);
 }
 
 /// What was entered and will never be seen to return.
@@ -393,6 +432,15 @@ pub(crate) fn recognise(line: &[u8]) -> Option<Dialect> {
     let resumed = body.starts_with(b"<... ") && memchr::memmem::find(body, b" resumed>").is_some();
     let ended = body.starts_with(b"+++ exited with ") || body.starts_with(b"+++ killed by ");
     (resumed || ended || body.starts_with(b"--- SIG")).then_some(Dialect::Strace)
+}
+
+/// Returns whether lines that no tool is known by hold a table of names and numbers.
+pub(crate) fn is_bare_table(lines: &[Vec<u8>]) -> bool {
+    let mut summary = Summary::default();
+    lines.iter().for_each(|line| {
+        summary.bare(line);
+    });
+    summary.tables().next().is_some()
 }
 
 /// The tracer's clock, from line to line.

@@ -14,13 +14,37 @@ pub(crate) struct Line {
     pub(crate) ns: u64,
 }
 
+/// One table of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    /// The program and the thread that it is of, where it says so.
+    pub(crate) of: Option<(String, u32)>,
+    lines: BTreeMap<String, Line>,
+}
+
+impl Table {
+    /// Returns its lines.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.values()
+    }
+
+    /// Returns how many calls it counts.
+    pub(crate) fn calls(&self) -> u64 {
+        self.lines().fold(0, |sum, line| sum.saturating_add(line.calls))
+    }
+}
+
 /// The tables of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     columns: Vec<Column>,
     /// Whether a table is being read.
     reading: bool,
-    lines: BTreeMap<String, Line>,
+    tables: Vec<Table>,
+    /// Whose the table is that comes next, where a line has said so.
+    next_of: Option<(String, u32)>,
+    /// Lines that are a name and a number and no more: a table of such lines has no header.
+    bare: Table,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +60,17 @@ enum Column {
     Other,
 }
 
+/// A call that may wait and takes so long on average, ns, waits: its time is not what it costs.
+const WAITED_NS: u64 = 200_000;
+
 /// Lines that are kept: more than there are calls, of any table.
 const MOST: usize = 2_048;
+/// Bytes of a line that says whose the next table is.
+const LONGEST_HEAD: usize = 120;
+/// Different calls that a table without a header counts at least.
+const FEWEST_BARE: usize = 2;
+/// Tables that are kept apart; further ones are added to the last.
+const MOST_TABLES: usize = 64;
 
 impl Summary {
     /// Takes in a line; whether it is one of a table.
@@ -46,12 +79,20 @@ impl Summary {
             self.add(line);
             return true;
         }
+        if line.last() == Some(&b'%')
+            && line.len() <= LONGEST_HEAD
+            && let Some(of) = std::str::from_utf8(line).ok().and_then(events_of)
+        {
+            self.next_of = Some(of);
+            return true;
+        }
         if !self.reading && !self.columns.contains(&Column::Milliseconds) && !may_be_header(line) {
             return false;
         }
         let text = String::from_utf8_lossy(line.get(..line.len().min(400)).unwrap_or(line));
         if let Some(columns) = header(&text) {
             (self.columns, self.reading) = (columns, true);
+            self.begin();
             return true;
         }
         let of_perf = self.columns.contains(&Column::Milliseconds);
@@ -78,11 +119,26 @@ impl Summary {
         true
     }
 
+    /// Begins another table, unless the one before has no line yet.
+    fn begin(&mut self) {
+        let of = self.next_of.take();
+        let is_full = self.tables.len() >= MOST_TABLES;
+        match self.tables.last_mut() {
+            Some(table) if table.lines.is_empty() => table.of = of.or(table.of.take()),
+            _ if is_full => {}
+            _ => self.tables.push(Table { of, ..Table::default() }),
+        }
+    }
+
     fn add(&mut self, line: Line) {
-        if self.lines.len() >= MOST && !self.lines.contains_key(&line.name) {
+        if self.tables.is_empty() {
+            self.begin();
+        }
+        let Some(Table { lines, .. }) = self.tables.last_mut() else { return };
+        if lines.len() >= MOST && !lines.contains_key(&line.name) {
             return;
         }
-        let sum = self.lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
+        let sum = lines.entry(line.name.clone()).or_insert(Line { calls: 0, errors: 0, ns: 0, ..line.clone() });
         sum.calls = sum.calls.saturating_add(line.calls);
         sum.errors = sum.errors.saturating_add(line.errors);
         sum.ns = sum.ns.saturating_add(line.ns);
@@ -110,26 +166,63 @@ impl Summary {
         (!line.name.is_empty()).then_some(line)
     }
 
-    /// Whether there was one.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+    /// Takes in a line that is nothing else's, where it is a name and how often the call was made; returns whether it
+    /// is: `  sigprocmask    223546`, as DTrace and bpftrace print what they counted, and `  223546 sigprocmask`, as `uniq -c` does.
+    pub(crate) fn bare(&mut self, line: &[u8]) -> bool {
+        let Some(line) = bare(line) else { return false };
+        let lines = &mut self.bare.lines;
+        if lines.len() < MOST {
+            lines.entry(line.name.clone()).or_insert(line);
+        }
+        true
     }
 
-    /// Its lines.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
-        self.lines.values()
+    /// Calls have returned: what looked like a table without a header was something else.
+    pub(crate) fn forget_bare(&mut self) {
+        self.bare.lines.clear();
     }
+
+    /// Returns the tables that have lines; where there is none, that of bare lines, if these are no chance.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
+        let with_lines = || self.tables.iter().filter(|table| !table.lines.is_empty());
+        let bare = Some(&self.bare).filter(|bare| with_lines().next().is_none() && bare.lines.len() >= FEWEST_BARE);
+        with_lines().chain(bare)
+    }
+}
+
+/// Reads a line of two words, one the name of a call and the other a number.
+fn bare(line: &[u8]) -> Option<Line> {
+    let text = std::str::from_utf8(line.get(..line.len().min(100))?).ok()?;
+    let mut words = text.split_whitespace();
+    let (one, other) = (words.next()?, words.next()?);
+    let (name, count) = if one.starts_with(|c: char| c.is_ascii_digit()) { (other, one) } else { (one, other) };
+    let is_all = words.next().is_none() && named(name.as_bytes()).is_some();
+    is_all.then_some(())?;
+    Some(Line { name: name.to_owned(), calls: count.parse().ok()?, errors: 0, ns: 0 })
+}
+
+/// Returns whose table perf writes next: ` sh (4139), 4 events, 1.0%`.
+fn events_of(text: &str) -> Option<(String, u32)> {
+    let (who, rest) = text.split_once("), ")?;
+    let (name, tid) = who.trim().rsplit_once(" (")?;
+    rest.contains(" events, ").then_some((name.to_owned(), tid.parse().ok()?))
 }
 
 impl Line {
     /// As a row's figures. What failed failed in a way that is not told.
     pub(crate) fn counts(&self) -> Counts {
         let errors = self.errors.min(self.calls);
-        Counts {
-            calls: self.calls,
-            errors: (errors > 0).then_some((Errno::UNKNOWN, errors)).into_iter().collect(),
-            ..Counts::default()
+        let errors = (errors > 0).then_some((Errno::UNKNOWN, errors)).into_iter().collect();
+        let mut counts = Counts { calls: self.calls, errors, elapsed_ns: self.ns, ..Counts::default() };
+        let each = self.ns.checked_div(self.calls).unwrap_or(0);
+        let may_wait = self.syscall().and_then(Sysno::signature).is_none_or(|s| s.waits || s.may_block);
+        if may_wait && each >= WAITED_NS {
+            counts.waited_ns = Some(self.ns);
+        } else if self.ns > 0 {
+            // The table's own time is what they took.
+            counts.toll_ns = Some(self.ns);
         }
+        counts
     }
 
     /// Which call it is.
@@ -202,6 +295,48 @@ fn header(text: &str) -> Option<Vec<Column>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn lines(summary: &Summary) -> impl Iterator<Item = &Line> {
+        summary.tables().flat_map(Table::lines)
+    }
+
+    #[test]
+    fn a_header_begins_another_table() {
+        let mut summary = Summary::default();
+        let text = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 99.00    0.100000          10     10000      9000 stat
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.100000                 10000      9000 total
+after the change
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000100          10        10           stat
+";
+        text.lines().for_each(|line| {
+            summary.line(line.as_bytes());
+        });
+        assert_eq!(summary.tables().map(Table::calls).collect::<Vec<_>>(), [10_000, 10]);
+        for n in 0..1_000 {
+            summary.line(b"% time seconds usecs/call calls errors syscall");
+            summary.line(format!("1.00 0.1 10 {n} read").as_bytes());
+        }
+        assert!(summary.tables().count() <= MOST_TABLES);
+        assert_eq!(events_of(" perf (900261), 3127 events, 94.7%"), Some(("perf".into(), 900_261)));
+    }
+
+    #[test]
+    fn names_and_numbers_alone_are_a_table() {
+        let mut summary = Summary::default();
+        let text = "  sigaltstack    111773\n  223546 sigprocmask\n  apple 7\n  read the 7\n";
+        let taken: Vec<bool> = text.lines().map(|line| summary.bare(line.as_bytes())).collect();
+        assert_eq!(taken, [true, true, false, false]);
+        assert_eq!(summary.tables().map(Table::calls).collect::<Vec<_>>(), [335_319]);
+        let mut summary = Summary::default();
+        assert!(summary.bare(b"write 7") && summary.tables().next().is_none());
+    }
 
     #[test]
     fn tables() {
@@ -216,7 +351,7 @@ mod tests {
 done";
         let taken: Vec<bool> = text.lines().map(|line| summary.line(line.as_bytes())).collect();
         assert_eq!(taken, [true, true, true, true, true, true, false]);
-        let lines: Vec<(&str, u64, u64, u64)> = summary.lines().map(|l| (&*l.name, l.calls, l.errors, l.ns)).collect();
+        let lines: Vec<(&str, u64, u64, u64)> = lines(&summary).map(|l| (&*l.name, l.calls, l.errors, l.ns)).collect();
         assert_eq!(lines, [("access", 4, 1, 80_000), ("read", 24, 0, 120_000)]);
         assert!(!Summary::default().line(b"read(3) = 0"));
         let names =
@@ -231,7 +366,7 @@ done";
             let left: Vec<_> = text.lines().skip_while(|l| !summary.line(l.as_bytes())).collect();
             let unread = left.iter().skip(1).filter(|l| !summary.line(l.as_bytes())).count();
             let of = |l: &Line| (l.syscall().and_then(Sysno::name), l.calls, l.errors, l.ns);
-            (summary.lines().map(of).collect::<Vec<_>>(), unread)
+            (lines(&summary).map(of).collect::<Vec<_>>(), unread)
         };
         let perf = "
  Summary of events:
@@ -251,7 +386,17 @@ done";
    --------------- --------  ------ -------- --------- --------- ---------     ------
    openat                 2      1     0.100     0.015     0.021     0.028      2.44%
 ";
-        assert_eq!(read(perf), (vec![(Some("mmap"), 30, 0, 759_000), (Some("openat"), 36, 14, 800_000)], 0));
+        assert_eq!(
+            read(perf),
+            (
+                vec![
+                    (Some("mmap"), 30, 0, 759_000),
+                    (Some("openat"), 34, 13, 700_000),
+                    (Some("openat"), 2, 1, 100_000)
+                ],
+                0
+            )
+        );
         let ltrace = "\
 % time     seconds  usecs/call     calls      function
 ------ ----------- ----------- --------- --------------------
@@ -273,7 +418,7 @@ done";
             summary.line(b"@[tracepoint:syscalls:sys_enter_futex]: 26706") && summary.line(b"@n[7, sys_enter_read]: 2")
         );
         assert!(!summary.line(b"@[kprobe:vfs_read]: 7") && !summary.line(b"@start: 7"));
-        let lines: Vec<(&str, u64)> = summary.lines().map(|l| (&*l.name, l.calls)).collect();
+        let lines: Vec<(&str, u64)> = lines(&summary).map(|l| (&*l.name, l.calls)).collect();
         assert_eq!(lines, [("futex", 26_706), ("read", 2)]);
     }
 
@@ -283,6 +428,18 @@ done";
         assert!(
             summary.line(b"    calls    errors syscall") && summary.line(b"------") && summary.line(b"  7   getpid")
         );
-        assert_eq!(summary.lines().next().map(|l| l.calls), Some(7));
+        assert_eq!(lines(&summary).next().map(|l| l.calls), Some(7));
+    }
+
+    proptest! {
+        #[test]
+        fn any_lines_make_few_tables(lines in proptest::collection::vec(r"[ %a-z_0-9.,()\[\]@:-]{0,60}", 0..200)) {
+            let mut summary = Summary::default();
+            for line in &lines {
+                summary.line(b"% time     seconds  usecs/call     calls    errors syscall");
+                let _ = summary.line(line.as_bytes()) || summary.bare(line.as_bytes());
+            }
+            prop_assert!(summary.tables().count() <= MOST_TABLES);
+        }
     }
 }

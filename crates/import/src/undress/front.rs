@@ -13,6 +13,8 @@ pub(super) struct Front {
     words: usize,
     /// What ends it where that is no blank: `12:`, `file-12-`.
     mark: Option<u8>,
+    /// Whether a moment is among it that the tracer's own lines have none of.
+    moments: bool,
 }
 
 impl Front {
@@ -30,14 +32,34 @@ impl Front {
 
     fn before(line: &[u8], at: usize) -> Self {
         let front = line.get(..at).unwrap_or_default();
+        let (words, mark) = Self::kind(front);
+        let own = led(line.get(at..).unwrap_or_default()).stamp;
+        // No tracer writes a date: the moment behind one is of who wrote that.
+        let moments = match own {
+            None => moment(front).is_some(),
+            Some(Stamp::OfDay(_)) => ends_with_date(front),
+            Some(_) => false,
+        };
+        Self { words, mark, moments }
+    }
+
+    /// Returns whether it tells when lines were written, and the tracer does not tell when calls were made.
+    pub(super) fn has_moments(&self) -> bool {
+        self.moments
+    }
+
+    /// Returns how many words a text has, and what ends it.
+    fn kind(front: &[u8]) -> (usize, Option<u8>) {
         let mark = front.last().copied().filter(|b| !b.is_ascii_whitespace());
-        let words = front.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count();
-        Self { words, mark }
+        (front.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count(), mark)
     }
 
     /// Hands on the line without it. A moment in it goes in front where the tracer wrote none.
     pub(super) fn line(&self, line: &[u8], to: &mut dyn FnMut(&[u8])) {
-        let Some(at) = cut(line).filter(|at| Self::before(line, *at) == *self).or_else(|| self.end(line)) else {
+        let Some(at) = cut(line)
+            .filter(|at| Self::kind(line.get(..*at).unwrap_or_default()) == (self.words, self.mark))
+            .or_else(|| self.end(line))
+        else {
             return to(line);
         };
         let (front, rest) = line.split_at(at);
@@ -89,6 +111,17 @@ fn is_split_moment(front: &[u8], rest: &[u8]) -> bool {
     within && !matches!(led(rest).stamp, Some(Stamp::OfDay(_))) || after_month
 }
 
+/// Returns whether a text ends with a date: `Jul 01 `, `2024-02-11 `.
+fn ends_with_date(front: &[u8]) -> bool {
+    let mut words = front.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (Some(last), before) = (words.next(), words.next()) else { return false };
+    let is_month = |word: &[u8]| word.len() == 3 && word.iter().all(u8::is_ascii_alphabetic);
+    let is_day = last.len() <= 2 && last.iter().all(u8::is_ascii_digit);
+    let is_iso = last.len() == 10
+        && last.iter().enumerate().all(|(at, b)| if matches!(at, 4 | 7) { *b == b'-' } else { b.is_ascii_digit() });
+    is_iso || is_day && before.is_some_and(is_month)
+}
+
 /// Returns the time of day in a text: `13:55:25.5`.
 fn moment(front: &[u8]) -> Option<&[u8]> {
     let is_moment = |from: usize| {
@@ -112,6 +145,12 @@ fn moment(front: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates() {
+        assert!(ends_with_date(b"Jul 01 ") && ends_with_date(b"Jul  1 ") && ends_with_date(b"x 2024-02-11 "));
+        assert!(!ends_with_date(b"web-1  | ") && !ends_with_date(b"12 ") && !ends_with_date(b""));
+    }
 
     #[test]
     fn moments() {

@@ -52,6 +52,11 @@ impl Undress {
         all
     }
 
+    /// Returns whether a moment that was put in front of lines goes to the tracer's reader: of when they were written.
+    pub(crate) fn stamps(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Front(front) if front.has_moments()))
+    }
+
     /// Returns the decorations that are taken off, for people; `None` where there are none.
     pub(crate) fn told(&self) -> Option<String> {
         let names: Vec<&str> = self.steps.iter().map(Step::name).collect();

@@ -5,8 +5,9 @@ use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{ObservedCall, PIPES, Semantics, WAKE_COUNTERS, Way};
+use crate::semantics::{INTEREST, ObservedCall, PIPES, Semantics, WAKE_COUNTERS, Way};
 use crate::signs::Signs;
+use systoll_model::constants::EPOLLET;
 use systoll_model::{Moment, Recording, RowId};
 
 /// Wakes for each time a waiter looked, at least: of two in a row either may have been the one that woke.
@@ -44,7 +45,7 @@ pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
 impl<'a> Bells<'a> {
     pub(super) fn new(rung: &Rung<'a>) -> Self {
         let within = |rows: &Rows<'_>| if rows.is_token() { Within::Wakes } else { Within::Tells };
-        let both = rung.0.iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
+        let both = rung.bells.iter().filter(|(_, r)| !r.out.is_empty() && !r.read.is_empty());
         Self(both.map(|(bell, rows)| (*bell, within(rows))).collect())
     }
 
@@ -59,6 +60,8 @@ impl<'a> Bells<'a> {
 struct Rows<'a> {
     out: Set<RowId>,
     read: Set<RowId>,
+    /// Whether a reader was seen to find more than one wake at once: it is behind.
+    behind: bool,
     /// What is sent, while it is the same.
     token: Option<&'a [u8]>,
     /// Whether what is sent tells something.
@@ -67,9 +70,10 @@ struct Rows<'a> {
 
 impl<'a> Awake<'a> {
     pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
-        let each = |(bell, rows): (&Bell<'a>, &Rows<'_>)| Some((*bell, rows.each(recording)?));
+        let each =
+            |(bell, rows): (&Bell<'a>, &Rows<'_>)| Some((*bell, rows.each(rung.edges.contains(&bell.0), recording)?));
         let (mut bells, mut counts) = (Map::default(), Vec::new());
-        for (bell, each) in rung.0.iter().filter_map(each) {
+        for (bell, each) in rung.bells.iter().filter_map(each) {
             bells.insert(bell, counts.len());
             counts.push((each, 0));
         }
@@ -78,27 +82,55 @@ impl<'a> Awake<'a> {
 }
 
 /// What windows show of pipes and counters: which rows' calls write and read them.
-pub(super) struct Rung<'a>(Map<Bell<'a>, Rows<'a>>);
+pub(super) struct Rung<'a> {
+    bells: Map<Bell<'a>, Rows<'a>>,
+    /// Processes that are woken by edges: each wake counts there, whether or not the one before was read.
+    edges: Set<u32>,
+}
 
 impl<'a> Rung<'a> {
     pub(super) fn of(recording: &'a Recording, semantics: &Semantics) -> Self {
         let mut bells: Map<Bell<'a>, Rows<'a>> = Map::default();
+        let mut edges = Set::default();
         for window in &recording.windows {
             for call in &window.calls {
+                if by_edge(&ObservedCall { window, call, syscall: recording.row(call.row).syscall }, semantics) {
+                    edges.insert(window.process.0);
+                }
                 let Some(bell) = bell(window.process.0, call.fd.as_deref()) else { continue };
                 let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
                 let Some(transfer) = semantics.of(observed.syscall).transfer(&observed) else { continue };
                 let rows = bells.entry(bell).or_default();
                 if transfer.way == Way::In {
                     rows.read.insert(call.row);
+                    rows.behind |= found(&observed).is_some_and(|wakes| wakes > 1);
                 } else {
                     rows.out.insert(call.row);
                     rows.sends(observed.data(1, Moment::Entry));
                 }
             }
         }
-        Self(bells)
+        Self { bells, edges }
     }
+}
+
+/// Whether the call asks to be told of edges.
+fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
+    let line = semantics.of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
+    line.is_some() && call.data(3, Moment::Entry).is_some_and(edge)
+}
+
+fn edge(event: &[u8]) -> bool {
+    event.first_chunk().is_some_and(|events| u32::from_le_bytes(*events) & EPOLLET != 0)
+}
+
+/// How many wakes a reader found: a counter tells them by its number, a pipe by its bytes.
+fn found(call: &ObservedCall<'_>) -> Option<u64> {
+    let got = call.call.result.and_then(|got| u64::try_from(got).ok())?;
+    if call.call.fd.as_deref() == Some(WAKE_COUNTERS) {
+        return call.data(1, Moment::Exit)?.first_chunk().map(|count| u64::from_le_bytes(*count));
+    }
+    Some(got)
 }
 
 impl<'a> Rows<'a> {
@@ -115,7 +147,7 @@ impl<'a> Rows<'a> {
         !self.tells && self.token.is_some_and(|token| token.len() == 1 || token.len() == 8)
     }
 
-    fn each(&self, recording: &Recording) -> Option<u64> {
+    fn each(&self, edges: bool, recording: &Recording) -> Option<u64> {
         let succeeded = |rows: &Set<RowId>| {
             rows.iter().fold(0u64, |sum, row| {
                 let counts = &recording.row(*row).counts;
@@ -125,7 +157,8 @@ impl<'a> Rows<'a> {
         };
         let (rung, looks) = (succeeded(&self.out), succeeded(&self.read));
         let each = rung.checked_div(looks)?;
-        (self.is_token() && looks >= LOOKS && (LEAST..=MOST).contains(&each)).then_some(each)
+        let known = self.behind && !edges || looks >= LOOKS && each <= MOST;
+        (self.is_token() && each >= LEAST && known).then_some(each)
     }
 }
 

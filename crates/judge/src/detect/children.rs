@@ -81,8 +81,12 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         let family = families.entry((itself(recording, maker), image.exe.clone())).or_default();
         family.makers.insert(maker);
         family.images.push(ProcessId(at));
-        if !family.stubs.contains(&before) {
-            family.stubs.push(before);
+        // Of a folded image only the first one's process is known; the others' were folded too.
+        let others = if image.instances > 1 { folded_like(recording, stub) } else { None };
+        for stub in [Some(before), others].into_iter().flatten() {
+            if !family.stubs.contains(&stub) {
+                family.stubs.push(stub);
+            }
         }
         // Several folded into one may have become other programs too, or none.
         let became = image.instances.min(stub.instances) as f64 / stub.instances.max(1) as f64;
@@ -139,6 +143,12 @@ fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Proces
         .filter(forks)
         .fold(0u64, |n, row| n.saturating_add(row.counts.calls.saturating_sub(row.counts.failed())));
     image.instances.saturating_sub(forked).max(1)
+}
+
+/// Returns the image that others of the same program are folded into.
+fn folded_like(recording: &Recording, image: &Process) -> Option<ProcessId> {
+    let at = recording.processes.iter().position(|p| p.instances > 1 && p.exe == image.exe)?;
+    u32::try_from(at).ok().map(ProcessId)
 }
 
 /// The image that a process was forked from, or the one that was, and so on.
@@ -280,6 +290,21 @@ mod tests {
         recording.processes.push(shells);
         let folded = of(&recording);
         assert_eq!((count, folded.0), (30, 330));
+        // The calls that the others made to become it are among those that starting takes.
+        let line = ProcessId(recording.processes.len() as u32 - 1);
+        recording.rows.push(Row {
+            process: line,
+            syscall: systoll_model::Sysno::named("execve"),
+            context: systoll_model::StackId(0),
+            outer: systoll_model::StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: vec![],
+            counts: systoll_model::Counts::default(),
+        });
+        let [family] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one family") };
+        assert_eq!(family.rows, [RowId(0)]);
         assert!((folded.1 / start_ns - 11.0).abs() < 0.01, "{start_ns} {}", folded.1);
     }
 

@@ -3,7 +3,7 @@
 use super::claim::{Claims, Detector, about_state, put};
 use crate::finding::Kind;
 use crate::replay::Step;
-use crate::semantics::Act;
+use crate::semantics::{Act, SYNCED, Way};
 use crate::signs::Signs;
 
 /// Claims sets that change nothing.
@@ -19,10 +19,29 @@ impl Detector for NoOp {
             let Some(meaning) = &step.meaning else { continue };
             if matches!(meaning.line.act, Act::Set { .. })
                 && (meaning.changes_nothing || meaning.known_already())
-                && let Some(claim) = about_state(Kind::NoOp, step, claims)
+                && let Some(mut claim) = about_state(Kind::NoOp, step, claims)
             {
+                if meaning.line.about.is(&SYNCED) {
+                    claim.weak = !is_clean(step, steps);
+                    claim.by_wait = step.observed.call.waited_ns.is_some_and(|ns| ns > 0);
+                    claim.gives_up = "the time of the last change may reach the disk later";
+                }
                 put(claims, step.index, claim);
             }
         }
     }
+}
+
+/// Whether nothing can have been written to the file since it was brought to the disk: the program wrote it itself, and
+/// between the two calls it neither waited for anyone nor made a call about the file.
+fn is_clean(step: &Step<'_>, steps: &[Step<'_>]) -> bool {
+    let fd = step.observed.descriptor(0);
+    let about = |s: &Step<'_>| s.lines.fd == Some(0) && s.observed.descriptor(0) == fd;
+    let syncs = |s: &Step<'_>| s.meaning.as_ref().is_some_and(|m| m.line.about.is(&SYNCED)) && about(s);
+    let before = steps.get(..step.index).unwrap_or_default();
+    let Some(synced) = before.iter().rposition(syncs) else { return false };
+    let (written, between) = before.split_at(synced);
+    let writes = |s: &Step<'_>| about(s) && s.moved.is_some_and(|m| m.line.way == Way::Out && m.got.is_some());
+    let quiet = |s: &Step<'_>| !s.forks && !s.pauses && s.moved.is_none();
+    written.iter().any(writes) && between.iter().skip(1).all(quiet) && !steps.iter().any(|s| s.lines.maps())
 }

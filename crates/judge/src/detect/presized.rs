@@ -1,77 +1,113 @@
 //! A size that is set where the bytes written set it: before them, or after.
 
-use super::claim::{Claim, Claims, Detector, put};
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, POSITION, SIZE, Way};
+use crate::semantics::{Act, FILE_STATUS, PATH, POSITION, SIZE, Way};
 use crate::signs::Signs;
 
-/// Claims sizes of files that were new and written from the start: where the writes went at least as far, and where
-/// they had come that far already.
+/// Claims sizes that are set before anything looks: where the writes that follow reach at least as far, and where
+/// the file ends there already.
 pub(super) struct Presized;
 
-/// A file that is open for writing, from its start.
-#[derive(Default)]
+/// Sizes that were claimed before the window's first is left out.
+const CLAIMED: usize = 2;
+
+/// A file that is open for writing.
+#[derive(Clone, Copy, Default)]
 struct Grown {
-    written: u64,
-    /// The call that set the size, and that size.
-    sized: Option<(usize, u64)>,
-    /// Whether it was made longer than what is written, so that it is not known to end there.
-    longer: bool,
+    /// How long it is.
+    size: u64,
+    /// Where the next write goes, where that is known.
+    position: Option<u64>,
+    /// The call that made it longer, and how long; nothing has looked since.
+    longer: Option<(usize, u64)>,
+}
+
+/// The files of a window.
+#[derive(Default)]
+struct Files {
+    open: Map<i32, Grown>,
+    /// Of each file the first size that is set, where it is not known how long it was, and sizes that were claimed.
+    firsts: Map<i32, (usize, usize)>,
 }
 
 impl Detector for Presized {
     fn looks_for(&self) -> Signs {
-        Signs::OPENS_ANEW
+        Signs::SIZES
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut files: Map<i32, Grown> = Map::default();
+        let mut files = Files::default();
         for step in steps {
             if step.forks || step.lines.maps() {
                 // Another process writes, or a mapping needs the size.
-                files.clear();
+                files.open.clear();
             }
-            forget(step, &mut files);
+            forget(step, &mut files.open);
             if let (Some(opened), Some(Ok(fd))) = (&step.opened, step.observed.call.result.map(i32::try_from))
                 && opened.writes
                 && opened.anew
             {
-                files.insert(fd, Grown::default());
+                files.open.insert(fd, Grown { position: Some(0), ..Grown::default() });
             }
-            if let Some(size) = sets_size(step)
-                && let Some(file) = files.get_mut(&step.observed.descriptor(0))
-            {
-                file.sized = (size > file.written && file.written == 0).then_some((step.index, size));
-                if size == file.written && !file.longer {
-                    put(claims, step.index, claim());
-                }
-                file.longer = size != file.written;
+            if let Some(size) = sets_size(step) {
+                files.sized(step, size, claims);
             }
             let moved = step.moved.as_ref().and_then(|m| Some((m, m.fd?, m.got?)));
-            if let Some((moved, fd, got)) = moved.filter(|(m, ..)| m.line.way == Way::Out)
-                && let Some(file) = files.get_mut(&fd)
-            {
-                if moved.line.at.is_some_and(|at| step.observed.arg(at) != file.written) {
-                    // Written elsewhere: where it ends is not known any more.
-                    files.remove(&fd);
-                } else if let Some(at) = file.grow(got) {
-                    put(claims, at, claim());
-                }
+            if let Some((moved, fd, got)) = moved.filter(|(m, ..)| m.line.way == Way::Out) {
+                files.written(fd, moved.line.at.map(|at| step.observed.arg(at)), got, claims);
             }
         }
+        let cut = files.firsts.values().filter(|(_, claimed)| *claimed >= CLAIMED);
+        cut.filter_map(|(at, _)| steps.get(*at)).for_each(|step| leave_out_later(step, claims));
     }
 }
 
-impl Grown {
-    /// Adds what was written at its end, and returns the call that set the size to where it ends now, or before.
-    fn grow(&mut self, got: u64) -> Option<usize> {
-        self.written = self.written.saturating_add(got);
-        let (at, _) = self.sized.take_if(|(_, size)| *size <= self.written)?;
-        self.longer = false;
-        Some(at)
+impl Files {
+    /// A size was set.
+    fn sized(&mut self, step: &Step<'_>, size: u64, claims: &mut Claims) {
+        let fd = step.observed.descriptor(0);
+        let Some(file) = self.open.get_mut(&fd) else {
+            self.open.insert(fd, Grown { size, ..Grown::default() });
+            self.firsts.insert(fd, (step.index, 0));
+            return;
+        };
+        let before = file.longer.take_if(|(_, longer)| *longer <= size);
+        if size == file.size {
+            self.claim(fd, step.index, claims);
+        } else {
+            file.longer = (size > file.size).then_some((step.index, size));
+            file.size = size;
+            if let Some((at, _)) = before {
+                self.claim(fd, at, claims);
+            }
+        }
+    }
+
+    /// Bytes were written, at `at` where the call tells.
+    fn written(&mut self, fd: i32, at: Option<u64>, got: u64, claims: &mut Claims) {
+        let Some(file) = self.open.get_mut(&fd) else { return };
+        let Some(from) = at.or(file.position) else {
+            // Written wherever it stood: where it ends is not known any more.
+            self.open.remove(&fd);
+            return;
+        };
+        let end = from.saturating_add(got);
+        if at.is_none() {
+            file.position = Some(end);
+        }
+        file.size = file.size.max(end);
+        if let Some((at, _)) = file.longer.take_if(|(_, longer)| *longer <= end) {
+            self.claim(fd, at, claims);
+        }
+    }
+
+    fn claim(&mut self, fd: i32, at: usize, claims: &mut Claims) {
+        put(claims, at, claim());
+        self.firsts.entry(fd).and_modify(|(_, claimed)| *claimed += 1);
     }
 }
 
@@ -82,11 +118,21 @@ fn sets_size(step: &Step<'_>) -> Option<u64> {
     matches!(meaning.line.act, Act::Set { .. }).then_some(size)
 }
 
-/// Takes out what is closed, and what is gone elsewhere in the file.
+/// Takes out what is closed, and what is gone elsewhere in the file; what was looked at counts from then on.
 fn forget(step: &Step<'_>, files: &mut Map<i32, Grown>) {
     files.retain(|fd, _| !step.lets_go(*fd) && !step.seeks(*fd));
-    if step.meaning.as_ref().is_some_and(|m| m.line.about.is(&POSITION) && matches!(m.line.act, Act::Set { .. })) {
-        files.remove(&step.observed.descriptor(0));
+    let own = step.observed.descriptor(0);
+    let meaning = step.meaning.as_ref();
+    if meaning.is_some_and(|m| m.line.about.is(&POSITION) && matches!(m.line.act, Act::Set { .. })) {
+        files.remove(&own);
+    }
+    let asks = meaning.is_some_and(|m| matches!(m.line.act, Act::Ask(_)) && m.line.about.is(&FILE_STATUS));
+    let reads = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd);
+    for fd in reads.into_iter().chain(asks.then_some(own)) {
+        files.entry(fd).and_modify(|file| file.longer = None);
+    }
+    if meaning.is_some_and(|m| m.line.about.is(&PATH) && matches!(m.line.act, Act::Ask(_))) {
+        files.values_mut().for_each(|file| file.longer = None);
     }
 }
 
@@ -95,7 +141,7 @@ fn claim() -> Claim {
         facts: Fact::Presized.into(),
         ..Claim::of(
             Kind::Toggle,
-            "the size of a new file, which what is written sets",
+            "the size of a file, which what is written sets",
             "write: the file grows by what is written",
         )
     }

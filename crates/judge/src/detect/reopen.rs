@@ -119,6 +119,27 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut
     }
 }
 
+/// Random bytes drawn from a file that is opened for them each time: no draw asks for another one.
+fn drawing(step: &Step<'_>, opened: &Opened<'_>, fd: i64, rest: &[Step<'_>], claims: &mut Claims) {
+    let object: Arc<str> = Arc::from(&*opened.path);
+    let claim = || Claim {
+        object: Some(object.clone()),
+        gives_up: "random bytes wait in the program's memory, which a fork copies",
+        ..Claim::of(
+            Kind::SmallIo,
+            "opens the file of random bytes anew for a few of them",
+            "getrandom, which takes no descriptor; draw a block and hand it out",
+        )
+    };
+    put(claims, step.index, claim());
+    for step in rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0)) {
+        put(claims, step.index, claim());
+        if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
+            return;
+        }
+    }
+}
+
 fn plumbing(step: &Step<'_>) -> bool {
     let about =
         |m: &Meaning<'_>| [&FD_FLAGS, &STATUS_FLAGS, &FILE_STATUS, &POSITION].iter().any(|s| m.line.about.is(s));
@@ -135,30 +156,37 @@ impl Reopen<'_> {
         rest: &[Step<'_>],
         claims: &mut Claims,
     ) {
-        if opened.anew || RANDOM_FILES.contains(&&*opened.path) {
+        if opened.anew {
             return;
         }
         let fd = step.observed.call.result.unwrap_or(-1);
-        // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        let weak = !made_up(&opened.path);
+        if RANDOM_FILES.contains(&&*opened.path) {
+            if opened.again {
+                drawing(step, opened, fd, rest, claims);
+            }
+            return;
+        }
         let process = step.observed.window.process.0;
         let habit = self.rereads.of((process, &opened.path));
         let often = habit.is_some_and(|file: Reread| file.many && file.unchanged) && takes(fd, rest);
-        if weak && bytes_of(fd, rest) < LARGE && !often {
+        if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
+        // What the kernel makes up may be another each time, but the descriptor could have stayed.
+        let weak = !made_up(&opened.path);
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {
             put(claims, step.index, of(weak));
         }
         let mut read = Vec::new();
-        let mut reads = Vec::new();
+        let (mut reads, mut elsewhere) = (Vec::new(), false);
         for step in rest {
             if i64::from(step.observed.descriptor(0)) != fd || step.lines.fd != Some(0) {
                 continue;
             }
             let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
+            elsewhere |= step.moved.is_some_and(|m| m.line.at.is_some()) || step.lines.sets(&POSITION);
             if reading {
                 read.extend_from_slice(step.observed.data(1, systoll_model::Moment::Exit).unwrap_or_default());
                 reads.push(step.index);
@@ -166,7 +194,7 @@ impl Reopen<'_> {
                 put(claims, step.index, of(weak));
             }
             if step.effects.iter().any(|e| matches!(e, Effect::Closes(0))) {
-                if self.same_bytes(step.who, opened, read) || opened.again && often {
+                if self.same_bytes(step.who, opened, read) || opened.again && often && !elsewhere {
                     reads.iter().for_each(|at| put(claims, *at, of(weak)));
                 }
                 return;

@@ -2,7 +2,7 @@
 
 use crate::hash::Map;
 use crate::octave::octaves;
-use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, Semantics, Value, Way, answer};
+use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, POSITION, Semantics, Value, Way, answer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
@@ -233,7 +233,7 @@ fn look_through<'a>(
 }
 
 /// What is read from the file that a call opens until it is closed: of each read how much, and the bytes that the window
-/// holds. `None` where nothing is, or the window does not show the closing, or too much lies between.
+/// holds. `None` where nothing is, where it is read from another place than its start, or the window does not show the closing, or too much lies between.
 fn content(window: &Window, opening: usize, recording: &Recording, semantics: &Semantics) -> Option<Vec<u8>> {
     let fd = window.calls.get(opening)?.result?;
     let mut content = Vec::new();
@@ -246,7 +246,12 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
         if lines.effects(&observed).iter().any(|effect| matches!(effect, Effect::Closes(0))) {
             return (!content.is_empty()).then_some(content);
         }
-        if lines.transfer(&observed).is_some_and(|moved| moved.way == Way::In) {
+        let moved = lines.transfer(&observed);
+        if lines.sets(&POSITION) || moved.is_some_and(|moved| moved.at.is_some()) {
+            // Another part of it is something else.
+            return None;
+        }
+        if moved.is_some_and(|moved| moved.way == Way::In) {
             let got = call.result.filter(|got| *got > 0);
             content.extend(got.unwrap_or(0).to_le_bytes());
             content.extend_from_slice(got.and(observed.data(1, Moment::Exit)).unwrap_or_default());

@@ -48,6 +48,8 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
         followed.by().contains(&second.observed.syscall)
+            // Another such look takes nothing either.
+            && !(second.observed.syscall == first.observed.syscall && second.observed.holds(sequel.when))
             && second.observed.call.errno().is_none()
             && second.observed.holds(sequel.then_when)
             && tied(sequel.tie, first, second)

@@ -5,12 +5,12 @@ use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use super::terminal::{at_once, ends_line, is_news, is_piece, is_terminal};
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::replay::{Moved, Step};
 use crate::semantics::{Act, COUNTERS, DATAGRAMS, POSITION, RANDOM_FILES, SYNCED, Unit, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::Recording;
+use systoll_model::{Class, Recording, WindowCall};
 
 /// Mean size of a small transfer, at most.
 const SMALL: u64 = 512;
@@ -44,12 +44,14 @@ pub(super) struct SmallIo<'a> {
     bells: Bells<'a>,
     /// Whether watching stops the program for so long that what it shows may be answered meanwhile.
     stops: bool,
+    /// Processes that ended themselves by a signal: what they wrote last to a file may be all that tells of it.
+    killed: Set<u32>,
 }
 
 impl<'a> SmallIo<'a> {
     pub(super) fn new(rung: &Rung<'a>, recording: &Recording) -> Self {
         let stops = recording.header.observer_wall_ns_per_call > ANSWER_NS;
-        Self { bells: Bells::new(rung), stops }
+        Self { bells: Bells::new(rung), stops, killed: killed(recording) }
     }
 
     /// Whether a write to a terminal may have been answered before the program could read on.
@@ -57,6 +59,19 @@ impl<'a> SmallIo<'a> {
         let shows = step.moved.is_some_and(|m| m.line.way == Way::Out) && is_terminal(step);
         stream.terminal && stream.way == Way::In && shows && (self.stops || step.observed.call.waited_ns.is_none())
     }
+}
+
+/// Processes that sent a signal which none of their threads outlived.
+fn killed(recording: &Recording) -> Set<u32> {
+    let fatal = |call: &WindowCall| {
+        let signature = recording.row(call.row).syscall.signature().filter(|signature| !signature.never_returns);
+        call.result.is_none()
+            && signature.is_some_and(|signature| {
+                [Class::Signal, Class::Process].iter().all(|class| signature.classes.contains(*class))
+            })
+    };
+    let last = recording.windows.iter().filter(|window| window.calls.last().is_some_and(fatal));
+    last.map(|window| window.process.0).collect()
 }
 
 /// Transfers of one way through one descriptor, with nothing in between that asks for them.
@@ -73,6 +88,8 @@ struct Run {
     results: usize,
     /// Whether another thread of the process is at the other end.
     within: bool,
+    /// Whether it goes to a file, from a process that ended itself.
+    last_words: bool,
     /// Whether its last transfer ended a line.
     line: bool,
 }
@@ -134,13 +151,18 @@ impl Detector for SmallIo<'_> {
                 }
                 let stream = Stream::of(step, moved);
                 let position = moved.line.at.map(|a| step.observed.arg(a));
-                if runs.get(&stream).is_some_and(|r| r.next != position || stream.terminal && r.is_over(step, steps)) {
+                let over = |r: &Run| {
+                    r.next != position || came_later(step, moved) || stream.terminal && r.is_over(step, steps)
+                };
+                if runs.get(&stream).is_some_and(over) {
                     let run = runs.remove(&stream);
                     run.into_iter().for_each(|run| end(stream, run, false, claims));
                 }
                 let run =
                     runs.entry(stream).or_insert_with(|| Run::new(is_message(step, moved), runs_from(at), inputs));
+                let file = step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
                 run.within |= within.is_some();
+                run.last_words |= file && self.killed.contains(&step.observed.window.process.0);
                 run.line = stream.terminal && ends_line(step, moved);
                 run.add(at, moved, position, inputs);
             }
@@ -210,7 +232,9 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         // What was there to be read lay there already; what was written may have been waited for.
         return every(&|p| p.way == Way::Out);
     }
-    if step.pauses || step.forks {
+    // Who sleeps for a moment before each of them has each when it is due.
+    if step.pauses || step.forks || step.look.is_some_and(|look| look.sleeps) && step.observed.call.waited_ns != Some(0)
+    {
         return every(&|_| true);
     }
     if let Some(moved) = &step.moved {
@@ -276,6 +300,12 @@ fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
         && (moved.line.way == Way::Out || moved.asked.is_none_or(|asked| moved.got >= Some(asked)))
 }
 
+/// Whether what was taken was not there yet when it was asked for, so that nothing before could have taken it along.
+fn came_later(step: &Step<'_>, moved: &Moved) -> bool {
+    let file = step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
+    moved.line.way == Way::In && !file && step.observed.call.waited_ns.is_some_and(|ns| ns > 0)
+}
+
 /// Claims a few random bytes unless a pool would have had to be filled for them.
 fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
     let file = step.observed.call.fd.as_deref();
@@ -297,7 +327,7 @@ fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
 impl Run {
     fn new(message: bool, cut: bool, inputs: usize) -> Self {
         let (steps, next) = (Vec::new(), None);
-        Self { steps, bytes: 0, message, next, cut, inputs, results: 0, within: false, line: false }
+        Self { steps, bytes: 0, message, next, cut, inputs, results: 0, within: false, last_words: false, line: false }
     }
 
     fn add(&mut self, at: usize, moved: &Moved, position: Option<u64>, inputs: usize) {
@@ -309,11 +339,15 @@ impl Run {
         self.next = position.map(|p| p.saturating_add(got));
     }
 
-    /// Whether another thread of the process may wait for each, or the transfers are results of one input each, told
+    /// Whether each is a message that was taken when it came, so that taking many at once wins little, another thread of
+    /// the process may wait for each, or the transfers are results of one input each, told
     /// as soon as they are known: the process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
     fn weak(&self, Stream { fd, way, .. }: Stream) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
-        self.within || way == Way::Out && given && 2 * self.results >= self.steps.len()
+        self.within
+            || self.message && way == Way::In
+            || way == Way::Out && self.last_words
+            || way == Way::Out && given && 2 * self.results >= self.steps.len()
     }
 
     /// Whether what `step` writes to the same terminal belongs to what comes next: a line ended, or the program worked.

@@ -101,7 +101,7 @@ fn ends(step: &Step<'_>, fd: i32) -> bool {
     if step.forks || step.pauses && step.moved.is_none() {
         return true;
     }
-    let writes = |e| matches!(e, Effect::Writes(arg) if step.observed.descriptor(arg) == fd);
+    let writes = |e| matches!(e, Effect::Writes(arg) | Effect::Restates(arg) if step.observed.descriptor(arg) == fd);
     let changes = step.lets_go(fd) || step.makes_descriptor(fd) || step.effects.iter().any(writes);
     let whole = |m: &crate::replay::Moved| m.line.way == Way::In && m.asked.is_some_and(|a| a > 0 && m.got == Some(a));
     changes || step.moved.is_some_and(|moved| moved.fd == Some(fd) && !whole(&moved))

@@ -1,6 +1,6 @@
 //! Calls that have a cheaper way to the same end.
 
-use super::vocabulary::When::{self, Above, Is, Negative, OneOf};
+use super::vocabulary::When::{self, Above, AllBits, AtOnce, InZero, Is, Negative, NoBits, OneOf};
 use systoll_model::constants::*;
 
 /// A call with a cheaper way to the same end.
@@ -67,6 +67,26 @@ const fn list_of_one(call: &'static str, instead: &'static str) -> Cheaper {
     Cheaper { call, when: &[Is(2, 1)], by_wait: false, does, instead, saves_ns: Some(LIST_OF_ONE_NS) }
 }
 
+/// A wait for no time at all.
+const fn no_wait(call: &'static str, when: &'static [When]) -> Cheaper {
+    let does = "waits for no time at all";
+    Cheaper {
+        call,
+        when,
+        by_wait: false,
+        does,
+        instead: "leave it out, or sched_yield where others are to run",
+        saves_ns: None,
+    }
+}
+
+/// A wait until a time that has come already.
+const fn past(call: &'static str, when: &'static [When]) -> Cheaper {
+    let does = "waits until a time that has come already";
+    let instead = "look at the clock, which the vDSO serves, and wait where there is time left";
+    Cheaper { does, instead, ..no_wait(call, when) }
+}
+
 impl Cheaper {
     /// Only where all of these hold.
     const fn when(self, when: &'static [When]) -> Self {
@@ -90,6 +110,13 @@ pub(crate) static CHEAPER: &[Cheaper] = &[
     list_of_one("writev", "write, which takes one piece without a list"),
     list_of_one("preadv", "pread, which takes one piece without a list"),
     list_of_one("pwritev", "pwrite, which takes one piece without a list"),
+    no_wait("nanosleep", &[InZero(0)]),
+    no_wait("clock_nanosleep", &[NoBits(1, TIMER_ABSTIME), InZero(2)]),
+    past("clock_nanosleep", &[AllBits(1, TIMER_ABSTIME), AtOnce]),
+    no_wait("poll", &[Is(1, 0), Is(2, 0)]),
+    no_wait("ppoll", &[Is(1, 0), InZero(2)]),
+    no_wait("select", &[Is(0, 0), InZero(4)]),
+    no_wait("pselect6", &[Is(0, 0), InZero(4)]),
     of_many_descriptors("select"),
     of_many_descriptors("pselect6"),
     // Called SHARED before Linux 4.16.

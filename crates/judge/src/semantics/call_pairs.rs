@@ -1,6 +1,6 @@
-//! Calls that belong together: two that one call could have done, and two of which one undoes the other.
+//! Calls that belong together: two that one call could have done.
 
-use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits, NotNull, OutZero};
+use super::vocabulary::When::{self, AllBits, Is, NoBits, NotNull, OutZero};
 use systoll_model::constants::*;
 
 /// What ties two calls together.
@@ -168,50 +168,4 @@ pub(crate) static SEQUELS: &[Sequel] = &[
     flags("socket", SETS_NONBLOCK, "make it with SOCK_NONBLOCK").when(&[NoBits(1, SOCK_NONBLOCK)]),
     flags("accept", SETS_NONBLOCK, "accept4 with SOCK_NONBLOCK"),
     flags("accept4", SETS_NONBLOCK, "accept4 with SOCK_NONBLOCK").when(&[NoBits(3, SOCK_NONBLOCK)]),
-];
-
-/// Something made by one call and unmade by another.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pair {
-    /// The call that makes it; its result is the handle.
-    pub makes: &'static str,
-    /// All must hold of that call.
-    pub when: &'static [When],
-    /// The argument that tells one sort of it from another.
-    pub sort: u8,
-    /// The call that puts it elsewhere or changes its size, if there is one; its first argument is the handle,
-    /// its result the new one.
-    pub moves: Option<&'static str>,
-    /// The call that unmakes it; its first argument is the handle.
-    pub ends: &'static str,
-    /// The argument of that call which says how much of it goes, where its sort is its length: less than all is a cut.
-    pub ends_length: Option<u8>,
-    /// What it is, for a sentence.
-    pub thing: &'static str,
-}
-
-const fn pair(makes: &'static str, ends: &'static str, thing: &'static str) -> Pair {
-    Pair { makes, when: &[], sort: 0, moves: None, ends, ends_length: None, thing }
-}
-
-impl Pair {
-    /// This argument tells one sort from another.
-    const fn sort(self, sort: u8) -> Self {
-        Self { sort, ..self }
-    }
-}
-
-/// The table. Sockets and files are absent on purpose: making one says something to others.
-#[rustfmt::skip]
-pub(crate) static PAIRS: &[Pair] = &[
-    // By length.
-    Pair { moves: Some("mremap"), when: &[AnyBits(3, MAP_ANONYMOUS)], ends_length: Some(1),
-        ..pair("mmap", "munmap", "a block of memory").sort(1) },
-    pair("shmat", "shmdt", "a shared block of memory"),
-    pair("pkey_alloc", "pkey_free", "a protection key").sort(1),
-    pair("dup", "close", "a second descriptor"),
-    pair("eventfd2", "close", "an event descriptor").sort(1),
-    pair("timerfd_create", "close", "a timer"),
-    pair("epoll_create1", "close", "an epoll descriptor"),
-    pair("inotify_init1", "close", "a watch descriptor"),
 ];

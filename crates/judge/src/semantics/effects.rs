@@ -1,6 +1,6 @@
 //! What calls change on the way, beside the one thing they set.
 
-use super::state::{ADVICE, SCHEDULING, SOCKET_OPTION, State, WATCH};
+use super::state::{ADVICE, SOCKET_OPTION, State, WATCH};
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
 use systoll_model::constants::*;
 
@@ -33,8 +33,10 @@ pub(crate) enum Effect {
         /// The argument that points to the path.
         path: u8,
     },
-    /// The file behind the descriptor was written, cut or its status changed.
+    /// The file behind the descriptor was written or cut.
     Writes(u8),
+    /// What may be done with the file behind the descriptor may be another.
+    Restates(u8),
     /// The file behind the descriptor was read.
     Reads(u8),
     /// The position moved by the result.
@@ -224,10 +226,10 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("copy_file_range", Effect::Moves(0)), does("copy_file_range", Effect::Moves(2)),
     does("ftruncate", Effect::Writes(0)),
     does("fallocate", Effect::Writes(0)),
-    does("fchmod", Effect::Writes(0)),
-    does("fchown", Effect::Writes(0)),
-    does("fsetxattr", Effect::Writes(0)),
-    does("fremovexattr", Effect::Writes(0)),
+    does("fchmod", Effect::Restates(0)),
+    does("fchown", Effect::Restates(0)),
+    does("fsetxattr", Effect::Restates(0)),
+    does("fremovexattr", Effect::Restates(0)),
     does("read", Effect::Reads(0)), does("read", Effect::Advances(0)),
     does("readv", Effect::Reads(0)), does("readv", Effect::Advances(0)),
     does("pread64", Effect::Reads(0)),
@@ -249,9 +251,6 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("capset", Effect::Identity), does("unshare", Effect::Identity), does("setns", Effect::Identity),
 
     does("prctl", Effect::Identity).when(&[Is(0, PR_SET_SECUREBITS)]),
-    changes("sched_setattr", &SCHEDULING),
-    changes("sched_setscheduler", &SCHEDULING),
-    changes("sched_setparam", &SCHEDULING),
     changes("process_madvise", &ADVICE),
     does("inotify_rm_watch", Effect::ChangesOf(0, &WATCH)),
     sets_other_option(&[Is(1, SOL_SOCKET), OneOf(2, OTHER_OPTIONS)]),

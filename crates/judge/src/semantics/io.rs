@@ -45,10 +45,12 @@ pub(crate) struct Transfer {
     pub asked: Option<u8>,
     /// The argument that says where in the file; else it is where the last one ended.
     pub at: Option<u8>,
+    /// Whether it may hand descriptors to others.
+    pub carries: bool,
 }
 
 const fn transfer(call: &'static str, way: Way) -> Transfer {
-    Transfer { call, when: &[], way, unit: Unit::Stream, fd: Some(0), asked: None, at: None }
+    Transfer { call, when: &[], way, unit: Unit::Stream, fd: Some(0), asked: None, at: None, carries: false }
 }
 
 const fn reads(call: &'static str) -> Transfer {
@@ -80,6 +82,11 @@ impl Transfer {
         Self { at: Some(arg), ..self }
     }
 
+    /// It may hand descriptors to others.
+    const fn carries(self) -> Self {
+        Self { carries: true, ..self }
+    }
+
     /// No argument holds a descriptor.
     const fn no_descriptor(self) -> Self {
         Self { fd: None, ..self }
@@ -107,8 +114,8 @@ pub(crate) static TRANSFERS: &[Transfer] = &[
     writes("pwritev2").at(3),
     writes("sendto").unit(Unit::Message).asked(2).when(&[NotNull(4), NoBits(3, MSG_MORE)]),
     writes("sendto").asked(2).when(&[NoBits(3, MSG_MORE)]),
-    writes("sendmsg").when(&[NoBits(2, MSG_MORE)]),
-    writes("sendmmsg").unit(Unit::Batch),
+    writes("sendmsg").carries().when(&[NoBits(2, MSG_MORE)]),
+    writes("sendmmsg").carries().unit(Unit::Batch),
     writes("sendfile").asked(3),
     writes("splice").asked(4),
     writes("vmsplice"),
@@ -133,8 +140,8 @@ pub(crate) const TERMINALS: &[&str] = &["/dev/pts/", "/dev/tty", "/dev/console"]
 pub(crate) const COUNTERS: &str = "anon_inode:";
 /// Those that one thread adds to so that another wakes.
 pub(crate) const WAKE_COUNTERS: &str = "anon_inode:[eventfd]";
-/// What the names of datagram sockets begin with.
-pub(crate) const DATAGRAMS: [&str; 2] = ["UDP:", "UDPv6:"];
+/// What the names of sockets begin with through which whole messages go. Those of streams on this box are `UNIX-STREAM:`.
+pub(crate) const DATAGRAMS: [&str; 5] = ["UDP:", "UDPv6:", "UNIX:", "UNIX-DGRAM:", "UNIX-SEQPACKET:"];
 /// What the names of streams over a network begin with, and those of two ends on one box.
 pub(crate) const NETWORK_STREAMS: [&str; 2] = ["TCP:", "TCPv6:"];
 pub(crate) const ON_THIS_BOX: [&str; 2] = ["TCP:[127.", "TCPv6:[[::1]"];

@@ -8,24 +8,36 @@ mod call_pairs;
 mod effects;
 mod errors;
 mod io;
-#[cfg(test)]
-mod left_out;
 mod locks;
 mod memory;
 mod names;
+mod ranges;
 mod read;
 mod registry;
+#[cfg(test)]
+mod shapes;
 mod shown;
 mod state;
 mod state_lines;
 #[cfg(test)]
 mod tests;
+mod things;
 mod threads;
 mod vocabulary;
 mod waits;
 
+#[cfg(test)]
+pub(crate) use {
+    alternatives::CHEAPER,
+    call_pairs::SEQUELS,
+    ranges::{From as RangeFrom, RANGED},
+    state_lines::STATE_LINES,
+    things::{Handle, THINGS},
+    vocabulary::When,
+};
+
 pub(crate) use alternatives::Cheaper;
-pub(crate) use call_pairs::{Pair, Sequel, Spare, Tie};
+pub(crate) use call_pairs::{Sequel, Spare, Tie};
 pub(crate) use effects::{Effect, Effects};
 pub(crate) use errors::{HOPELESS, Hopeless};
 pub(crate) use io::{
@@ -33,13 +45,16 @@ pub(crate) use io::{
     Transfer, Unit, WAKE_COUNTERS, Way,
 };
 pub(crate) use memory::Amount;
+pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
 pub(crate) use registry::{Followed, Lines, Semantics};
 pub(crate) use shown::Shown;
 pub(crate) use state::{
-    ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY, NAME,
-    PATH, POSITION, PROTECTION, SCHEDULING, SIZE, STATUS_FLAGS, SYNCED, Shared, State, StateId,
+    ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
+    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SIZE, SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared, State,
+    StateId,
 };
 pub(crate) use state_lines::StateLine;
+pub(crate) use things::Thing;
 pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use waits::{Arm, SuspectWait, Where};

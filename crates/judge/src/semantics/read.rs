@@ -1,6 +1,6 @@
 //! Reads values out of a window's calls, which come from strangers: anything may be missing.
 
-use super::state::{Scope, State, StateId};
+use super::state::{ATTEMPT, NAME, Scope, State, StateId};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
@@ -56,9 +56,9 @@ impl<'a> ObservedCall<'a> {
             When::Negative(arg) => (self.low(arg) as i32) < 0,
             When::InNoBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits == 0),
             When::InAnyBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits != 0),
-            When::OutZero(arg) => {
-                self.data(arg, Moment::Exit).is_some_and(|d| !d.is_empty() && d.iter().all(|b| *b == 0))
-            }
+            When::InZeros(arg) => self.data(arg, Moment::Entry).is_some_and(zeros),
+            When::OutZero(arg) => self.data(arg, Moment::Exit).is_some_and(zeros),
+            When::AtOnce => self.call.waited_ns == Some(0),
             When::EmptyPath(arg) => self.data(arg, Moment::Entry).is_some_and(<[u8]>::is_empty),
         })
     }
@@ -112,6 +112,11 @@ impl<'a> ObservedCall<'a> {
             }
         })
     }
+}
+
+/// Whether there are bytes, and all are zero.
+fn zeros(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0)
 }
 
 /// The bytes as text. Whether they are text as they stand is asked first: looking for what is none is slow, and hardly
@@ -232,8 +237,9 @@ impl<'a> Known<'a> {
 /// Generations of what can be voided: each is the version that voided it last.
 #[derive(Default)]
 pub(crate) struct Generations {
-    /// By number.
+    /// By number: what a name leads to, and what that holds.
     paths: Vec<u32>,
+    contents: Vec<u32>,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
     states: Map<(u32, Option<u32>, StateId), u32>,
@@ -253,18 +259,24 @@ impl Generations {
     pub(crate) fn void_path(&mut self, path: PathId, folder: Option<PathId>) {
         let version = self.next();
         for path in [Some(path), folder].into_iter().flatten() {
-            if self.paths.len() <= path.place() {
-                self.paths.resize(path.place() + 1, 0);
-            }
-            if let Some(generation) = self.paths.get_mut(path.place()) {
-                *generation = version;
-            }
+            put(&mut self.paths, path, version);
         }
     }
 
-    /// The path's generation.
-    pub(crate) fn path(&self, path: PathId) -> u32 {
+    /// What the path leads to holds something else from now on, and is still the same file.
+    pub(crate) fn void_content(&mut self, path: PathId) {
+        let version = self.next();
+        put(&mut self.contents, path, version);
+    }
+
+    /// The generation of what a path's name leads to.
+    fn name(&self, path: PathId) -> u32 {
         self.paths.get(path.place()).copied().unwrap_or(0)
+    }
+
+    /// The path's generation, and that of what it holds.
+    pub(crate) fn path(&self, path: PathId) -> u32 {
+        self.name(path).max(self.contents.get(path.place()).copied().unwrap_or(0))
     }
 
     /// The number stands for another file from now on.
@@ -348,7 +360,9 @@ impl Generations {
             }
             Source::Path { at, path } => {
                 let path = call.path_id(paths, at, path)?;
-                let mut newest = self.path(path);
+                // Neither whether it is there nor what may be done with it hangs on what it holds.
+                let of_name = state.is(&NAME) || state.is(&ATTEMPT);
+                let mut newest = if of_name { self.name(path) } else { self.path(path) };
                 let part = [path.to_bytes(), newest.to_le_bytes()];
                 if paths.is_absolute(path) {
                     push(bytes, part.as_flattened());
@@ -364,6 +378,16 @@ impl Generations {
                 Some(0)
             }
         }
+    }
+}
+
+/// Sets a path's generation.
+fn put(generations: &mut Vec<u32>, path: PathId, version: u32) {
+    if generations.len() <= path.place() {
+        generations.resize(path.place() + 1, 0);
+    }
+    if let Some(generation) = generations.get_mut(path.place()) {
+        *generation = version;
     }
 }
 
@@ -383,6 +407,9 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
         Source::ArgAndResult(arg) => {
             let words = [call.arg(arg), call.call.result? as u64].map(u64::to_le_bytes);
             Some(words.as_flattened().to_vec().into())
+        }
+        Source::ArgAndIn(arg, pointer) => {
+            Some([&call.arg(arg).to_le_bytes(), call.data(pointer, Moment::Entry)?].concat().into())
         }
         Source::In(arg) => call.data(arg, Moment::Entry).map(Value::Seen),
         Source::InAbsolute(arg) => call.data(arg, Moment::Entry).filter(|d| d.starts_with(b"/")).map(Value::Seen),

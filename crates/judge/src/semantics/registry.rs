@@ -1,23 +1,27 @@
 //! The list of all tables, and their lines by system call. A new table is a line of [`tables!`] below.
 
 use super::alternatives::{CHEAPER, Cheaper};
-use super::call_pairs::{PAIRS, Pair, SEQUELS, Sequel};
+use super::call_pairs::{SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
 use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
 
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
-use super::locks::{FILE_LOCKS, FileLock};
+use super::locks::{FILE_LOCKS, FileLock, KERNEL_LOCKS, KernelLock};
 use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
+use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
 use super::shown::{SHOWN, Shown};
 use super::state::{KEPT_UNLESS, State};
+#[cfg(test)]
+use super::state::{POSITION, SIZE, SOCKET_OPTION, SYNCED};
 use super::state_lines::{STATE_LINES, StateLine};
+use super::things::{End, THINGS, Thing};
 use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
 use super::vocabulary::{Act, When};
 use super::waits::{
-    ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SUSPECT_WAITS, SendsAtOnce, SuspectWait, TELL_READY, TellsReady,
-    WAKES, Wake,
+    ARMS, Arm, OWN_WAITS, OwnWait, SEND_AT_ONCE, SLEEPS_UNTIL, SUSPECT_WAITS, SendsAtOnce, SleepsUntil, SuspectWait,
+    TELL_READY, TellsReady, WAKES, Wake,
 };
 use crate::signs::Signs;
 use std::cell::OnceCell;
@@ -70,16 +74,19 @@ line!(Arm, call, beside | arm | vec![arm.of]);
 line!(GivesBack, call when when);
 line!(Frees, call when when);
 line!(Loads, call when when);
-line!(Pair, makes when when, beside |pair| pair.moves.into_iter().chain([pair.ends]).collect());
+line!(Thing, makes when when, beside |thing| thing.moves.into_iter().chain([thing.ends.call]).collect());
 line!(Shown, call when when);
 line!(OwnWait, call when when);
 line!(TellsReady, call);
+line!(SleepsUntil, call when when);
 line!(SendsAtOnce, call when when);
 line!(InVain, call);
 line!(Attribute, call);
 line!(Enter, call);
 line!(FileLock, call when when);
+line!(KernelLock, call when when);
 line!(Spawn, call when when);
+line!(Ranged, call when when);
 line!(NoFollow, call when when);
 line!(ThreadSetup, call when when);
 line!(Sequel, first when when, beside |sequel| sequel.then.to_vec());
@@ -163,7 +170,7 @@ macro_rules! tables {
         impl Lines {
             /// Whether any table has a line of it.
             pub(crate) fn say_anything(&self) -> bool {
-                [$(!self.$field.is_empty()),*].contains(&true) || self.links.ends || self.waits
+                [$(!self.$field.is_empty()),*].contains(&true) || !self.links.ends.is_empty() || self.waits
             }
         }
     };
@@ -181,7 +188,7 @@ tables! {
     gives_back: GivesBack = GIVES_BACK,
     frees: Frees = FREES,
     loads: Loads = LOADS,
-    makes: Pair = PAIRS,
+    makes: Thing = THINGS,
     sequels: Sequel = SEQUELS,
     shown: Shown = SHOWN,
     own_waits: OwnWait = OWN_WAITS,
@@ -189,8 +196,11 @@ tables! {
     in_vain: InVain = IN_VAIN,
     attributes: Attribute = ATTRIBUTE_QUESTIONS,
     tell_ready: TellsReady = TELL_READY,
+    sleeps_until: SleepsUntil = SLEEPS_UNTIL,
     enters: Enter = ENTERS,
     file_locks: FileLock = FILE_LOCKS,
+    kernel_locks: KernelLock = KERNEL_LOCKS,
+    ranged: Ranged = RANGED,
     spawns: Spawn = SPAWNS,
     no_follows: NoFollow = NO_FOLLOWS,
     thread_setups: ThreadSetup = THREAD_SETUPS,
@@ -201,8 +211,8 @@ tables! {
 struct Links {
     /// Whether it moves what others make to another place.
     moves: bool,
-    /// Whether it unmakes what others make.
-    ends: bool,
+    /// How it gives up what others make.
+    ends: Vec<&'static End>,
     /// The calls that may follow its sequels.
     followed: Vec<Followed>,
 }
@@ -211,8 +221,8 @@ impl Links {
     fn of(call: &str) -> Self {
         let followed = |sequel: &'static Sequel| Followed { sequel, by: OnceCell::new() };
         Self {
-            moves: PAIRS.iter().any(|pair| pair.moves == Some(call)),
-            ends: PAIRS.iter().any(|pair| pair.ends == call),
+            moves: THINGS.iter().any(|thing| thing.moves == Some(call)),
+            ends: THINGS.iter().map(|thing| &thing.ends).filter(|end| end.call == call).collect(),
             followed: SEQUELS.iter().filter(|sequel| sequel.first == call).map(followed).collect(),
         }
     }
@@ -238,6 +248,64 @@ impl Followed {
 pub(crate) struct Semantics {
     calls: Vec<OnceCell<Box<Lines>>>,
     none: Lines,
+}
+
+/// What a compiler could do to a sequence of calls.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eight {
+    SameQuestion,
+    Contained,
+    NoChange,
+    DeadStore,
+    Undone,
+    MadeAgain,
+    InPieces,
+    DearerRoad,
+}
+
+#[cfg(test)]
+impl Eight {
+    /// In the order in which the table has them.
+    pub(super) const ALL: [Self; 8] = [
+        Self::SameQuestion,
+        Self::Contained,
+        Self::NoChange,
+        Self::DeadStore,
+        Self::Undone,
+        Self::MadeAgain,
+        Self::InPieces,
+        Self::DearerRoad,
+    ];
+}
+
+#[cfg(test)]
+impl Lines {
+    /// Whether a line of the call serves one of the eight.
+    pub(super) fn answer(&self, eight: Eight) -> bool {
+        let acts = |test: fn(&Act) -> bool| self.states.iter().any(|line| test(&line.act));
+        let sets = acts(|act| matches!(act, Act::Set { .. }));
+        let opens = self.may_open;
+        let things = !self.makes.is_empty() || self.links.moves || !self.links.ends.is_empty();
+        match eight {
+            Eight::SameQuestion => acts(|act| matches!(act, Act::Ask(_) | Act::Try)),
+            Eight::Contained => !self.sequels.is_empty(),
+            Eight::NoChange => sets,
+            Eight::DeadStore => {
+                let renames = self.effects.iter().filter(|e| matches!(e.effect, Effect::Path { .. })).count() == 2;
+                let idle = [&SOCKET_OPTION, &SIZE, &SYNCED];
+                let overwritten = opens || renames || idle.into_iter().any(|state| self.sets(state));
+                !self.arms.is_empty() || self.may_show() || self.transfers_out() || overwritten
+            }
+            Eight::Undone => sets || self.may_lock() || things,
+            Eight::MadeAgain => things || opens || !self.spawns.is_empty() || self.does(|e| matches!(e, Effect::Forks)),
+            Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.enters(),
+            Eight::DearerRoad => {
+                let locks = self.may_lock_in_kernel() || self.may_wake();
+                !self.cheaper.is_empty() || !self.looks.is_empty() || locks || self.sets(&POSITION)
+            }
+        }
+    }
 }
 
 impl Semantics {
@@ -291,6 +359,9 @@ impl Lines {
             .with(Signs::ATTRIBUTE, self.attribute().is_some())
             .with(Signs::ENTERS, self.enters())
             .with(Signs::IN_VAIN, self.may_be_in_vain())
+            .with(Signs::KERNEL_LOCKS, self.may_lock_in_kernel())
+            .with(Signs::SLEEPS, !self.sleeps_until.is_empty())
+            .with(Signs::RANGED, !self.ranged.is_empty())
             .with(Signs::WAKES, self.may_wake())
     }
 
@@ -312,7 +383,7 @@ impl Lines {
     }
 
     /// What the call makes that another call would undo.
-    pub(crate) fn makes(&self, call: &ObservedCall<'_>) -> Option<&'static Pair> {
+    pub(crate) fn makes(&self, call: &ObservedCall<'_>) -> Option<&'static Thing> {
         first(&self.makes, call)
     }
 
@@ -321,9 +392,9 @@ impl Lines {
         self.links.moves
     }
 
-    /// Whether it unmakes what others make.
-    pub(crate) fn ends(&self) -> bool {
-        self.links.ends
+    /// How it gives up what others make.
+    pub(crate) fn ends(&self, call: &ObservedCall<'_>) -> Option<&'static End> {
+        self.links.ends.iter().copied().find(|end| call.holds(end.when))
     }
 
     /// What it sets for others to see.
@@ -344,6 +415,11 @@ impl Lines {
     /// Whether it waits until one of several descriptors is ready.
     pub(crate) fn tells_ready(&self) -> bool {
         !self.tell_ready.is_empty()
+    }
+
+    /// The argument that points to the moment until which it sleeps.
+    pub(crate) fn sleeps_until(&self, call: &ObservedCall<'_>) -> Option<u8> {
+        first(&self.sleeps_until, call).map(|line| line.moment)
     }
 
     /// How it was refused, where it always is.
@@ -396,9 +472,24 @@ impl Lines {
         !self.file_locks.is_empty()
     }
 
+    /// How it takes or leaves a lock that lies in the kernel.
+    pub(crate) fn kernel_lock(&self, call: &ObservedCall<'_>) -> Option<&'static KernelLock> {
+        first(&self.kernel_locks, call)
+    }
+
+    /// Whether it may take or leave a lock that lies in the kernel.
+    pub(crate) fn may_lock_in_kernel(&self) -> bool {
+        !self.kernel_locks.is_empty()
+    }
+
     /// The stack of the thread that it makes.
     pub(crate) fn spawns(&self, call: &ObservedCall<'_>) -> Option<u64> {
         first(&self.spawns, call)?.stack(call)
+    }
+
+    /// The range that it takes.
+    pub(crate) fn ranged(&self, call: &ObservedCall<'_>) -> Option<&'static Ranged> {
+        first(&self.ranged, call)
     }
 
     /// What it is for where threads begin and end.

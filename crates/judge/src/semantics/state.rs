@@ -54,7 +54,7 @@ pub(crate) enum Shared {
     No,
     /// Those of one file: descriptors that were duplicated, and calls that set the same bits.
     ByFile,
-    /// All of the process: one device may have several names.
+    /// All of the process: one device may have several names, as a thread has 0 and its number.
     All,
 }
 
@@ -155,6 +155,7 @@ pub(crate) static LIMITS: State = State {
     across: Across::Unless(&["setrlimit", "prlimit64"]),
     thing: "a resource limit",
     gives_up: "a limit changed from outside is no longer noticed",
+    shared: Shared::All,
     ..PLAIN
 };
 
@@ -172,6 +173,8 @@ pub(crate) static SCHEDULING: State = State {
     ]),
     thing: "the thread's scheduling",
     gives_up: "an affinity or priority changed from outside is no longer noticed",
+    // Of oneself by 0 and by number is one piece of state.
+    shared: Shared::All,
     ..PLAIN
 };
 
@@ -316,6 +319,12 @@ pub(crate) static INTEREST: State = State { name: "interest", thing: "an epoll i
 
 /// What an inotify descriptor watches a path for.
 pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
+
+/// That a timer is not set, as far as it is known without a clock: one of the process, one that is made and one that
+/// is a descriptor.
+pub(crate) static ALARM: State = State { name: "alarm", thing: "a timer", shared: Shared::All, ..PLAIN };
+pub(crate) static TIMER: State = State { name: "timer", thing: "a timer", ..PLAIN };
+pub(crate) static TIMER_DESCRIPTOR: State = State { name: "timer-descriptor", thing: "a timer", ..PLAIN };
 
 /// How a range of memory is to be treated.
 pub(crate) static ADVICE: State = State { name: "advice", thing: "what is advised of a range", ranges: true, ..PLAIN };

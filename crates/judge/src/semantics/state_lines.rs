@@ -6,10 +6,10 @@
 use super::effects::OTHER_OPTIONS;
 use super::state::*;
 use super::vocabulary::Source::{
-    Arg, ArgAndResult, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart, OutStr, Path,
-    Result, ResultMask, Unread,
+    Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart,
+    OutStr, Path, Result, ResultMask, Unread,
 };
-use super::vocabulary::When::{self, EmptyPath, InNoBits, Is, NoneOf, NotNull, Null, OneOf};
+use super::vocabulary::When::{self, EmptyPath, InNoBits, InZeros, Is, NoneOf, NotNull, Null, OneOf};
 use super::vocabulary::{Act, How, Source};
 use systoll_model::constants::*;
 
@@ -166,13 +166,13 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("getcwd", &CWD).answer(&[OutStr(0)]),
     set("chdir", &FOLDER).value(InAbsolute(0)),
 
-    // One's own, by either call. By a number it may be one's own as well, or another's.
+    // One's own, by either call; by a number it may be one's own as well, or another's.
     ask("getrlimit", &LIMITS).key(&[INT_0]).answer(&[Out(1)]),
     set("setrlimit", &LIMITS).key(&[INT_0]).value(In(1)),
     ask("prlimit64", &LIMITS).key(&[INT_1]).answer(&[Out(3)]).when(&[Is(0, CALLER), Null(2)]),
     set("prlimit64", &LIMITS).key(&[INT_1]).value(In(2)).old(Out(3)).when(&[Is(0, CALLER)]),
     ask("prlimit64", &LIMITS).key(&[INT_0, INT_1]).answer(&[Out(3)]).when(&[Null(2)]),
-    set("prlimit64", &LIMITS).key(&[INT_1]).value(Unread),
+    set("prlimit64", &LIMITS).key(&[INT_0, INT_1]).value(In(2)).old(Out(3)),
 
     ask("sched_getaffinity", &SCHEDULING).key(&[Call, Arg(0), Arg(1)]).answer(&[Result, Out(2)]),
     ask("sched_getscheduler", &SCHEDULING).key(&[Call, Arg(0)]).answer(&[Result]),
@@ -184,13 +184,13 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("sched_rr_get_interval", &SCHEDULING).key(&[Call, Arg(0)]).answer(&[Out(1)]),
     ask("sched_getattr", &SCHEDULING).key(&[Call, Arg(0), Arg(2)]).answer(&[Out(1)]),
     ask("clock_getres", &KERNEL).key(&[Call, Arg(0)]).answer(&[Out(1)]).when(&[NotNull(1)]),
-    // One's own; by a number, or of a group or a user, it may be one's own as well.
-    set("ioprio_set", &SCHEDULING).key(&[Call]).value(Arg(2)).when(&[Is(0, IOPRIO_WHO_PROCESS), Is(1, CALLER)]),
-    set("ioprio_set", &SCHEDULING).key(&[Call]).value(Unread),
-    set("setpriority", &SCHEDULING).key(&[Call]).value(Arg(2)).when(&[Is(0, PRIO_PROCESS), Is(1, CALLER)]),
-    set("setpriority", &SCHEDULING).key(&[Call]).value(Unread),
-    set("sched_setaffinity", &SCHEDULING).key(&[Call]).value(In(2)).when(&[Is(0, CALLER)]),
-    set("sched_setaffinity", &SCHEDULING).key(&[Call]).value(Unread),
+    // Of whom the arguments tell: of oneself by 0 or by number, of another, of a group, of a user.
+    set("ioprio_set", &SCHEDULING).key(&[Call, Arg(0), Arg(1)]).value(Arg(2)),
+    set("setpriority", &SCHEDULING).key(&[Call, Arg(0), Arg(1)]).value(Arg(2)),
+    set("sched_setaffinity", &SCHEDULING).key(&[Call, Arg(0)]).value(In(2)),
+    set("sched_setscheduler", &SCHEDULING).key(&[Call, Arg(0)]).value(ArgAndIn(1, 2)),
+    set("sched_setparam", &SCHEDULING).key(&[Call, Arg(0)]).value(In(1)),
+    set("sched_setattr", &SCHEDULING).key(&[Call, Arg(0), Arg(2)]).value(In(1)),
     ask("capget", &CAPABILITIES).key(&[Call]).answer(&[Out(1)]).when(&[NotNull(1)]),
 
     ask("prctl", &ATTRIBUTES).key(&[Call]).answer(&[OutStr(1)]).when(&[Is(0, PR_GET_NAME)]),
@@ -270,6 +270,17 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Nothing).when(&[Is(1, EPOLL_CTL_DEL)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_MOD), InNoBits(3, REARMING)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Unread).when(&[Is(1, EPOLL_CTL_MOD)]),
+
+    // Set to nothing where it is not set. Nothing here tells what is left of a time.
+    set("timerfd_settime", &TIMER_DESCRIPTOR).key(&[Fd(0)]).value(Nothing).when(&[InZeros(2)]),
+    set("timerfd_settime", &TIMER_DESCRIPTOR).key(&[Fd(0)]).value(Unread),
+    set("timer_settime", &TIMER).key(&[Arg(0)]).value(Nothing).when(&[InZeros(2)]),
+    set("timer_settime", &TIMER).key(&[Arg(0)]).value(Unread),
+    set("setitimer", &ALARM).key(&[Arg(0)]).value(Nothing).when(&[InZeros(1)]),
+    set("setitimer", &ALARM).key(&[Arg(0)]).value(Unread),
+    // It is the timer ITIMER_REAL, whose number is 0.
+    set("alarm", &ALARM).key(&[Const(0)]).value(Nothing).when(&[Is(0, 0)]),
+    set("alarm", &ALARM).key(&[Const(0)]).value(Unread),
 
     set("mprotect", &PROTECTION).key(&[Arg(0), Arg(1)]).value(Arg(2)),
     set("madvise", &ADVICE).key(&[Arg(0), Arg(1)]).value(Arg(2)).when(&[OneOf(2, LASTING_ADVICE)]),

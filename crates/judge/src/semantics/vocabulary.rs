@@ -11,6 +11,8 @@ pub(crate) enum Source {
     Args(u8),
     /// An argument register and the result.
     ArgAndResult(u8),
+    /// An argument register, and what another argument pointed to before the call.
+    ArgAndIn(u8, u8),
     /// What an argument pointed to before the call.
     In(u8),
     /// The same where it is an absolute path; a relative one means something else each time.
@@ -70,6 +72,8 @@ pub(crate) enum When {
     Above(u8, u32),
     /// What the argument points to is known and begins with two words of zero: no time at all.
     InZero(u8),
+    /// What the argument points to is known, and nothing but zeros.
+    InZeros(u8),
     /// What the argument points to is known: a `struct timespec` of a millisecond or less.
     InShort(u8),
     /// The argument's low 32 bits are negative.
@@ -80,6 +84,8 @@ pub(crate) enum When {
     InAnyBits(u8, u32),
     /// What the argument points to after the call is known and zero.
     OutZero(u8),
+    /// It is known that the thread kept the processor.
+    AtOnce,
     /// The path is empty and the call is about the descriptor (AT_EMPTY_PATH).
     EmptyPath(u8),
 }

@@ -96,6 +96,21 @@ pub(crate) static OWN_WAITS: &[OwnWait] = &[
     OwnWait { call: "clock_nanosleep", when: &[], sleeps: true },
 ];
 
+/// A call that sleeps until a moment that a clock has yet to show.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SleepsUntil {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// The argument that points to the moment, a `struct timespec`.
+    pub moment: u8,
+}
+
+/// The table.
+pub(crate) static SLEEPS_UNTIL: &[SleepsUntil] =
+    &[SleepsUntil { call: "clock_nanosleep", when: &[AllBits(1, TIMER_ABSTIME)], moment: 2 }];
+
 /// A call that has a stream send what it is given at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendsAtOnce {

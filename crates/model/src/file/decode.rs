@@ -12,7 +12,7 @@ use crate::names::{Frame, FrameId, Location, Module, ModuleId, Stack, StackId};
 use crate::prices::{Price, Prices, Spread};
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
-use crate::recording::{BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
+use crate::recording::{Attached, BackendKind, Header, Host, LongCall, Package, Recording, Sites, TimeZone, VdsoRow};
 use crate::row::{Row, RowId, RowLine, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::{Thread, ThreadCalls};
@@ -70,6 +70,11 @@ fn header(h: wire::Header) -> Result<Header, FileError> {
         },
         started_unix: h.started_unix,
         exit: exit(h.exit_code, h.exit_signal),
+        attached: h.attached.map(|a| Attached {
+            age_ns: a.age_ns,
+            longest_stop_ns: a.longest_stop_ns,
+            left_running: a.left_running,
+        }),
         wall_ns: h.wall_ns,
         user_ns: h.user_ns,
         sys_ns: h.sys_ns,

@@ -295,7 +295,13 @@ fn header(rec: &Recording) -> wire::Header {
         windows_opened: h.windows_opened,
         windows_refused: h.windows_refused,
         sites: h.sites.map(sites),
+        attached: h.attached.map(attached),
     }
+}
+
+fn attached(a: crate::recording::Attached) -> wire::Attached {
+    let crate::recording::Attached { age_ns, longest_stop_ns, left_running } = a;
+    wire::Attached { age_ns, longest_stop_ns, left_running }
 }
 
 fn sites(s: crate::recording::Sites) -> wire::Sites {

@@ -59,6 +59,17 @@ pub(super) struct Recording {
     pub(super) trunks: Vec<RowTrunk>,
 }
 
+/// How programs were watched that ran already.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Attached {
+    #[prost(uint64, tag = "1")]
+    pub(super) age_ns: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) longest_stop_ns: u64,
+    #[prost(bool, tag = "3")]
+    pub(super) left_running: bool,
+}
+
 /// One of several whole stacks of a row.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct RowTrunk {
@@ -175,6 +186,8 @@ pub(super) struct Header {
     /// True if it is known that TZ was not set.
     #[prost(bool, tag = "29")]
     pub(super) no_time_zone: bool,
+    #[prost(message, optional, tag = "31")]
+    pub(super) attached: Option<Attached>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

@@ -48,6 +48,7 @@ fn header() -> impl Strategy<Value = Header> {
             time_zone,
             started_unix: n[0],
             exit,
+            attached: any_sites.then(|| Attached { age_ns: n[5], longest_stop_ns: n[6], left_running: toll_estimated }),
             wall_ns: n[1],
             user_ns: n[2],
             sys_ns: n[3],

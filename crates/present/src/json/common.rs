@@ -1,6 +1,6 @@
 //! The parts that all documents share.
 
-use super::wire::User;
+use super::parts::User;
 use crate::access::{frame, module};
 use std::collections::BTreeMap;
 use systoll_model::{Exit, FrameId, Recording};

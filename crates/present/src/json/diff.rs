@@ -1,10 +1,11 @@
 //! `systoll diff --json` (docs/reference/json.md, docs/reference/diff.schema.json).
 
 use super::common::SCHEMA_VERSION;
+use super::parts::finite;
 use crate::diff::note_text;
 use serde::Serialize;
 use serde_json::Value;
-use systoll_compare::{Change, Diff, Figures, FindingChange, Range, Summary, Verdict};
+use systoll_compare::{Change, Diff, Figures, FindingChange, Range, RoundChange, RoundFigures, Summary, Verdict};
 
 #[derive(Serialize)]
 struct WireDiff<'a> {
@@ -18,6 +19,7 @@ struct WireDiff<'a> {
     hidden: u64,
     findings_new: Vec<WireFinding<'a>>,
     findings_gone: Vec<WireFinding<'a>>,
+    rounds: Vec<WireRound<'a>>,
     notes: Vec<String>,
 }
 
@@ -80,6 +82,27 @@ struct WireFinding<'a> {
     needless_toll_ns: u64,
 }
 
+#[derive(Serialize)]
+struct WireRound<'a> {
+    program: Option<&'a str>,
+    place: Option<Place<'a>>,
+    old: WireRoundFigures,
+    new: WireRoundFigures,
+}
+
+#[derive(Serialize)]
+struct WireRoundFigures {
+    count: WireRange,
+    calls: Vec<WireRoundPart>,
+    toll_ns: u64,
+}
+
+#[derive(Serialize)]
+struct WireRoundPart {
+    syscall: String,
+    each: Option<f64>,
+}
+
 /// Converts the changes to one JSON object. `version` is that of systoll.
 pub fn diff_json(diff: &Diff, version: &str) -> Value {
     let wire = WireDiff {
@@ -93,6 +116,7 @@ pub fn diff_json(diff: &Diff, version: &str) -> Value {
         hidden: diff.hidden as u64,
         findings_new: diff.findings_new.iter().map(finding).collect(),
         findings_gone: diff.findings_gone.iter().map(finding).collect(),
+        rounds: diff.rounds.iter().map(round).collect(),
         notes: diff.notes.iter().map(note_text).collect(),
     };
     // Plain structs with string keys: JSON can hold all of it.
@@ -135,9 +159,31 @@ fn change(change: &Change) -> WireChange<'_> {
             Verdict::Varies => "varies",
             Verdict::ByChance(chance) => chance.name(),
         },
-        place: change.place.as_ref().map(|p| Place { function: &p.function, file: p.file.as_deref(), line: p.line }),
+        place: change.place.as_ref().map(place),
         object: change.object.as_deref(),
         beneath: change.beneath.iter().map(self::change).collect(),
+    }
+}
+
+fn place(place: &systoll_compare::Place) -> Place<'_> {
+    Place { function: &place.function, file: place.file.as_deref(), line: place.line }
+}
+
+fn round(change: &RoundChange) -> WireRound<'_> {
+    let figures = |figures: &RoundFigures| WireRoundFigures {
+        count: range(figures.count),
+        calls: figures
+            .calls
+            .iter()
+            .map(|part| WireRoundPart { syscall: part.syscall.to_string(), each: finite(part.each) })
+            .collect(),
+        toll_ns: figures.toll_ns,
+    };
+    WireRound {
+        program: change.program.as_deref(),
+        place: change.place.as_ref().map(place),
+        old: figures(&change.old),
+        new: figures(&change.new),
     }
 }
 

@@ -22,7 +22,7 @@ fn group<'a>(rec: &'a Recording, own: Option<u64>, g: &Group) -> WireGroup<'a> {
     let name = match &g.common {
         Common::Function(id) => {
             // The group has many lines of this function; the frame's line is only one of them.
-            place = user(rec, *id).map(|user| super::wire::User { line: None, ..user });
+            place = user(rec, *id).map(|user| super::parts::User { line: None, ..user });
             function(*id)
         }
         Common::Line(id) => {

@@ -7,7 +7,9 @@ mod common;
 mod diff;
 mod groups;
 mod ledger;
+mod parts;
 mod proof;
+mod rounds;
 mod wire;
 
 pub use common::SCHEMA_VERSION;
@@ -17,9 +19,10 @@ pub use proof::{SideCommand, prove_json};
 use crate::access::{frame, module, row, stack};
 use crate::sentences::Sentences;
 use common::{exit, user};
+use parts::{estimate, finite};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use systoll_judge::{Advice, Confidence, CureKind, Finding, Grouping, Judgement};
+use systoll_judge::{Advice, Confidence, Counted, CureKind, Finding, Grouping, Judgement, Wait};
 use systoll_model::{
     Counts, FrameId, Language, Ledger, LongCall, Phase, Price, ProblemKind, Recording, Row, RowId, StackId, VdsoRow,
 };
@@ -42,6 +45,11 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         systoll: Version { version: &h.version, schema: SCHEMA_VERSION },
         command: &h.command,
         exit: h.exit.map(exit),
+        attached: h.attached.map(|a| Attached {
+            age_ns: a.age_ns,
+            longest_stop_ns: a.longest_stop_ns,
+            left_running: a.left_running,
+        }),
         backend: h.backend.name(),
         exact: rec.exact(),
         lost: h.lost,
@@ -90,6 +98,7 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
         grouped: grouping.map(|g| groups::grouped(rec, g)),
         findings: judgement.findings.iter().map(|f| finding(sentences, f)).collect(),
         also: judgement.also.iter().map(|f| finding(sentences, f)).collect(),
+        rounds: judgement.rounds.iter().map(|round| rounds::wire_round(sentences, round)).collect(),
         untold: WireUntold {
             calls: judgement.untold.calls,
             toll_ns: judgement.untold.toll_ns,
@@ -101,14 +110,13 @@ fn report<'a>(rec: &'a Recording, judgement: &'a Judgement, grouping: Option<&'a
             toll_ns: judgement.unjudged.toll_ns,
             share_of_cpu: of_own_cpu(rec, judgement.unjudged.toll_ns),
         },
+        waits: judgement.waits.iter().map(|wait| wire_wait(sentences, wait)).collect(),
+        counted: judgement.counted.iter().map(|counted| wire_counted(sentences, counted)).collect(),
+        excerpt: judgement.is_excerpt,
         told: run_told(sentences),
         longest: rec.longest.iter().filter_map(|l| long_call(rec, l)).collect(),
         problems: rec.problems.iter().map(|p| p.text.as_str()).collect(),
     }
-}
-
-fn finite(f: f64) -> Option<f64> {
-    f.is_finite().then_some(f)
 }
 
 /// Returns a measurement; `None` for zero, which stands for none.
@@ -242,8 +250,29 @@ fn lines<'a>(rec: &'a Recording, rows: &[&'a Row]) -> Vec<WireLine<'a>> {
     lines.into_iter().filter_map(line).collect()
 }
 
-fn estimate(e: systoll_judge::Estimate) -> Estimate {
-    Estimate { estimate: e.estimate, low: e.low, high: e.high }
+fn wire_wait<'a>(sentences: Sentences<'a>, wait: &'a Wait) -> WireWait<'a> {
+    WireWait {
+        syscall: wait.syscall.to_string(),
+        about: &wait.about,
+        calls: wait.calls,
+        ran_out: wait.ran_out,
+        ns: wait.ns,
+        longest_ns: wait.longest_ns,
+        share_of_shown: wait.share.and_then(finite),
+        told: sentences.wait(wait),
+    }
+}
+
+fn wire_counted<'a>(sentences: Sentences<'a>, counted: &'a Counted) -> WireCounted<'a> {
+    WireCounted {
+        syscalls: counted.syscalls.iter().map(ToString::to_string).collect(),
+        process: u64::from(counted.process.0) + 1,
+        shows: &counted.text,
+        may_be: counted.may_be,
+        causes: counted.causes,
+        find_out: sentences.find_out(counted),
+        told: sentences.counted(counted),
+    }
 }
 
 fn run_told(sentences: Sentences<'_>) -> WireRunTold {
@@ -260,6 +289,7 @@ fn run_told(sentences: Sentences<'_>) -> WireRunTold {
         ended: sentences.ended().unwrap_or_else(|| "not known".into()),
         beneath: sentences.beneath(),
         problems: sentences.problems(|p| named || p.kind != ProblemKind::Name, true),
+        tables: sentences.two_tables().unwrap_or_default(),
     }
 }
 
@@ -273,6 +303,7 @@ fn finding_told(sentences: Sentences<'_>, f: &Finding) -> WireTold {
         gain: sentences.gain(f),
         evidence: sentences.evidence(f),
         doubt: sentences.doubt(f),
+        shown: sentences.in_excerpt(f),
     }
 }
 

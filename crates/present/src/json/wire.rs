@@ -1,5 +1,6 @@
 //! Types of the JSON contract, field for field and in the order they are written.
 
+use super::parts::{Estimate, User};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ pub(super) struct Report<'a> {
     pub(super) systoll: Version<'a>,
     pub(super) command: &'a [String],
     pub(super) exit: Option<BTreeMap<&'static str, i32>>,
+    pub(super) attached: Option<Attached>,
     pub(super) backend: &'static str,
     pub(super) exact: bool,
     pub(super) lost: u64,
@@ -42,17 +44,51 @@ pub(super) struct Report<'a> {
     pub(super) grouped: Option<WireGrouping<'a>>,
     pub(super) findings: Vec<WireFinding<'a>>,
     pub(super) also: Vec<WireFinding<'a>>,
+    pub(super) rounds: Vec<super::rounds::WireRound<'a>>,
     pub(super) untold: WireUntold,
     pub(super) unjudged: WireUnjudged,
+    pub(super) waits: Vec<WireWait<'a>>,
+    pub(super) counted: Vec<WireCounted<'a>>,
+    pub(super) excerpt: bool,
     pub(super) told: WireRunTold,
     pub(super) longest: Vec<Longest<'a>>,
     pub(super) problems: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
+pub(super) struct WireWait<'a> {
+    pub(super) syscall: String,
+    pub(super) about: &'a str,
+    pub(super) calls: u64,
+    pub(super) ran_out: bool,
+    pub(super) ns: u64,
+    pub(super) longest_ns: u64,
+    pub(super) share_of_shown: Option<f64>,
+    pub(super) told: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireCounted<'a> {
+    pub(super) syscalls: Vec<String>,
+    pub(super) process: u64,
+    pub(super) shows: &'a str,
+    pub(super) may_be: &'a str,
+    pub(super) causes: &'a [&'a str],
+    pub(super) find_out: Vec<String>,
+    pub(super) told: String,
+}
+
+#[derive(Serialize)]
 pub(super) struct Version<'a> {
     pub(super) version: &'a str,
     pub(super) schema: u32,
+}
+
+#[derive(Serialize)]
+pub(super) struct Attached {
+    pub(super) age_ns: u64,
+    pub(super) longest_stop_ns: u64,
+    pub(super) left_running: bool,
 }
 
 #[derive(Serialize)]
@@ -171,14 +207,6 @@ pub(super) struct WireVdso<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct User<'a> {
-    pub(super) function: &'a str,
-    pub(super) file: Option<&'a str>,
-    pub(super) line: Option<u32>,
-    pub(super) module: Option<&'a str>,
-}
-
-#[derive(Serialize)]
 pub(super) struct WireGrouping<'a> {
     pub(super) by: &'static str,
     pub(super) sampled: bool,
@@ -201,13 +229,6 @@ pub(super) struct WireGroup<'a> {
     pub(super) process: Option<u64>,
     pub(super) tid: Option<u32>,
     pub(super) rows: Vec<u32>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Estimate {
-    pub(super) estimate: u64,
-    pub(super) low: u64,
-    pub(super) high: u64,
 }
 
 #[derive(Serialize)]
@@ -269,6 +290,7 @@ pub(super) struct WireRunTold {
     pub(super) ended: String,
     pub(super) beneath: Vec<String>,
     pub(super) problems: Vec<String>,
+    pub(super) tables: Vec<String>,
 }
 
 /// The sentences about a finding, as the report has them.
@@ -282,6 +304,7 @@ pub(super) struct WireTold {
     pub(super) gain: Option<String>,
     pub(super) evidence: String,
     pub(super) doubt: Option<String>,
+    pub(super) shown: Option<String>,
 }
 
 /// One of several objects of a finding.

@@ -114,7 +114,10 @@ impl Report<'_> {
         // Findings about waiting need the long calls most.
         let waits = self.judgement.findings.iter().any(Finding::is_about_waiting);
         let parts = [
+            when(some, &|| self.rounds()),
             when(some, &|| self.also()),
+            when(some, &|| self.waits()),
+            when(some, &|| self.tables()),
             when(all || waits || self.options.longer_ns.is_some(), &|| self.longest()),
             when(some, &|| self.flags()),
             self.problems(),

@@ -5,7 +5,7 @@ use crate::access::row;
 use crate::sentences::{OBJECT, subject};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, grouped, percent, time};
+use crate::units::{calls, counted, grouped, percent, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Finding, ObjectShare};
 use systoll_model::{Row, RowId, RowLine};
@@ -36,6 +36,9 @@ impl Report<'_> {
         lines.extend(self.other_places(f));
         lines.extend(self.needless_part(f));
         lines.extend(self.per_unit(f));
+        lines.extend(
+            self.sentences().in_excerpt(f).map_or_else(Vec::new, |text| self.detail("shown", Role::Plain, &text)),
+        );
         lines.extend(self.later(f));
         if !f.why.is_empty() {
             lines.extend(self.detail("why", Role::Plain, &sentence(&f.why)));
@@ -105,7 +108,7 @@ impl Report<'_> {
         let about = if of_part { "about " } else { "" };
         let segment = |p: &Place| self.place_and_api(p.row).with(Role::Faint, format!(", {about}{}", calls(p.calls)));
         let more = places.len().checked_sub(limit).filter(|more| *more > 0);
-        let more = more.map(|more| Line::of(Role::Faint, format!("{more} more places")));
+        let more = more.map(|more| Line::of(Role::Faint, counted(more as u64, "more place", "more places")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "also");
         label.pad_to(DETAIL_TEXT);
@@ -144,7 +147,9 @@ impl Report<'_> {
         if let Some(more) = reported.len().checked_sub(limit).filter(|more| *more > 0) {
             segments.push(Line::of(Role::Faint, format!("{more} more")));
         }
-        segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks")));
+        // Looks are at the calls of a line, whatever they are about.
+        let others = if f.calls_about.is_some() { ", calls about others among them" } else { "" };
+        segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks{others}")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "lines");
         label.pad_to(DETAIL_TEXT);

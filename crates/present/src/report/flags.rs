@@ -39,7 +39,9 @@ const RUN_TIMES: [RunTime; 2] = [
 impl Report<'_> {
     /// Returns a line for each run-time that made calls of a finding without a known function.
     pub(super) fn flags(&self) -> Vec<Line> {
-        let lacks = |run_time: &&RunTime| self.judgement.findings.iter().any(|f| self.lacks_function(f, run_time));
+        // Where its frames could not be read, a recording says so.
+        let is_needed = |r: &&RunTime| self.rec.problems.iter().any(|problem| problem.text.contains(r.problem));
+        let lacks = |r: &&RunTime| is_needed(r) && self.judgement.findings.iter().any(|f| self.lacks_function(f, r));
         RUN_TIMES.iter().filter(lacks).flat_map(|r| self.closing_line("to name", Role::Plain, r.how)).collect()
     }
 

@@ -2,7 +2,7 @@
 //! counted).
 
 use super::screen::Report;
-use crate::access::processes;
+use crate::access::{has_folded_processes, processes};
 use crate::narrowing::Narrowing;
 use crate::sentences::{LONG_RUN_NS, is_wide};
 use crate::style::{Line, Role};
@@ -38,7 +38,9 @@ impl Report<'_> {
         segments.push(self.cpu());
         let processes = processes(self.rec);
         if processes > 1 {
-            segments.push(Line::of(Role::Plain, counted(processes, "process", "processes")));
+            // A program that could not be watched any longer after its `execve` is not among them.
+            let about = if has_folded_processes(self.rec) { "about " } else { "" };
+            segments.push(Line::of(Role::Plain, format!("{about}{}", counted(processes, "process", "processes"))));
         }
         segments
     }
@@ -91,6 +93,10 @@ impl Report<'_> {
             (false, 0) => count.push(Role::Warn, ", not counted exactly: see the problems"),
             (false, lost) => count.push(Role::Warn, format!(", not counted exactly: {} lost", calls(lost))),
         }
+        // What a service does is asked for a second.
+        if let (Some(rate), true) = (rate(n, self.rec.header.wall_ns), self.rec.header.attached.is_some() && n > 0) {
+            count.push(Role::Plain, format!(", {rate}"));
+        }
         count
     }
 
@@ -127,6 +133,7 @@ impl Report<'_> {
         let role = match self.rec.header.exit {
             Some(Exit::Code(0)) => Role::Plain,
             Some(Exit::Signal(_)) => Role::Bad,
+            None if self.rec.header.attached.is_some() => Role::Plain,
             Some(Exit::Code(_)) | None => Role::Warn,
         };
         self.sentences().ended().map_or_else(Line::default, |text| Line::of(role, text))
@@ -154,6 +161,10 @@ impl Report<'_> {
             segments.push(self.crossing());
         }
         segments.push(self.watching());
+        if let Some(attached) = &h.attached {
+            segments
+                .push(Line::of(Role::Plain, format!("threads stopped for {} at most", time(attached.longest_stop_ns))));
+        }
         segments
     }
 
@@ -193,6 +204,9 @@ impl Report<'_> {
             BackendKind::Inproc => Line::of(Role::Plain, format!("watched in-process{cpu}{off}")),
             BackendKind::Ptrace => {
                 Line::of(Role::Plain, format!("watched by ptrace: slow{}", added(h.observer_wall_ns_per_call)))
+            }
+            BackendKind::Import if self.sentences().is_table() => {
+                Line::of(Role::Plain, "read from a table: times are its own, prices of rows without are this box's")
             }
             BackendKind::Import => Line::of(Role::Plain, "read from a trace, prices are this box's"),
         }

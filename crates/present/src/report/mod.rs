@@ -7,8 +7,10 @@ mod finding;
 mod flags;
 mod header;
 mod long_calls;
+mod rounds;
 mod screen;
 mod stacks;
+mod trace;
 
 pub use by::write_grouping;
 pub use screen::{ReportOptions, write_finding, write_report};

@@ -13,6 +13,8 @@ use systoll_model::Recording;
 pub struct ReportOptions {
     /// True for all findings and remarks with all cures and places, false for the first few.
     pub all: bool,
+    /// True for all rounds, false for those that most of the rest goes to.
+    pub rounds: bool,
     /// Lists every recorded call that took at least this many ns, in place of the five slowest.
     pub longer_ns: Option<u64>,
     /// True for whole stacks, one frame a line, in place of the chain of callers.

@@ -3,7 +3,9 @@
 
 mod finding;
 mod problems;
+mod round;
 mod run;
+mod trace;
 
 pub(crate) use finding::{OBJECT, subject};
 

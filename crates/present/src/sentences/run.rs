@@ -117,6 +117,14 @@ impl Sentences<'_> {
         {
             return bad(format!("{n}{exact}{cost}; the trace does not tell which were needless"));
         }
+        if self.judgement.is_excerpt {
+            let also = if self.judgement.also.is_empty() {
+                "no call is needless that it shows"
+            } else {
+                "what it shows is below"
+            };
+            return bad(format!("an excerpt of {n}{cost}: {also}; of the whole run it can't tell"));
+        }
         Nothing { text: format!("nothing found worth your time: {n}{only}{exact}{cost}"), is_good: true }
     }
 
@@ -127,10 +135,13 @@ impl Sentences<'_> {
         let cost = |ns: u64| format!("{}{}", time(ns), self.share_of_cpu(ns));
         let mut told = vec![];
         if untold.calls > 0 {
-            let n = counted(untold.calls, "needless call", "needless calls");
-            let more = if self.judgement.also.is_empty() { "" } else { " more" };
+            let n = if self.judgement.also.is_empty() {
+                counted(untold.calls, "needless call", "needless calls")
+            } else {
+                counted(untold.calls, "more needless call", "more needless calls")
+            };
             let costs = if untold.calls == 1 { "costs" } else { "cost" };
-            told.push(format!("about {n}{more} {costs} {}", cost(untold.toll_ns)));
+            told.push(format!("about {n} {costs} {}", cost(untold.toll_ns)));
         }
         if untold.unsure_calls > 0 {
             let n = calls(untold.unsure_calls);
@@ -153,6 +164,10 @@ impl Sentences<'_> {
         Some(match self.rec.header.exit {
             Some(Exit::Code(code)) => format!("exit {code}"),
             Some(Exit::Signal(signal)) => format!("killed by {}", signal_name(signal)),
+            None if let Some(attached) = &self.rec.header.attached => match attached.left_running {
+                true => format!("ran for {} before, runs on", time(attached.age_ns)),
+                false => format!("ran for {} before, has ended", time(attached.age_ns)),
+            },
             None if self.stripped() => return None,
             None if self.rec.header.backend == BackendKind::Import => "the trace does not show how it ended".into(),
             None => "still running".into(),

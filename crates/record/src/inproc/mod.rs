@@ -7,6 +7,6 @@ mod checksum;
 mod content;
 mod monitor;
 
-pub use monitor::{InprocBackend, OwnShare, own_share};
+pub use monitor::{InprocBackend, OwnShare, clean, own_share};
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) use monitor::{use_image, use_proc};

@@ -136,3 +136,38 @@ pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
         })
     }
 }
+
+/// Where a thread has registered its rseq area, and by which signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RseqArea {
+    /// Address of its struct rseq; zero: it has none.
+    pub(crate) at: u64,
+    pub(crate) signature: u32,
+}
+
+/// The rseq area of a stopped thread (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13); `None` where the kernel does not tell.
+pub(crate) fn rseq_area(tid: i32) -> Option<RseqArea> {
+    /// Of linux/ptrace.h, as struct ptrace_rseq_configuration is.
+    const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+    #[repr(C)]
+    #[derive(Default)]
+    struct Configuration {
+        at: u64,
+        size: u32,
+        signature: u32,
+        flags: u32,
+        pad: u32,
+    }
+    let mut told = Configuration::default();
+    // SAFETY: writes as many bytes as said, for which `told` has room.
+    let size = unsafe { libc::ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, size_of::<Configuration>(), &raw mut told) };
+    (size == size_of::<Configuration>() as i64).then_some(RseqArea { at: told.at, signature: told.signature })
+}
+
+/// Sets the gs base of a stopped thread, and nothing else.
+pub(crate) fn set_gs_base(tid: i32, base: u64) -> Result<(), Errno> {
+    const AT: usize = std::mem::offset_of!(libc::user_regs_struct, gs_base);
+    // SAFETY: POKEUSER takes a plain number for an offset in struct user, which begins with the registers.
+    let result = unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, AT, base) };
+    if result == -1 { Err(Errno::last()) } else { Ok(()) }
+}

@@ -74,7 +74,8 @@ impl Symbols {
                 language: Some(line.language),
             };
         }
-        let mut class = if self.is_interpreter(raw) { FrameClass::Runtime } else { self.class(raw) };
+        let is_interpreter = self.is_interpreter(raw);
+        let mut class = if is_interpreter { FrameClass::Runtime } else { self.class(raw) };
         let Some((key, module)) = raw.module.and_then(|key| Some((key, self.module(key)?))) else {
             let function = format!("{:#x}", raw.address).into();
             let locations = vec![Location { function, ..Location::default() }];
@@ -99,7 +100,8 @@ impl Symbols {
         // library's function has the user's inlined, a callback's, that one's.
         let theirs = locations.iter().take_while(|l| module.is_runtimes(l)).count();
         let inlined = locations.len().saturating_sub(1);
-        if class == FrameClass::User || class == FrameClass::Runtime && theirs < inlined {
+        let of_users = class == FrameClass::Runtime && theirs < inlined && !is_interpreter;
+        if class == FrameClass::User || of_users {
             locations.drain(..theirs.min(inlined));
             class = FrameClass::User;
         }

@@ -1,6 +1,8 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
 use super::bash::Bash;
+use super::hotspot::HotSpot;
+use super::hotspot::layout::Layout as HotSpotLayout;
 use super::interpreter::{Interpreter, Look};
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
@@ -12,6 +14,8 @@ use super::python::layout::Layout;
 use super::python::{Python, lines as python_lines};
 use super::ruby::Ruby;
 use super::thread::{Evaluation, Thread};
+use super::v8::V8;
+use super::v8::layout::Layout as V8Layout;
 use super::zsh::Zsh;
 use crate::lines::ScriptLines;
 use crate::{PlacedFrame, RawFrame};
@@ -36,6 +40,18 @@ pub(crate) fn look_at(
     interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
 }
 
+/// Looks at a thread of V8 whose frames are compiled, each returning to where it says, and have these stack pointers.
+pub(crate) fn look_at_v8(memory: &mut Memory<'_, '_>, newer: bool, frames: &[(u64, u64)]) -> Option<Vec<Evaluation>> {
+    let frame = |ip| RawFrame { module: None, address: ip, is_return: true };
+    let place =
+        |(ip, sp): &(u64, u64)| PlacedFrame { frame: frame(*ip), ip: *ip, sp: *sp, constant: true, pointer: None };
+    let placed: Vec<PlacedFrame> = frames.iter().map(place).collect();
+    let thread = Thread { tid: 7, fs_base: None };
+    let lines = &mut ScriptLines::default();
+    let mut v8 = V8::new(V8Layout::tried(newer).into());
+    v8.evaluations(&mut Look { thread, placed: &placed, memory, lines })
+}
+
 pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     let mut read = in_turn(|address: u64, buffer: &mut [u8]| {
         let start = address.checked_sub(BASE).and_then(|o| usize::try_from(o).ok()).unwrap_or(usize::MAX);
@@ -53,6 +69,16 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
             let mut python = Python::new(layout, BASE);
             look_at(&mut python, &mut ScriptLines::default(), &mut memory, (thread, 0..0));
         }
+    }
+    for newer in [false, true] {
+        let frames: Vec<(u64, u64)> =
+            (0..4).map(|n| (BASE + seed.rotate_left(n * 9) % 4096, BASE + u64::from(n) * 64)).collect();
+        look_at_v8(&mut Memory::new(&mut read), newer, &frames);
+    }
+    for newer in [false, true] {
+        let mut hotspot = HotSpot::new(HotSpotLayout::tried(newer, BASE));
+        let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+        look_at(&mut hotspot, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
     }
     look_at(&mut Zsh::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));

@@ -1,7 +1,9 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
 use super::bash::Bash;
-use super::fuzzing::{PHPS, look_at};
+use super::fuzzing::{PHPS, look_at, look_at_v8};
+use super::hotspot::HotSpot;
+use super::hotspot::layout::Layout as HotSpotLayout;
 use super::memory::{Memory, Room, in_turn};
 use super::perl::Perl;
 use super::perl::layout::Layout as PerlLayout;
@@ -32,6 +34,27 @@ fn image() -> impl Strategy<Value = Vec<u64>> {
         1 => any::<u64>(),
     ];
     proptest::collection::vec(word, 1024)
+}
+
+/// A heap of V8's, of few types: pointers have their tag, and what they lead to begins with a map more often than not.
+fn heap(newer: bool) -> impl Strategy<Value = Vec<u64>> {
+    let kinds: &[u64] = if newer {
+        &[254, 220, 2065, 282, 280, 167, 186, 190, 187, 217, 196, 205, 256, 8, 9, 10, 11, 13, 0, 1, 2]
+    } else {
+        &[255, 205, 2066, 262, 261, 167, 191, 246, 245, 190, 175, 240, 8, 9, 10, 11, 13, 0, 1, 2]
+    };
+    // Maps are the first objects, two words each: their own map, and their type.
+    let maps: Vec<u64> = kinds.iter().flat_map(|kind| [BASE + 1, kind << 32]).collect();
+    let of_kinds = kinds.len() as u64;
+    let word = prop_oneof![
+        5 => (0..of_kinds).prop_map(|kind| BASE + 16 * kind + 1),
+        5 => (0u64..1024).prop_map(|at| BASE + 8 * at + 1),
+        3 => (0u64..1024).prop_map(|at| BASE + 8 * at),
+        3 => (0u64..100).prop_map(|number| number << 32),
+        1 => any::<u64>(),
+    ];
+    let rest = 1024 - maps.len();
+    proptest::collection::vec(word, rest).prop_map(move |rest| [maps.clone(), rest].concat())
 }
 
 fn reader(image: &[u64]) -> impl FnMut(&[u64], &mut [u8]) -> usize + '_ {
@@ -105,6 +128,28 @@ proptest! {
                 look_at(&mut perl, &mut ScriptLines::default(), &mut Memory::new(&mut read), at);
             }
         }
+    }
+
+    #[test]
+    fn any_older_v8_comes_to_an_end(image in heap(false), ips in proptest::collection::vec(0u64..8192, 6), at in 48u64..900) {
+        let mut read = reader(&image);
+        let frames: Vec<(u64, u64)> = (0..).zip(&ips).map(|(n, ip)| (BASE + ip, BASE + 8 * (at + 8 * n))).collect();
+        look_at_v8(&mut Memory::new(&mut read), false, &frames);
+    }
+
+    #[test]
+    fn any_newer_v8_comes_to_an_end(image in heap(true), ips in proptest::collection::vec(0u64..8192, 6), at in 48u64..900) {
+        let mut read = reader(&image);
+        let frames: Vec<(u64, u64)> = (0..).zip(&ips).map(|(n, ip)| (BASE + ip, BASE + 8 * (at + 8 * n))).collect();
+        look_at_v8(&mut Memory::new(&mut read), true, &frames);
+    }
+
+    #[test]
+    fn any_hotspot_comes_to_an_end(image in image(), newer: bool, stack in 0u64..1024) {
+        let mut read = reader(&image);
+        let mut hotspot = HotSpot::new(HotSpotLayout::tried(newer, BASE));
+        let at = (Thread { tid: 7, fs_base: None }, BASE + 8 * stack..BASE + 8 * 1024);
+        look_at(&mut hotspot, &mut ScriptLines::default(), &mut Memory::new(&mut read), at);
     }
 
     #[test]

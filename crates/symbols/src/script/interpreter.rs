@@ -34,6 +34,11 @@ pub(crate) trait Runtime: Debug + Send + Sync {
     fn is_brief(&self) -> bool {
         false
     }
+
+    /// Returns true if it compiles what it runs, so that frames without a file are its scripts'.
+    fn compiles(&self) -> bool {
+        false
+    }
 }
 
 /// An interpreter in an address space.

@@ -1,7 +1,7 @@
 //! The languages whose lines are read from their interpreter's memory.
 
 use super::interpreter::{Candidate, Runtime};
-use super::{bash, perl, php, python, ruby, zsh};
+use super::{bash, hotspot, perl, php, python, ruby, v8, zsh};
 use crate::elf::ElfFile;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ const LANGUAGES: &[Files] = &[
     Files { recognise: perl::recognise, is_bundled: perl::is_bundled },
     Files { recognise: php::recognise, is_bundled: php::is_bundled },
     Files { recognise: zsh::recognise, is_bundled: zsh::is_bundled },
+    Files { recognise: hotspot::recognise, is_bundled: hotspot::is_bundled },
+    Files { recognise: v8::recognise, is_bundled: v8::is_bundled },
 ];
 
 /// Returns the interpreter in a file, if it is one.

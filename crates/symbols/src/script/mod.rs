@@ -11,6 +11,7 @@ mod bash;
 pub(crate) mod fuzzing;
 #[cfg(test)]
 mod hostile;
+mod hotspot;
 mod interpreter;
 mod jit;
 mod languages;
@@ -21,6 +22,7 @@ mod php;
 mod python;
 mod ruby;
 mod thread;
+mod v8;
 mod zsh;
 
 pub(crate) use interpreter::Runtime;
@@ -80,11 +82,14 @@ impl Interpreters {
         let mut keys = placed.iter().filter_map(|p| p.frame.module);
         let any_compiled = placed.iter().any(|p| p.frame.module.is_none());
         let mut compilers = files.clone().filter(|_| any_compiled);
-        let compiler = compilers.find_map(|f| Some((f.module, symbols.compiler(f.module)?)));
-        if let Some(compiler) = compiler {
-            return self.compiled.name(symbols, placed, stopped.thread, compiler).unwrap_or_else(native);
-        }
-        let Some(key) = keys.find(|key| symbols.runtime(*key).is_some()) else { return native() };
+        let compiles = |key: &ModuleKey| symbols.runtime(*key).is_some_and(|runtime| runtime.compiles());
+        let runtime = keys.find(|key| symbols.runtime(*key).is_some());
+        let runtime = runtime.or_else(|| compilers.clone().map(|f| f.module).find(compiles));
+        let Some(key) = runtime else {
+            let compiler = compilers.find_map(|f| Some((f.module, symbols.compiler(f.module)?)));
+            let named = compiler.and_then(|compiler| self.compiled.name(symbols, placed, stopped.thread, compiler));
+            return named.unwrap_or_else(native);
+        };
         let Some(bias) = files.into_iter().find(|f| f.module == key).map(|f| f.bias) else { return native() };
         let Some(runtime) = symbols.runtime(key) else { return native() };
         let wanted = self.needed.remove(&stopped.thread.tid).unwrap_or_default();
@@ -112,11 +117,14 @@ impl Interpreters {
         match evaluations {
             Some(evaluations) if !evaluations.is_empty() => {
                 symbols.scripts.runtimes.insert(key);
+                let compiles = runtime.compiles();
+                symbols.scripts.any_compiled |= compiles;
                 let evaluation = runtime.evaluate().and_then(|start| symbols.function_at(key, start));
                 let evaluates = |f: &RawFrame| {
                     f.module == Some(key) && evaluation.as_ref().is_some_and(|code| code.contains(&f.lookup()))
                 };
-                interleave(placed, evaluations, &|f| f.module == Some(key), &evaluates)
+                let is_runtime = |f: &RawFrame| f.module == Some(key) || compiles && f.module.is_none();
+                interleave(placed, evaluations, &is_runtime, &evaluates)
             }
             _ => native(),
         }
@@ -171,12 +179,12 @@ impl Symbols {
         self.module(key)?.runtime().cloned()
     }
 
-    /// The compiler at run time that a file is.
+    /// The compiler at run time that a file is, of one whose frames can't be read.
     fn compiler(&self, key: ModuleKey) -> Option<jit::Compiler> {
-        jit::Compiler::of(self.module(key)?.file_name())
+        jit::Compiler::of(self.module(key)?.file_name()).filter(|_| self.runtime(key).is_none())
     }
 
-    /// Whether a file compiles scripts as they run.
+    /// Whether a file compiles scripts as they run, whose functions only a map tells.
     pub fn compiles(&self, key: ModuleKey) -> bool {
         self.compiler(key).is_some()
     }

@@ -9,6 +9,8 @@ pub(super) const IMPORT_EXAMPLES: &str = "Examples:
   systoll import app.trace                 its report: causes, cures, prices (of this box)
   strace -f ./app 2>&1 | systoll import -  live; the report comes when ./app ends
   systoll import app.trace.*               files of strace -ff, one a thread
+  systoll import before.txt after.txt      a report each
+  xclip -o | systoll import -              what a bug report shows, as it was pasted
   perf trace -o app.trace ./app            perf trace's text
   perf record -e 'raw_syscalls:*' ./app && perf script | systoll import -
   systing --syscalls --duration 5 && systoll import trace.pb
@@ -31,10 +33,13 @@ pub struct ImportArgs {
     /// Have --save replace a file that is no recording
     #[arg(long, requires = "save")]
     pub force: bool,
+    /// Take all files for parts of one run; else only those that strace -ff wrote, which end with a thread's id
+    #[arg(long)]
+    pub together: bool,
     /// Seed of the windows' random places in long traces
     #[arg(long, value_name = "N", default_value = "1", hide_default_value = true)]
     pub seed: u64,
-    /// Text of strace, ltrace -S, perf trace or perf script, or a Perfetto trace; several files are one trace; - for standard input
+    /// Text of strace, ltrace -S, perf trace or perf script, or a Perfetto trace; several files get a report each; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub traces: Vec<PathBuf>,
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 /// Bytes of an answer at most: some ten thousand tokens.
 pub(super) const ROOM: usize = 40_000;
 /// Lists for looking up rather than reading. They are shortened first, in this order.
-const LOOKED_UP: [&str; 7] = ["rows", "vdso", "processes", "prices", "by_syscall", "longest", "problems"];
+const LOOKED_UP: [&str; 8] = ["rows", "vdso", "processes", "prices", "by_syscall", "longest", "rounds", "problems"];
 /// Elements of those lists that are kept, round by round.
 const FEWER: [usize; 4] = [20, 10, 5, 2];
 /// Elements of any list, and bytes of any text, that are kept if that was not enough, round by

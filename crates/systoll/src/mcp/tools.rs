@@ -24,7 +24,7 @@ const MAX_REPORT: u64 = 256 << 20;
 /// Time that `prove` may take beyond its own limit, for the current pair and the watched runs.
 const BEYOND: Duration = Duration::from_secs(120);
 /// Fields of a report that a model should read first.
-const READ_FIRST: [&str; 6] = ["findings", "also", "problems", "recording", "timed_out", "output"];
+const READ_FIRST: [&str; 8] = ["findings", "also", "waits", "counted", "problems", "recording", "timed_out", "output"];
 /// Elements of a list that `report` returns by default.
 const SOME: u64 = 20;
 
@@ -43,11 +43,12 @@ enum What {
     Explain,
     Prove,
     Diff,
+    Import,
 }
 
 /// Returns all tools. Their files are in `shop`.
 pub(super) fn all(shop: &Arc<Workshop>, alone: &Arc<Mutex<()>>) -> Vec<Box<dyn Tool>> {
-    [What::Run, What::Explain, What::Prove, What::Diff, What::Report]
+    [What::Run, What::Explain, What::Prove, What::Diff, What::Report, What::Import]
         .map(|what| -> Box<dyn Tool> {
             Box::new(SystollTool { what, shop: Arc::clone(shop), alone: Arc::clone(alone) })
         })
@@ -76,8 +77,9 @@ impl Tool for SystollTool {
             What::Explain => ("explain", "Explain a cause and its cures", schemas::EXPLAIN, schemas::explain()),
             What::Prove => ("prove", "Prove what a change wins", schemas::PROVE, schemas::prove()),
             What::Diff => ("diff", "Compare exact counts", schemas::DIFF, schemas::diff()),
+            What::Import => ("import", "Read a trace in a bug report", schemas::IMPORT, schemas::import()),
         };
-        let reads = matches!(self.what, What::Report | What::Explain);
+        let reads = matches!(self.what, What::Report | What::Explain | What::Import);
         let effect = if reads { Effect::Reads } else { Effect::RunsCommands };
         Description { name, title, text, input, effect }
     }
@@ -91,6 +93,7 @@ impl Tool for SystollTool {
                 What::Explain => explain(&arguments, call),
                 What::Prove => self.prove(&arguments, call),
                 What::Diff => self.diff(&arguments, call),
+                What::Import => self.import(&arguments, call),
             }
         });
         match done {
@@ -105,7 +108,7 @@ impl SystollTool {
     /// Waits until no other command is measured.
     fn turn(&self, call: &Call<'_>) -> Result<Option<std::sync::MutexGuard<'_, ()>>, Trouble> {
         const LOOK: Duration = Duration::from_millis(20);
-        if matches!(self.what, What::Report | What::Explain) {
+        if matches!(self.what, What::Report | What::Explain | What::Import) {
             return Ok(None);
         }
         loop {
@@ -183,6 +186,36 @@ impl SystollTool {
                 .ok_or_else(|| format!("nothing is at {at}: a JSON pointer, such as /findings/0 or /rows"))?,
         };
         Ok(Answer::Json(shorten(shown)))
+    }
+
+    fn import(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {
+        let (pasted, trace) = (arguments.text("text")?, arguments.text("trace")?);
+        let kept = self.new_recording();
+        let mut words = Line::new(&["import", "--json", "--save"]);
+        words.push(&kept);
+        let own = match (pasted, trace) {
+            (Some(text), None) => {
+                let place = self.new_answer().with_extension("trace");
+                std::fs::write(&place, text).map_err(|e| format!("can't keep the text: {e}"))?;
+                words.push(&place);
+                Some(place)
+            }
+            (None, Some(trace)) => {
+                words.push(file(trace));
+                None
+            }
+            _ => return Err("give text (what was pasted) or trace (a file), and not both".to_owned().into()),
+        };
+        let answer = self.json(words.0, arguments, arguments.timeout()?, call);
+        if let Some(place) = own {
+            // It has been read; what can't be removed now goes with the folder.
+            let _ = std::fs::remove_file(place);
+        }
+        let (mut report, _) = answer?;
+        if let Some(report) = report.as_object_mut() {
+            report.insert("recording".into(), kept.to_string_lossy().into());
+        }
+        Ok(Answer::Json(in_order(report, &READ_FIRST)))
     }
 
     fn prove(&self, arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, Trouble> {

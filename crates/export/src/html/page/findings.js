@@ -45,6 +45,22 @@ function findings(data) {
   if (data.left_out.findings) list.append(el("p", { class: "faint" }, `${count(data.left_out.findings)} more are in the report's JSON.`));
 }
 
+// What it does again and again: what most of the rest goes to at once, the others behind their number.
+function rounds(data) {
+  const section = at("rounds");
+  section.hidden = !data.rounds.length;
+  const [shown, others] = [data.rounds.filter((r) => r.of_the_rest), data.rounds.filter((r) => !r.of_the_rest)];
+  at("rounds-list").append(...shown.map(round));
+  if (others.length) at("rounds-list").append(el("details", { open: shown.length ? null : "" }, el("summary", {}, counted(others.length, "round", "rounds") + (shown.length ? " more" : "")), others.map(round)));
+}
+
+function round(r) {
+  const about = [r.told.place, ...r.told.notes, ...r.told.seen].filter(Boolean);
+  return el("article", { class: "finding remark", "aria-label": `round ${shown(r.told.motif)}` },
+    el("h3", { class: "mono" }, shown(r.told.motif)), el("p", {}, shown(r.told.cost)),
+    about.length ? el("p", { class: "faint" }, about.map(shown).join("; ")) : null);
+}
+
 function finding(f, data, remark) {
   const name = f.cause || f.kind;
   const who = f.lines.length ? f.lines.slice(0, 4).map((l) => place(l)) : [place(f.user)].filter(Boolean);

@@ -6,6 +6,7 @@ for (const row of data.rows) {
 }
 verdict(data);
 findings(data);
+rounds(data);
 flame(data);
 timeline(data);
 table(data);

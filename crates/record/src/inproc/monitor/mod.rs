@@ -6,6 +6,7 @@
 
 #[cfg(any(test, feature = "any-target"))]
 mod any_image;
+mod attach;
 mod death_notice;
 mod exec;
 mod handles;
@@ -23,10 +24,12 @@ mod watch;
 
 use super::cache::Cache;
 use crate::assemble::RunFacts;
-use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet};
+use crate::backend::{Backend, Closely, Control, Launch, Probe, Quiet, Running};
 use crate::error::Error;
 use crate::launch;
 use crate::signals::Signals;
+pub use attach::clean::clean;
+use attach::enter;
 use exec::files::Files;
 use exec::place::Maker;
 use exec::read_ahead::{Ahead, Reading};
@@ -158,6 +161,12 @@ impl Backend for InprocBackend {
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error> {
         self.watch(launch, control)
     }
+
+    fn attach(&mut self, running: &Running, control: &mut dyn Control) -> Result<Recording, Error> {
+        let _limits = crate::limits::Raised::new();
+        let session = Self::attached(running, control)?;
+        Ok(recording::finish(session, running.how.ends_process).recording(Beside::UNMEASURED))
+    }
 }
 
 impl InprocBackend {
@@ -183,25 +192,9 @@ impl InprocBackend {
             return Err(Error::refused(BackendKind::Inproc, why));
         }
         let prepared = launch::prepare(launch)?;
-        if let Some(what) = missing() {
-            return Err(Error::refused(BackendKind::Inproc, what));
-        }
-        // Ask before measuring starts, so that the cost is not charged to the target.
-        seccomp::inherited();
-        if let Some(why) = crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
-            return Err(Error::refused(BackendKind::Inproc, why));
-        }
+        can_share()?;
         let mut signals = Signals::of(launch)?;
-        let cache = Arc::new(Cache::open());
-        let mut options = options(launch.closely, !launch.elisions.is_empty());
-        let longer = launch.longer.filter(|_| options.time);
-        options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
-        options.sampled = options.time && launch.sampled_time && longer.is_none();
-        let measured = overhead::measure(&options, &cache);
-        let ratio = ratio.settled();
-        let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
-        let crossing = measured.as_ref().map(|m| overhead::in_ns(m.plain, ratio.cycles_per_ns()));
-        let crossing = crossing.unwrap_or_else(|| systoll_price::crossing(overhead::CROSSING));
+        let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
         // Nothing has been started yet: the caller may choose another backend.
         let refused = |e| Error::refused(BackendKind::Inproc, with_source(&e));
         let memory = Memory::new().map_err(refused)?;
@@ -214,12 +207,6 @@ impl InprocBackend {
         let reading = Reading { program, cache: kept, maker: maker.clone(), room, beside };
         polling.read_ahead(&ahead, reading, held.pid);
         let facts = RunFacts::of(launch, crossing);
-        let around = Around {
-            share_measured: measured.is_some(),
-            again: measured.map(|m| m.again),
-            own_cycles: share.inside,
-            added_ns: share.added / ratio.cycles_per_ns(),
-        };
         let mut symbols = Symbols::expecting(ahead.modules.clone());
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, ahead);
@@ -236,6 +223,83 @@ impl InprocBackend {
         watch::watch(&mut session, &signals, control, launch.linger);
         signals.release();
         Ok(session)
+    }
+
+    /// Enters processes that run, watches them for a while, and leaves them.
+    fn attached(running: &Running, control: &mut dyn Control) -> Result<Session, Error> {
+        let ratio = clock::Ratio::begin();
+        if let Some(why) = crate::sandbox::kills(BackendKind::Inproc) {
+            return Err(Error::refused(BackendKind::Inproc, why));
+        }
+        can_share()?;
+        let launch = &running.how;
+        if !launch.elisions.is_empty() {
+            return Err(Error::NoElision(BackendKind::Inproc));
+        }
+        // What is hopeless is told before anything is measured.
+        enter::look_at(running)?;
+        let signals = Signals::of(launch)?;
+        let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
+        let memory = Memory::new().map_err(|e| Error::refused(BackendKind::Inproc, with_source(&e)))?;
+        let (maker, polling) = (Maker::new(options), Polling::new());
+        let facts = RunFacts::of_running(running, crossing);
+        let mut symbols = Symbols::new();
+        symbols.look_up_ahead(polling.threads_beside());
+        let files = Files::new(maker, cache, Ahead::default());
+        let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
+        enter::enter_all(&mut session, running)?;
+        signals.watch(0, control.every());
+        watch::watch(&mut session, &signals, control, Duration::ZERO);
+        signals.release();
+        Ok(session)
+    }
+}
+
+/// Whether memory can be shared with programs here.
+///
+/// # Errors
+/// The reason, where it can't.
+fn can_share() -> Result<(), Error> {
+    if let Some(what) = missing() {
+        return Err(Error::refused(BackendKind::Inproc, what));
+    }
+    // Done before measuring starts, so its cost is not charged to the target.
+    seccomp::inherited();
+    match crate::limits::forbid_sharing().or_else(crate::sys::forbids_futex) {
+        Some(why) => Err(Error::refused(BackendKind::Inproc, why)),
+        None => Ok(()),
+    }
+}
+
+/// What is measured before anything is watched.
+struct Begun {
+    cache: Arc<Cache>,
+    options: Options,
+    around: Around,
+    crossing: Spread,
+    ratio: clock::Ratio,
+}
+
+impl Begun {
+    /// Measures what counting by such code adds to a call; `ratio` was begun some time ago.
+    fn measure(launch: &Launch, ratio: clock::Ratio) -> Self {
+        let cache = Arc::new(Cache::open());
+        let mut options = options(launch.closely, !launch.elisions.is_empty());
+        let longer = launch.longer.filter(|_| options.time);
+        options.long = longer.map(|time| long_power(time, ratio.settled().cycles_per_ns()));
+        options.sampled = options.time && launch.sampled_time && longer.is_none();
+        let measured = overhead::measure(&options, &cache);
+        let ratio = ratio.settled();
+        let share = measured.as_ref().map_or_else(overhead::guess, |m| m.share);
+        let crossing = measured.as_ref().map(|m| overhead::in_ns(m.plain, ratio.cycles_per_ns()));
+        let crossing = crossing.unwrap_or_else(|| systoll_price::crossing(overhead::CROSSING));
+        let around = Around {
+            share_measured: measured.is_some(),
+            again: measured.map(|m| m.again),
+            own_cycles: share.inside,
+            added_ns: share.added / ratio.cycles_per_ns(),
+        };
+        Self { cache, options, around, crossing, ratio }
     }
 }
 

@@ -5,6 +5,23 @@ use crate::procfs::IoCalls;
 use crate::table::ImageId;
 use systoll_model::Exit;
 
+/// Processes that ran already are watched for a while.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attached {
+    /// When watching ends, ns.
+    pub(crate) deadline: Option<u64>,
+    /// With how many calls it ends.
+    pub(crate) calls: Option<u64>,
+    /// How many of them there are.
+    pub(crate) processes: u64,
+    /// User and system time of the processes when they were left, ns.
+    pub(crate) used: Option<(u64, u64)>,
+    /// For how long the first of them had run before.
+    pub(crate) age_ns: u64,
+    /// For how long threads were stopped at a time, at most, ns.
+    pub(crate) longest_stop_ns: u64,
+}
+
 /// The process that was started, and its end.
 #[derive(Debug, Default)]
 pub(crate) struct RootProcess {
@@ -27,6 +44,9 @@ pub(crate) struct RootProcess {
     pub(crate) audit_end: Option<IoCalls>,
     /// Processor time that it had used before its exec, ns.
     pub(crate) before_exec_ns: u64,
+    /// Where processes are watched that ran already, and no command was started: how long, and what they have used by
+    /// then.
+    pub(crate) attached: Option<Attached>,
 }
 
 impl RootProcess {

@@ -3,6 +3,7 @@
 use crate::assemble::RunFacts;
 use crate::backend::{Closely, Control, Launch};
 use crate::error::Error;
+use crate::inproc::monitor::attach::leave;
 use crate::inproc::monitor::death_notice::DeathNotice;
 use crate::inproc::monitor::exec::files::Files;
 use crate::inproc::monitor::exec::on_exec;
@@ -241,7 +242,9 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
         } else {
             SLEEP
         };
-        sys::futex_wait(word, seen, limit);
+        let deadline = session.root.attached.and_then(|attached| attached.deadline);
+        let left = deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(sys::now())));
+        sys::futex_wait(word, seen, left.map_or(limit, |left| left.min(limit)));
     }
     session.memory.global().set(global::AWAKE, 1);
 }
@@ -313,11 +316,35 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
         let recording = recording::recording_so_far(session);
         control.snapshot(&recording);
     }
+    if session.root.attached.is_some() {
+        return leave_when_over(session, wanted.ending.is_some());
+    }
     let ended = session.root.exit.is_some();
     let Some(why) = session.root.ending.look(&wanted, sys::now(), ended, linger) else { return };
     let left = if ended { collect::living(session) } else { 0 };
     session.problems.note(ProblemKind::CutShort, why.text(left));
     let_everything_go(session);
+    session.root.cut_short = true;
+}
+
+/// Leaves processes that ran already, where their time is over or systoll was `told` to end.
+fn leave_when_over(session: &mut Session, told: bool) {
+    let Some(attached) = session.root.attached else { return };
+    let counted = |most: u64| collect::counted_so_far(session) >= most;
+    let over = attached.deadline.is_some_and(|deadline| sys::now() >= deadline);
+    let enough = || attached.calls.is_some_and(counted);
+    if !told && !over && !enough() {
+        return;
+    }
+    let pids = session.table.images.iter().map(|image| image.pid);
+    let used = crate::procfs::running_times(pids);
+    note_cpu(session);
+    let_everything_go(session);
+    let stopped = leave::leave_all(session);
+    if let Some(attached) = &mut session.root.attached {
+        attached.used = Some(used);
+        attached.longest_stop_ns = attached.longest_stop_ns.max(stopped);
+    }
     session.root.cut_short = true;
 }
 
@@ -361,14 +388,15 @@ fn over(session: &mut Session) -> bool {
     if session.root.cut_short {
         return true;
     }
-    if session.root.exit.is_none() || !session.tracees.seized.is_empty() {
+    let attached = session.root.attached.is_some();
+    if session.root.exit.is_none() && !attached || !session.tracees.seized.is_empty() {
         return false;
     }
     let about_to = |p: &Program| p.hooks.starting.is_some() && sys::exists(p.pid);
     if session.programs.values().any(about_to) {
         return false;
     }
-    if was_alone(session) {
+    if !attached && was_alone(session) {
         return true;
     }
     let now = sys::now();

@@ -25,6 +25,12 @@ pub(super) const DIFF: &str = "Compares exact counts: recordings that `run` kept
 change (command with vs or env, each run several times). Rows are matched by call, API and caller; what varies by \
 itself is set apart.";
 
+pub(super) const IMPORT: &str = "Reads a trace that somebody else made, as a bug report shows it: strace, ltrace -S, \
+perf trace, perf script, or a table of counts, quoted, wrapped or cut as people paste them. Answers as `run` does, and \
+with excerpt (lines out of a run not seen whole: then findings and also say what these lines carry), waits (what calls \
+waited for, and how long) and counted (rows of a table worth a closer look, with the command that shows which they \
+are). Prices are this machine's. Runs nothing.";
+
 fn object(properties: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
@@ -99,6 +105,15 @@ pub(super) fn report() -> Value {
         "timeout_seconds": timeout(),
     });
     object(place(own), &["recording"])
+}
+
+pub(super) fn import() -> Value {
+    let own = json!({
+        "text": text("The trace itself, as it was pasted"),
+        "trace": text("Instead: a file of it; gzip, xz, zstd and zip are unpacked"),
+        "timeout_seconds": timeout(),
+    });
+    object(place(own), &[])
 }
 
 pub(super) fn explain() -> Value {

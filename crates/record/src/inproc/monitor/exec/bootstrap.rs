@@ -7,6 +7,7 @@
 //! killed before it began.
 
 use crate::inproc::monitor::shared::memory::BLOBS;
+use std::ops::Range;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, Question, global, image};
 
 /// The saved rax of a new program's question, which is no address of a mapping.
@@ -30,6 +31,27 @@ impl Mapping {
     pub(crate) const fn code(at: u64, size: u64, offset: u64) -> Self {
         Self { at, size, offset, protection: READ_EXECUTE }
     }
+
+    /// Where it is mapped.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.at..self.at + self.size
+    }
+
+    /// Arguments of the `mmap` by which descriptor `fd` is mapped there.
+    pub(crate) fn arguments(&self, fd: i32) -> [u64; 6] {
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        [self.at, self.size, self.protection, flags as u64, fd as u64, self.offset]
+    }
+}
+
+/// What a process has mapped that is watched: of the code file the first ones, of its image's the last. `code`: where
+/// code lies near what it is for, how many bytes, and where it lies in the code file.
+pub(crate) fn mappings(code: impl Iterator<Item = (u64, u64, u64)>) -> (Vec<Mapping>, Mapping) {
+    let global = Mapping { at: GLOBAL, size: global::SIZE, offset: 0, protection: READ };
+    let all = Mapping::code(BLOBS_AT, BLOBS_SIZE, BLOBS);
+    let near = code.map(|(at, size, offset)| Mapping::code(at, size, offset));
+    let image = Mapping { at: IMAGE, size: image::SIZE, offset: 0, protection: READ_WRITE };
+    ([global, all].into_iter().chain(near).collect(), image)
 }
 
 /// How the new program comes by a file.
@@ -50,14 +72,9 @@ pub(crate) struct Mapped {
 
 /// What every program has mapped: of the code file the global area, all code, and `code`, which lies
 /// near what it is for; and its image.
-pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = Mapping>) -> [Mapped; 2] {
-    let global = Mapping { at: GLOBAL, size: global::SIZE, offset: 0, protection: READ };
-    let image = Mapping { at: IMAGE, size: image::SIZE, offset: 0, protection: READ_WRITE };
-    let all = Mapping::code(BLOBS_AT, BLOBS_SIZE, BLOBS);
-    [
-        Mapped { source: code_file, mappings: [global, all].into_iter().chain(code).collect() },
-        Mapped { source: image_file, mappings: vec![image] },
-    ]
+pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = (u64, u64, u64)>) -> [Mapped; 2] {
+    let (code, image) = mappings(code);
+    [Mapped { source: code_file, mappings: code }, Mapped { source: image_file, mappings: vec![image] }]
 }
 
 /// What the code is to do, as words that it reads: it is the same for every program, and only

@@ -140,6 +140,11 @@ impl Files {
         let _ = self.ahead.first_roots.set(first);
     }
 
+    /// Whether the clock is read around some of the calls only.
+    pub(crate) fn samples_time(&self) -> bool {
+        self.maker.options.sampled
+    }
+
     /// What every image begins with.
     pub(crate) fn blank(&self) -> &Runs {
         self.ahead.blank()

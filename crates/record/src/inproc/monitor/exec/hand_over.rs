@@ -132,7 +132,10 @@ impl AtExec<'_> {
 }
 
 /// Sends two descriptors over a socket (unix(7), SCM_RIGHTS).
-fn send(socket: &File, files: &[File; 2]) -> std::io::Result<()> {
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn send(socket: &File, files: &[File; 2]) -> std::io::Result<()> {
     let mut control = [0u64; CONTROL_SIZE / 8];
     let fds = files.each_ref().map(|file| file.as_raw_fd() as u32);
     control[0] = CONTROL_SIZE as u64;

@@ -11,7 +11,7 @@
 //!   goes on at the program's first instruction    ◄──  answers; nothing traces the thread any more
 //! ```
 
-use crate::inproc::monitor::exec::bootstrap::{self, Mapping, Source, Start};
+use crate::inproc::monitor::exec::bootstrap::{self, Source, Start};
 use crate::inproc::monitor::exec::hand_over;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
@@ -118,7 +118,7 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
         .take()
         .or_else(|| provision::blank_image(session))
         .ok_or("no memory for another program")?;
-    let code = files.iter().map(|f| Mapping::code(f.at, f.patched.code.size(), f.patched.code.offset));
+    let code = files.iter().map(|f| (f.at, f.patched.code.size(), f.patched.code.offset));
     let native = is_native(session, pid, from);
     let [code_file, image_file] = if native {
         to_open(session, id).ok_or("no memory for another program")?

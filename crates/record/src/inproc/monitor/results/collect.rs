@@ -1,7 +1,7 @@
 //! Collects what programs have counted: of ended programs, of slots before they are wiped, and of everything at the
 //! end.
 
-use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::images::{image_of, note_maker};
@@ -13,7 +13,7 @@ use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::sys;
 use std::collections::HashSet;
-use systoll_hooks::assemble::{Losses, slots_drawn};
+use systoll_hooks::assemble::{Losses, Room, read_slot, slots_drawn};
 use systoll_model::ProblemKind;
 
 /// Finds programs that have ended.
@@ -102,6 +102,20 @@ pub(crate) fn is_mapped(session: &Session, id: ProgramId) -> bool {
     let pids: HashSet<i32> =
         (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
     pids.into_iter().any(|pid| pid > 0 && peer::maps_image(pid, id))
+}
+
+/// How many calls have been counted so far, those of programs that run included.
+pub(crate) fn counted_so_far(session: &Session) -> u64 {
+    let of_slot = |thread: SlotRef, room: &Room| {
+        let words = session.memory.slot(thread);
+        let slot = read_slot(&words, thread.index, |node| room.record_of(node));
+        slot.map_or(0, |slot| slot.counts(&words).fold(0u64, |sum, (_, counts)| sum.saturating_add(counts.entered)))
+    };
+    let running = session.programs.values().flat_map(|program| {
+        let slots = 0..session.memory.slots_drawn(program.id);
+        slots.map(|index| of_slot(program.id.slot(index), &program.hooks.room))
+    });
+    running.fold(session.table.calls, u64::saturating_add)
 }
 
 /// Returns the number of programs of which a process may be alive.

@@ -70,16 +70,25 @@ impl Spent {
         let before = stats.facts.children_before;
         let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
         let images = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
-        // Each image is the result of a fork or an exec, and each exec but the first was made by a forked process.
-        let forks = images.saturating_sub(stats.starts);
+        let attached = session.root.attached;
+        // Each image is the result of a fork or an exec, and each exec but the first was made by a forked process; or it
+        // ran before.
+        let forks =
+            images.saturating_sub(stats.starts).saturating_sub(attached.map_or(0, |attached| attached.processes));
         let added_ns = (stats.around.added_ns * table.calls as f64) as u64;
         let said = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.cpu_ns));
+        let mut asked = stats.counted.asked;
+        if attached.is_some_and(|attached| attached.used.is_some()) {
+            // They were asked when they were left.
+            asked.unsaid = 0;
+        }
         Self {
-            waited_for_ns: waited_for.saturating_sub(session.root.before_exec_ns),
+            // What runs on is not waited for.
+            waited_for_ns: if attached.is_some() { 0 } else { waited_for.saturating_sub(session.root.before_exec_ns) },
             said_ns: said.saturating_sub(added_ns),
             added_ns,
             starts_ns: stats.starts_ns,
-            asked: stats.counted.asked,
+            asked,
             starts: stats.starts,
             copies: forks.saturating_sub(stats.starts.saturating_sub(1)),
             threads: table.threads_in_all().saturating_sub(images),

@@ -118,7 +118,10 @@ fn recording(
     // Pricing runs children of our own, which must not count as the command's.
     let children = sys::children_times();
     let prices = session.stats.facts.prices(crossing_after, beside);
-    let progress = Progress::of(&session.table, wall_ns, session.root.exit, children);
+    let progress = match session.root.attached.and_then(|attached| attached.used) {
+        Some(used) => Progress::of_left(wall_ns, children, used),
+        None => Progress::of(&session.table, wall_ns, session.root.exit, children),
+    };
     let spent = Spent::of(session, progress.used());
     let twins = Twins::of(&session.table, &spent, wall_ns).filter(|_| !session.root.cut_short);
     let header = header(session, &progress);
@@ -139,6 +142,11 @@ fn header(session: &Session, progress: &Progress) -> Header {
         observer_wall_ns_per_call: added_ns,
         vdso_calls: Some(session.stats.counted.vdso_calls),
         sites: Some(session.provisioning.sites.total()),
+        attached: session.root.attached.map(|attached| systoll_model::Attached {
+            age_ns: attached.age_ns,
+            longest_stop_ns: attached.longest_stop_ns,
+            left_running: attached.used.is_some() || session.root.exit.is_none() && !session.programs.is_empty(),
+        }),
         ..assemble::header(BackendKind::Inproc, &session.stats.facts, progress, &session.table, windows)
     }
 }

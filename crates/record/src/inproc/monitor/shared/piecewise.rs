@@ -42,6 +42,19 @@ impl Mem {
     /// # Errors
     /// A text, if the file can't be hooked at all; nothing has been written then.
     pub(crate) fn patch_around(&self, jumps: &Jumps, bias: u64, is_code: &dyn Fn(u64) -> bool) -> Result<Left, String> {
+        self.patch_but(jumps, bias, (is_code, BTreeSet::new()))
+    }
+
+    /// [`Mem::patch_around`] that leaves these sites as they are too.
+    ///
+    /// # Errors
+    /// Those of [`Mem::patch_around`].
+    pub(crate) fn patch_but(
+        &self,
+        jumps: &Jumps,
+        bias: u64,
+        (is_code, left): (&dyn Fn(u64) -> bool, BTreeSet<u64>),
+    ) -> Result<Left, String> {
         let pieces = jumps.pieces.iter().map(|piece| {
             let at = bias.wrapping_add(piece.vaddr);
             let mut bytes = vec![0; piece.len];
@@ -52,7 +65,7 @@ impl Mem {
             return Err("its code can't be read".into());
         }
         let before = pieces.clone();
-        let left = decide(jumps, &mut pieces)?;
+        let left = decide(jumps, &mut pieces, left)?;
         for ((piece, old), new) in jumps.pieces.iter().zip(before).zip(pieces) {
             if let Some(bytes) = new.filter(|new| Some(new) != old.as_ref()) {
                 self.write(bias.wrapping_add(piece.vaddr), &bytes).map_err(|e| e.to_string())?;
@@ -71,10 +84,9 @@ impl Mem {
     }
 }
 
-/// Applies the changes to the pieces that are mapped, site by site.
-fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>]) -> Result<Left, String> {
-    let mut left = Left::default();
-    let (mut spoiled, mut absent) = (BTreeSet::new(), BTreeSet::new());
+/// Applies the changes to the pieces that are mapped, site by site; sites that are `spoiled` already are left out.
+fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>], mut spoiled: BTreeSet<u64>) -> Result<Left, String> {
+    let (mut left, mut absent) = (Left::default(), BTreeSet::new());
     for (piece, bytes) in jumps.pieces.iter().zip(pieces.iter()) {
         for change in jumps.changes.get(piece.changes.clone()).unwrap_or_default() {
             let (was, new) = jumps.bytes_of(change);
@@ -147,7 +159,7 @@ mod tests {
     fn what_is_planned_is_written_and_stays() {
         let mut pages = [Some(page()), Some(page())];
         for _ in 0..2 {
-            assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+            assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
             assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
         }
     }
@@ -156,7 +168,7 @@ mod tests {
     fn a_site_with_other_bytes_is_left_alone_as_a_whole() {
         let mut pages = [Some(page()), Some(page())];
         pages[0].as_mut().unwrap()[0x12] = 0xcc;
-        let left = decide(&jumps(), &mut pages).unwrap();
+        let left = decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
         assert_eq!(left.sites, [2]);
         assert_eq!(left.shown(), "90 90 cc 90 90 lies where the file has 90 90 90 90 90 (at 0x1010)");
         assert!(has(&pages[0], 0) && has(&pages[1], 0x10));
@@ -166,9 +178,9 @@ mod tests {
     #[test]
     fn a_jump_whose_fellow_was_changed_later_is_taken_back() {
         let mut pages = [Some(page()), Some(page())];
-        decide(&jumps(), &mut pages).unwrap();
+        decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
         pages[1].as_mut().unwrap()[0] = 0xcc;
-        assert_eq!(decide(&jumps(), &mut pages).unwrap().sites, [2]);
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()).unwrap().sites, [2]);
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10) && has(&pages[1], 0x10));
         assert_eq!(pages[1].as_ref().unwrap()[0], 0xcc);
     }
@@ -176,10 +188,10 @@ mod tests {
     #[test]
     fn a_piece_that_comes_later_completes_what_waits_for_it() {
         let mut pages = [Some(page()), None];
-        assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10));
         pages[1] = Some(page());
-        assert_eq!(decide(&jumps(), &mut pages), Ok(Left::default()));
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
         assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
     }
 
@@ -190,8 +202,15 @@ mod tests {
         let mut pages = [Some(page()), Some(vec![0x90; 0x25])];
         pages[1].as_mut().unwrap()[0x20] = 0xcc;
         let before = pages.clone();
-        assert!(decide(&jumps, &mut pages).is_err());
+        assert!(decide(&jumps, &mut pages, BTreeSet::new()).is_err());
         assert_eq!(pages, before);
+    }
+
+    #[test]
+    fn a_site_that_is_left_is_left_as_a_whole() {
+        let mut pages = [Some(page()), Some(page())];
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::from([2])).unwrap().sites, [2]);
+        assert!(has(&pages[0], 0) && !has(&pages[0], 0x10) && !has(&pages[1], 0) && has(&pages[1], 0x10));
     }
 
     #[test]

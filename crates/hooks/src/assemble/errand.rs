@@ -1,0 +1,251 @@
+//! Code that a stopped thread of a running program runs for the launcher: it makes system calls, and the thread is as it
+//! was.
+//!
+//! Whatever becomes of the launcher, the thread comes back by itself to where it was stopped, with all its registers,
+//! flags and signals. The code uses no stack and no memory but a page of its own, and every wait in it has an end.
+//!
+//! ```text
+//!   maps a page at an address that is free
+//!   blocks all signals
+//!   waits until the launcher has written which calls there are
+//!   makes them, and writes down what each came to
+//!   waits until the launcher has read that
+//!   unmaps the page
+//!   waits for the launcher, which sets the thread's registers as they were
+//!   unblocks signals, and goes on            only if nobody came
+//! ```
+
+use super::AssembleError;
+use iced_x86::BlockEncoderOptions;
+use iced_x86::code_asm::*;
+
+/// Offset in the page of a u64: not zero once the calls stand there.
+pub const GO: u64 = 0x00;
+/// Offset of a u64: not zero once they were made.
+pub const DONE: u64 = 0x08;
+/// Offset of a u64: not zero once the launcher has read what they came to.
+pub const READ: u64 = 0x10;
+/// Offset of the calls, [`CALL`] bytes each: seven addresses of where the number and the arguments stand, and the result.
+/// The one whose number stands nowhere (address zero) is behind the last.
+pub const CALLS: u64 = 0x40;
+/// Bytes of a call.
+pub const CALL: u64 = 0x40;
+/// Offset in a call of its result.
+pub const RESULT: u64 = 0x38;
+
+/// Times that a thread looks in a wait before it gives up its processor once.
+const LOOKS: u32 = 100;
+
+/// Registers as the code leaves them, in the order in which it loads them.
+const REGISTERS: usize = 15;
+
+/// What the code is to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errand {
+    /// Address of the page, where nothing is mapped.
+    pub page: u64,
+    /// Bytes of it.
+    pub size: u64,
+    /// Cycles of the time stamp counter that each wait takes at most.
+    pub patience: u64,
+    /// The thread's blocked signals.
+    pub mask: u64,
+    /// Where the thread goes on.
+    pub rip: u64,
+    /// Its flags.
+    pub flags: u64,
+    /// rax, rbx, rcx, rdx, rsi, rdi, r8 to r15, rbp.
+    pub registers: [u64; REGISTERS],
+}
+
+/// Words behind the code, by their places.
+const PAGE: i32 = 0;
+const SIZE: i32 = 8;
+const MASK: i32 = 16;
+const ALL: i32 = 24;
+const FLAGS: i32 = 32;
+const PATIENCE: i32 = 40;
+/// Behind the address at which the thread goes on.
+const SAVED: i32 = 56;
+
+/// Flags as `lahf` has them, and the one that it has not.
+const OF_LAHF: u64 = 0xd5;
+const OVERFLOW: u64 = 1 << 11;
+
+/// How the code begins: where its words lie is told by the four bytes in the middle.
+const BEGINS: ([u8; 3], [u8; 8]) = ([0x48, 0x8d, 0x2d], [0x48, 0x8b, 0x7d, 0x00, 0x48, 0x8b, 0x75, 0x08]);
+
+/// Where code of an errand's begins in some bytes, if it is there.
+#[must_use]
+pub fn find(bytes: &[u8]) -> Option<usize> {
+    let (first, last) = BEGINS;
+    let len = first.len() + 4 + last.len();
+    bytes.windows(len).position(|window| window.starts_with(&first) && window.ends_with(&last))
+}
+
+impl Errand {
+    /// The code, to be written to address `at` and run from its first byte.
+    ///
+    /// # Errors
+    /// When an instruction can't be written: a mistake of ours.
+    pub fn code(&self, at: u64) -> Result<Vec<u8>, AssembleError> {
+        let mut a = CodeAssembler::new(64)?;
+        let (mut words, mut entry) = (a.create_label(), a.create_label());
+        write(&mut a, words, entry)?;
+        a.set_label(&mut words)?;
+        let flags = (self.flags & OF_LAHF) << 8 | u64::from(self.flags & OVERFLOW != 0);
+        a.dq(&[self.page, self.size, self.mask, u64::MAX, flags, self.patience])?;
+        a.set_label(&mut entry)?;
+        a.dq(&[self.rip])?;
+        a.dq(&self.registers)?;
+        Ok(a.assemble_options(at, BlockEncoderOptions::NONE)?.inner.code_buffer)
+    }
+}
+
+/// Waits, but not for ever: until the word at an offset of the page is not zero, and goes to a label then, where such are
+/// given.
+fn wait(a: &mut CodeAssembler, until: Option<(u64, CodeLabel)>) -> Result<(), AssembleError> {
+    let (mut turn, mut look) = (a.create_label(), a.create_label());
+    a.rdtsc()?;
+    a.shl(rdx, 32u32)?;
+    a.or(rax, rdx)?;
+    a.mov(r12, rax)?;
+    a.add(r12, qword_ptr(rbp + PATIENCE))?;
+    a.set_label(&mut turn)?;
+    a.mov(r13d, LOOKS)?;
+    a.set_label(&mut look)?;
+    if let Some((offset, on)) = until {
+        a.cmp(qword_ptr(rbx + offset as i32), 0)?;
+        a.jne(on)?;
+    }
+    a.pause()?;
+    a.sub(r13d, 1)?;
+    a.jne(look)?;
+    a.mov(eax, libc::SYS_sched_yield as u32)?;
+    a.syscall()?;
+    a.rdtsc()?;
+    a.shl(rdx, 32u32)?;
+    a.or(rax, rdx)?;
+    a.cmp(rax, r12)?;
+    a.jb(turn)?;
+    Ok(())
+}
+
+/// Blocks or unblocks: sets the signal mask as the word at `from` says, by `how`.
+fn set_mask(a: &mut CodeAssembler, how: i32, from: i32) -> Result<(), AssembleError> {
+    a.mov(edi, how as u32)?;
+    a.lea(rsi, qword_ptr(rbp + from))?;
+    a.xor(edx, edx)?;
+    a.mov(r10d, size_of::<u64>() as u32)?;
+    a.mov(eax, libc::SYS_rt_sigprocmask as u32)?;
+    a.syscall()?;
+    Ok(())
+}
+
+fn write(a: &mut CodeAssembler, words: CodeLabel, entry: CodeLabel) -> Result<(), AssembleError> {
+    let (mut restore, mut run, mut next, mut done) =
+        (a.create_label(), a.create_label(), a.create_label(), a.create_label());
+    let mut leave = a.create_label();
+    a.lea(rbp, ptr(words))?;
+    a.mov(rdi, qword_ptr(rbp + PAGE))?;
+    a.mov(rsi, qword_ptr(rbp + SIZE))?;
+    a.mov(edx, (libc::PROT_READ | libc::PROT_WRITE) as u32)?;
+    a.mov(r10d, (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as u32)?;
+    a.mov(r8, -1i64)?;
+    a.xor(r9d, r9d)?;
+    a.mov(eax, libc::SYS_mmap as u32)?;
+    a.syscall()?;
+    a.cmp(rax, qword_ptr(rbp + PAGE))?;
+    a.jne(restore)?;
+    a.mov(rbx, rax)?;
+    set_mask(a, libc::SIG_BLOCK, ALL)?;
+    wait(a, Some((GO, run)))?;
+    a.jmp(leave)?;
+    a.set_label(&mut run)?;
+    a.lea(r15, qword_ptr(rbx + CALLS as i32))?;
+    a.set_label(&mut next)?;
+    a.mov(r14, qword_ptr(r15))?;
+    a.test(r14, r14)?;
+    a.je(done)?;
+    for (place, register) in (1..).zip([rdi, rsi, rdx, r10, r8, r9]) {
+        a.mov(register, qword_ptr(r15 + 8 * place))?;
+        a.mov(register, qword_ptr(register))?;
+    }
+    a.mov(rax, qword_ptr(r14))?;
+    a.syscall()?;
+    a.mov(qword_ptr(r15 + RESULT as i32), rax)?;
+    a.add(r15, CALL as i32)?;
+    a.jmp(next)?;
+    a.set_label(&mut done)?;
+    a.mov(qword_ptr(rbx + DONE as i32), 1)?;
+    wait(a, Some((READ, leave)))?;
+    a.set_label(&mut leave)?;
+    a.mov(rdi, rbx)?;
+    a.mov(rsi, qword_ptr(rbp + SIZE))?;
+    a.mov(eax, libc::SYS_munmap as u32)?;
+    a.syscall()?;
+    wait(a, None)?;
+    set_mask(a, libc::SIG_SETMASK, MASK)?;
+    a.set_label(&mut restore)?;
+    // 1 + 127 overflows, and sahf knows all but that.
+    a.mov(rax, qword_ptr(rbp + FLAGS))?;
+    a.add(al, 127)?;
+    a.sahf()?;
+    let all = [rax, rbx, rcx, rdx, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15, rbp];
+    for (n, register) in (0..).zip(all) {
+        a.mov(register, qword_ptr(rbp + SAVED + 8 * n))?;
+    }
+    a.jmp(qword_ptr(entry))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+
+    const ERRAND: Errand = Errand {
+        page: 0x7000,
+        size: 4096,
+        patience: 9,
+        mask: 5,
+        rip: 0x1234,
+        flags: OVERFLOW | 1,
+        registers: [7; REGISTERS],
+    };
+
+    fn instructions(at: u64) -> Vec<Instruction> {
+        let code = ERRAND.code(at).unwrap();
+        let words = 8 * (7 + REGISTERS);
+        let code = &code[..code.len() - words];
+        Decoder::with_ip(64, code, at, DecoderOptions::NONE).into_iter().collect()
+    }
+
+    #[test]
+    fn it_ends_where_the_thread_was_and_leads_nowhere_else() {
+        let all = instructions(0x40_0000);
+        let last = all.last().unwrap();
+        assert_eq!(last.flow_control(), FlowControl::IndirectBranch);
+        let code = ERRAND.code(0x40_0000).unwrap();
+        let at = (last.memory_displacement64() - 0x40_0000) as usize;
+        assert_eq!(u64::from_le_bytes(code[at..at + 8].try_into().unwrap()), 0x1234);
+        let end = last.next_ip();
+        let branches = all.iter().filter(|i| i.near_branch_target() != 0);
+        assert!(branches.map(Instruction::near_branch_target).all(|to| (0x40_0000..end).contains(&to)));
+        assert!(all.iter().all(|i| !i.is_invalid()));
+    }
+
+    #[test]
+    fn it_is_found_where_it_was_left() {
+        let mut bytes = vec![0; 100];
+        assert_eq!(find(&bytes), None);
+        bytes.extend(ERRAND.code(0x1000).unwrap());
+        assert_eq!(find(&bytes), Some(100));
+    }
+
+    #[test]
+    fn its_stack_is_never_touched() {
+        let uses = |i: &Instruction| i.stack_pointer_increment() != 0 || i.memory_base() == iced_x86::Register::RSP;
+        assert!(!instructions(0x1000).iter().any(uses));
+    }
+}

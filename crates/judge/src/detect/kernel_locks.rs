@@ -1,0 +1,68 @@
+//! Locks that lie in the kernel and are free, or nearly so: taking and leaving one that lies in memory is no call then.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::replay::Step;
+use crate::signs::Signs;
+
+/// Times in a window that a lock is taken and left before they are claimed.
+const AGAIN: usize = 3;
+/// Other calls under the lock: with more, what is done there costs more than the lock.
+const UNDER: usize = 8;
+/// Who waits for less was let in by one that was at work, in ns: it takes longer to sleep and be woken.
+const BRIEF: u64 = 20_000;
+
+/// Claims taking and leaving locks by one and the same thread, where it hardly waited.
+pub(super) struct KernelLocks;
+
+/// A lock: the argument that tells which, and what is done to it.
+type Lock = (u64, Vec<u8>);
+
+impl Detector for KernelLocks {
+    fn looks_for(&self) -> Signs {
+        Signs::KERNEL_LOCKS
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut taken: Map<Lock, usize> = Map::default();
+        let mut pairs: Map<Lock, Vec<usize>> = Map::default();
+        let mut edges: Vec<usize> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            let Some(line) = step.lines.kernel_lock(&step.observed) else { continue };
+            // Who had to wait needed the kernel.
+            let waited = step.observed.call.waited_ns.is_none_or(|ns| ns > BRIEF);
+            if step.observed.call.errno().is_some() || waited {
+                continue;
+            }
+            // Which of the set it is stands in the first two bytes.
+            let which = step.observed.data(1, systoll_model::Moment::Entry).and_then(|sem| sem.get(..2));
+            let Some(which) = which else { continue };
+            let lock = (step.observed.arg(0), which.to_vec());
+            if !line.leaves {
+                taken.insert(lock, at);
+                continue;
+            }
+            match taken.remove(&lock) {
+                Some(from) if at - from <= UNDER + 1 => pairs.entry(lock).or_default().extend([from, at]),
+                Some(_) => {}
+                None => edges.push(at),
+            }
+        }
+        pairs.retain(|_, calls| calls.len() >= 2 * AGAIN);
+        for at in pairs.values().flatten() {
+            let Some((step, line)) = steps.get(*at).and_then(|s| Some((s, s.lines.kernel_lock(&s.observed)?))) else {
+                continue;
+            };
+            put(claims, step.index, Claim { gives_up: line.gives_up, ..claim(line.instead) });
+        }
+        if !pairs.is_empty() {
+            // What the window's edges cut off.
+            edges.iter().chain(taken.values()).filter_map(|at| steps.get(*at)).for_each(|s| claims.leave_out(s.index));
+        }
+    }
+}
+
+fn claim(instead: &'static str) -> Claim {
+    Claim::of(Kind::SlowPath, "takes and leaves a lock of the kernel's own, which nobody else had for long", instead)
+}

@@ -1,0 +1,269 @@
+//! Things made, used a little and given up, again and again, where one of them could have been kept.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::{Fact, Facts};
+use crate::finding::Kind;
+use crate::hash::{Map, Set};
+use crate::replay::Step;
+use crate::semantics::{Thing, Way, value};
+use crate::signs::Signs;
+use systoll_model::WindowCall;
+
+/// Things of one description given up in a window; where one was in an earlier window, so many of any description.
+const CYCLES: usize = 2;
+/// What a thing holds at most, in bytes, that memory of the program's own holds as well.
+const HELD: u64 = 64 << 10;
+/// Lengths within one page are the same: the kernel rounds them up.
+const PAGE: u64 = 4096;
+/// How far from the window's start the end of a thing that was made before it may lie.
+const NEAR: usize = 8;
+/// Descriptions that are remembered, all in all.
+const REMEMBERED: usize = 1 << 16;
+
+/// Things of one description: the call that makes them, what they are, and what it was told.
+type Sort = (&'static str, &'static str, Vec<u8>);
+
+/// Claims the makings and ends of things that one thing could have stood for, also where several are made in turns.
+#[derive(Default)]
+pub(super) struct MadeAgain {
+    /// Sorts that were made and given up in an earlier window, by who made them.
+    known: Set<(u32, Sort)>,
+}
+
+/// A thing in a window, by the places of the calls.
+struct Life {
+    made: usize,
+    moved: Vec<usize>,
+    /// What was done with it, where that goes with it.
+    used: Vec<usize>,
+    ended: Vec<usize>,
+    thing: &'static Thing,
+    sort: Sort,
+    /// Handles of it that are not given up yet.
+    open: usize,
+    /// How much there is of it, and how much was put into it, in bytes.
+    length: u64,
+    held: u64,
+    /// Whether bytes went through it.
+    moved_any: bool,
+}
+
+impl Life {
+    fn of(at: usize, step: &Step<'_>, openings: &Map<i32, u64>) -> Option<Self> {
+        let thing = step.makes?;
+        let observed = &step.observed;
+        let mut bytes = Vec::new();
+        for source in thing.sort {
+            let part = value(*source, observed)?;
+            bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&part);
+        }
+        if let Some(arg) = thing.file {
+            // What is opened for the purpose goes with its opening.
+            let fd = observed.descriptor(arg);
+            let opened = openings.get(&fd).copied().unwrap_or(0);
+            bytes.extend_from_slice([fd as u64, opened].map(u64::to_le_bytes).as_flattened());
+            bytes.extend_from_slice(observed.call.fd.as_deref().unwrap_or_default().as_bytes());
+        }
+        let length = thing.ends_length.map_or(0, |(_, arg)| observed.arg(arg));
+        Some(Self {
+            made: at,
+            moved: Vec::new(),
+            used: Vec::new(),
+            ended: Vec::new(),
+            thing,
+            sort: (thing.makes, thing.thing, bytes),
+            open: thing.handles(observed).len(),
+            length,
+            held: 0,
+            moved_any: false,
+        })
+    }
+
+    /// Whether the step takes away a part of it only.
+    fn is_cut_by(&self, step: &Step<'_>) -> bool {
+        let length = self.thing.ends_length.filter(|_| self.moved.is_empty()).map(|(arg, _)| step.observed.arg(arg));
+        length.is_some_and(|length| length.saturating_add(PAGE - 1) < self.length)
+    }
+
+    fn is_short(&self) -> bool {
+        let soon = self.ended.last().is_some_and(|end| end - self.made <= self.thing.life);
+        soon && self.held <= HELD && (self.moved_any || !self.thing.used)
+    }
+
+    fn calls(&self) -> impl Iterator<Item = usize> {
+        let made = std::iter::once(self.made).chain(self.moved.iter().copied());
+        made.chain(self.used.iter().copied()).chain(self.ended.iter().copied())
+    }
+}
+
+/// A handle, by the call that gives it up.
+type Held = (&'static str, u64);
+
+/// The things of a window.
+#[derive(Default)]
+struct Lives {
+    all: Vec<Life>,
+    /// Made here and not yet given up: places in `all`.
+    alive: Map<Held, usize>,
+    /// Calls near the window's start about things made before it.
+    older: Vec<usize>,
+    /// Files opened in the window: which opening of the run's each is.
+    openings: Map<i32, u64>,
+}
+
+impl Lives {
+    fn of(steps: &[Step<'_>]) -> Self {
+        let mut lives = Self::default();
+        let mut forked = false;
+        for (at, step) in steps.iter().enumerate() {
+            lives.uses(at, step);
+            if step.forks {
+                lives.alive.clear();
+                forked = true;
+            } else if step.moves || step.ends {
+                lives.goes_on(at, step, forked);
+            }
+            if step.opened.is_some() {
+                let WindowCall { row, nth, result, .. } = step.observed.call;
+                let opening = u64::from(row.0) << 40 | *nth;
+                lives.openings.insert(result.unwrap_or(-1) as i32, opening);
+            }
+            if let Some(life) = Life::of(at, step, &lives.openings) {
+                let handles = life.thing.handles(&step.observed);
+                lives.alive.extend(handles.iter().map(|handle| ((life.thing.ends.call, *handle), lives.all.len())));
+                lives.all.push(life);
+            }
+        }
+        lives
+    }
+
+    /// Notes what is done with a thing that holds something.
+    fn uses(&mut self, at: usize, step: &Step<'_>) {
+        if step.moved.is_some_and(|moved| moved.line.carries) {
+            // A message may carry descriptors: others have them then.
+            self.alive.clear();
+        }
+        let Some(fd) = step.lines.fd.and_then(|arg| u8::try_from(arg).ok()).filter(|_| !self.alive.is_empty()) else {
+            return;
+        };
+        let place = self.alive.get(&("close", u64::from(step.observed.descriptor(fd) as u32))).copied();
+        if let Some(life) = place.and_then(|place| self.all.get_mut(place)) {
+            life.moved_any |= step.moved.is_some_and(|moved| moved.got.is_some());
+            if life.thing.holds && !step.ends {
+                life.used.push(at);
+            }
+            let moved = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);
+            life.held = life.held.saturating_add(moved.unwrap_or(0));
+        }
+    }
+
+    fn goes_on(&mut self, at: usize, step: &Step<'_>, forked: bool) {
+        let end = step.lines.ends(&step.observed);
+        let call = step.observed.syscall.name().unwrap_or_default();
+        let moved = |lives: &Self| {
+            let first = step.observed.arg(0);
+            lives
+                .alive
+                .iter()
+                .find(|((_, handle), life)| {
+                    *handle == first && lives.all.get(**life).is_some_and(|life| life.thing.moves == Some(call))
+                })
+                .map(|(held, life)| (*held, *life))
+        };
+        if step.moves {
+            if let Some(((end, handle), place)) = moved(self) {
+                self.alive.remove(&(end, handle));
+                self.alive.insert((end, step.observed.call.result.unwrap_or(0) as u64), place);
+                self.all.get_mut(place).into_iter().for_each(|life| life.moved.push(at));
+            } else if at <= NEAR && !forked {
+                self.older.push(at);
+            }
+            return;
+        }
+        let Some(end) = end else { return };
+        match self.alive.remove(&(end.call, step.observed.arg(end.handle))).and_then(|place| self.all.get_mut(place)) {
+            // What is cut to where it is to lie goes on.
+            Some(life) if life.is_cut_by(step) => {}
+            Some(life) => {
+                life.ended.push(at);
+                life.open = life.open.saturating_sub(1);
+            }
+            None if at <= NEAR && !forked => self.older.push(at),
+            None => {}
+        }
+    }
+
+    /// Those that were given up soon, by description.
+    fn ended(&self) -> Map<&Sort, Vec<&Life>> {
+        let mut ended: Map<&Sort, Vec<&Life>> = Map::default();
+        for life in self.all.iter().filter(|life| life.open == 0 && life.is_short()) {
+            ended.entry(&life.sort).or_default().push(life);
+        }
+        ended
+    }
+
+    /// Leaves out what the window's edges cut off: it may be more of what is `repeated`, and may be not.
+    fn leave_out(&self, repeated: &[&Life], steps: &[Step<'_>], claims: &mut Claims) {
+        let is_of = |step: &Step<'_>, thing: &Thing| {
+            let name = step.observed.syscall.name();
+            name == Some(thing.ends.call) || (name.is_some() && name == thing.moves)
+        };
+        let began_before = self.older.iter().filter_map(|at| steps.get(*at));
+        for step in began_before.filter(|step| repeated.iter().any(|life| is_of(step, life.thing))) {
+            claims.leave_out(step.index);
+        }
+        let goes_on = self.all.iter().filter(|life| life.open > 0 && life.made + life.thing.life >= steps.len());
+        for life in goes_on.filter(|life| repeated.iter().any(|other| other.sort == life.sort)) {
+            life.calls().filter_map(|at| steps.get(at)).for_each(|step| claims.leave_out(step.index));
+        }
+    }
+}
+
+impl MadeAgain {
+    /// Claims all but the first of what was made and given up again and again: which these are.
+    fn claim<'l>(&mut self, lives: &'l Lives, steps: &[Step<'_>], claims: &mut Claims) -> Vec<&'l Life> {
+        let Some(who) = steps.first().map(|step| step.who) else { return Vec::new() };
+        let ended = lives.ended();
+        let mut repeated = Vec::new();
+        for (sort, of_sort) in &ended {
+            let key = (who, (*sort).clone());
+            let seen = self.known.contains(&key);
+            let alike = |other: &&Sort| (other.0, other.1) == (sort.0, sort.1);
+            let of_kind: usize = ended.iter().filter(|(other, _)| alike(other)).map(|(_, lives)| lives.len()).sum();
+            let again = of_sort.len() >= CYCLES || seen && of_kind >= CYCLES;
+            // One of them is needed in all, not one in each window.
+            if !seen && self.known.len() < REMEMBERED {
+                self.known.insert(key);
+            }
+            if !again {
+                continue;
+            }
+            for life in of_sort.iter().skip(usize::from(!seen)) {
+                for step in life.calls().filter_map(|at| steps.get(at)) {
+                    let Thing { thing, unsure: weak, gives_up, .. } = *life.thing;
+                    let facts = Facts::default().with(Fact::Mapping, life.thing.file.is_some());
+                    let claim = Claim { facts, ..Claim::of(Kind::Toggle, thing, "make it once and keep it") };
+                    put(claims, step.index, Claim { weak, gives_up, ..claim });
+                }
+            }
+            repeated.extend(of_sort.first().copied());
+        }
+        repeated
+    }
+}
+
+impl Detector for MadeAgain {
+    fn looks_for(&self) -> Signs {
+        Signs::MAKES
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        if steps.iter().filter(|step| step.makes.is_some()).count() < CYCLES {
+            return;
+        }
+        let lives = Lives::of(steps);
+        let repeated = self.claim(&lives, steps, claims);
+        lives.leave_out(&repeated, steps, claims);
+    }
+}

@@ -1,0 +1,122 @@
+//! Ranges that lie next to each other, taken one small piece after the other.
+
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::replay::Step;
+use crate::semantics::{Between, Ranged, value};
+use crate::signs::Signs;
+use systoll_model::Sysno;
+
+/// Pieces that make a run; in a run that the window cuts, which may be longer.
+const LONG: usize = 8;
+const LONG_CUT: usize = 4;
+
+/// Claims calls whose range begins where that of the one before ended.
+pub(super) struct Pieces;
+
+/// What calls of one run have in common.
+type Same = (Sysno, Option<u64>, Vec<u8>);
+
+/// Pieces so far.
+struct Run {
+    line: &'static Ranged,
+    steps: Vec<usize>,
+    /// Where the last one ended.
+    end: u64,
+    bytes: u64,
+    /// Whether the window began within it.
+    cut: bool,
+}
+
+impl Detector for Pieces {
+    fn looks_for(&self) -> Signs {
+        Signs::RANGED
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut runs: Map<Same, Run> = Map::default();
+        for (at, step) in steps.iter().enumerate() {
+            let piece = step.lines.ranged(&step.observed).and_then(|line| Some((line, same(line, step)?)));
+            let own = piece.as_ref().map(|(_, same)| same);
+            let over: Vec<Same> = runs
+                .iter()
+                .filter(|(of, run)| Some(*of) != own && run.is_ended_by(of, step))
+                .map(|(of, _)| of.clone())
+                .collect();
+            over.iter().filter_map(|of| runs.remove(of)).for_each(|run| run.claim(false, steps, claims));
+            let Some((line, same)) = piece else { continue };
+            let before = runs.get(&same).map(|run| run.end);
+            let from = line.begins(&step.observed, before);
+            let Some(end) = from.map(|from| line.ends(&step.observed, from)) else { continue };
+            let length = end.saturating_sub(from.unwrap_or(end));
+            let goes_on = from == before && length > 0 && length <= line.small && line.is_whole(&step.observed);
+            match runs.get_mut(&same).filter(|_| goes_on) {
+                Some(run) => run.add(at, end, length),
+                None => {
+                    let new = Run { line, steps: vec![at], end, bytes: 0, cut: at == 0 };
+                    runs.insert(same, new).into_iter().for_each(|run| run.claim(false, steps, claims));
+                }
+            }
+        }
+        let mut left: Vec<Run> = runs.into_values().collect();
+        left.sort_by_key(|run| run.steps.first().copied());
+        left.into_iter().for_each(|run| run.claim(true, steps, claims));
+    }
+}
+
+/// What a call has in common with the others of its run; `None` where it was not read, or failed.
+fn same(line: &Ranged, step: &Step<'_>) -> Option<Same> {
+    let mut alike = Vec::new();
+    for source in line.alike {
+        alike.extend_from_slice(&value(*source, &step.observed)?);
+        alike.push(0);
+    }
+    let file = line.file.map(|arg| u64::from(step.observed.descriptor(arg) as u32));
+    step.observed.call.errno().is_none().then_some((step.observed.syscall, file, alike))
+}
+
+impl Run {
+    fn add(&mut self, at: usize, end: u64, length: u64) {
+        self.steps.push(at);
+        self.end = end;
+        self.bytes = self.bytes.saturating_add(length);
+    }
+
+    /// Whether what a step does may need what came before it.
+    fn is_ended_by(&self, (_, file, _): &Same, step: &Step<'_>) -> bool {
+        let own = |fd: Option<i32>| fd.is_some() && fd.map(|fd| u64::from(fd as u32)) == *file;
+        match self.line.between {
+            Between::Nothing => true,
+            Between::Transfers => {
+                let fd = step.lines.fd.and_then(|arg| u8::try_from(arg).ok()).map(|arg| step.observed.descriptor(arg));
+                step.pauses && step.moved.is_none()
+                    || step.forks
+                    || fd.is_some_and(|fd| own(Some(fd)) && step.moved.is_none())
+            }
+        }
+    }
+
+    /// Claims all of a long run but those that take as much as one call could.
+    fn claim(&self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
+        let pieces = self.steps.len().saturating_sub(1) as u64;
+        if self.steps.len() < if cut || self.cut { LONG_CUT } else { LONG } {
+            return;
+        }
+        let each = (self.line.much / (self.bytes / pieces.max(1)).max(1)).max(2);
+        for (n, at) in self.steps.iter().enumerate() {
+            let Some(step) = steps.get(*at) else { continue };
+            if n == 0 {
+                // Whether it goes on from one before the window is not seen.
+                if self.cut {
+                    leave_out_later(step, claims);
+                }
+            } else if !(n as u64).is_multiple_of(each) {
+                let Ranged { does, instead, gives_up, .. } = *self.line;
+                let object = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
+                let object = object.map(|file| claims.object(file));
+                put(claims, step.index, Claim { object, gives_up, ..Claim::of(Kind::SmallIo, does, instead) });
+            }
+        }
+    }
+}

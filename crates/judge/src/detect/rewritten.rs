@@ -1,0 +1,138 @@
+//! Files written anew again and again, each time before anybody could look at what they said.
+
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::replay::Step;
+use crate::semantics::{Effect, SYNCED, Way};
+use crate::signs::Signs;
+
+/// How long a file must last to be looked at, in ns: a reader looks no more often than this.
+const GLANCE: u64 = 10_000_000;
+/// Times in a window that a file was written anew before it is a habit.
+const AGAIN: usize = 3;
+
+/// Claims writing a file anew, by its name or by moving a new one over it, where it was written again within a glance.
+pub(super) struct Rewritten;
+
+/// One writing, by the places of its calls.
+struct Writing {
+    calls: Vec<usize>,
+    fd: i64,
+    open: bool,
+    /// Where it was moved to.
+    name: String,
+}
+
+impl Detector for Rewritten {
+    fn looks_for(&self) -> Signs {
+        Signs::OPENS
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut done: Map<String, Vec<Writing>> = Map::default();
+        let mut under_way: Vec<Writing> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            if looks(step, &done) || shows(step) {
+                settle(&mut done, false, steps, claims);
+            }
+            let opened = step.opened.as_ref().filter(|opened| opened.writes && opened.anew);
+            if let (Some(opened), Some(fd)) = (opened, step.observed.call.result) {
+                under_way.push(Writing { calls: vec![at], fd, open: true, name: opened.path.to_string() });
+                continue;
+            }
+            if is_promise(step) {
+                // What was promised to be on the disk has to be there.
+                under_way.retain(|w| w.fd != i64::from(step.observed.descriptor(0)));
+                continue;
+            }
+            advance(at, step, &mut under_way);
+            let over = |w: &Writing| !w.open && steps.get(at + 1).is_none_or(|next| moved_to(next, &w.name).is_none());
+            while let Some(place) = under_way.iter().position(over) {
+                let writing = under_way.swap_remove(place);
+                done.entry(writing.name.clone()).or_default().push(writing);
+            }
+        }
+        settle(&mut done, true, steps, claims);
+    }
+}
+
+/// Adds a call to the writing that it belongs to.
+fn advance(at: usize, step: &Step<'_>, under_way: &mut [Writing]) {
+    let own = |w: &&mut Writing| w.open && step.lines.fd == Some(0) && i64::from(step.observed.descriptor(0)) == w.fd;
+    if let Some(writing) = under_way.iter_mut().rev().find(own) {
+        writing.calls.push(at);
+        writing.open = !step.effects.iter().any(|effect| matches!(effect, Effect::Closes(0)));
+        return;
+    }
+    for writing in under_way.iter_mut().filter(|w| !w.open) {
+        if let Some(name) = moved_to(step, &writing.name) {
+            writing.calls.push(at);
+            writing.name = name;
+        }
+    }
+}
+
+/// The name that a step gives the file of that name.
+fn moved_to(step: &Step<'_>, from: &str) -> Option<String> {
+    let mut paths = step.effects.iter().filter_map(|effect| match effect {
+        Effect::Path { at, path } => step.observed.path(at, path),
+        _ => None,
+    });
+    let (first, second) = (paths.next()?, paths.next()?);
+    (first == from).then(|| second.into_owned())
+}
+
+/// Whether the step brings something to the disk.
+fn is_promise(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SYNCED))
+}
+
+/// Whether the program itself looks at one of the files.
+fn looks(step: &Step<'_>, done: &Map<String, Vec<Writing>>) -> bool {
+    let opened = step.opened.as_ref().filter(|opened| !opened.writes).map(|opened| &*opened.path);
+    opened.or(step.object.as_deref()).is_some_and(|path| done.contains_key(path))
+        && !step.opened.as_ref().is_some_and(|o| o.writes)
+}
+
+/// Whether the step tells others that there is something to look at, or waits for them.
+fn shows(step: &Step<'_>) -> bool {
+    let outside = !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
+    step.forks || step.pauses || outside && step.moved.is_some_and(|moved| moved.line.way == Way::Out)
+}
+
+/// Claims what was written anew within a glance, and forgets all of it.
+fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
+    for writings in std::mem::take(done).into_values() {
+        let start = |w: &Writing| w.calls.first().and_then(|at| steps.get(*at)).map(|step| step.observed.call.entry_ns);
+        let soon = |two: &[Writing]| match two {
+            [one, next] => start(one).zip(start(next)).is_some_and(|(one, next)| next.saturating_sub(one) < GLANCE),
+            _ => false,
+        };
+        let overwritten: Vec<&Writing> =
+            writings.windows(2).filter(|two| soon(two)).filter_map(|two| two.first()).collect();
+        if overwritten.len() + 1 < AGAIN {
+            continue;
+        }
+        for step in overwritten.iter().flat_map(|w| &w.calls).filter_map(|at| steps.get(*at)) {
+            let object = writings.first().map(|writing| claims.object(&writing.name));
+            put(claims, step.index, Claim { object, ..claim() });
+        }
+        // Whether the last of a window is overwritten as well lies behind it.
+        let last = writings.last().filter(|_| cut).into_iter().flat_map(|w| &w.calls);
+        last.filter_map(|at| steps.get(*at)).for_each(|step| leave_out_later(step, claims));
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        facts: Fact::Rewritten.into(),
+        gives_up: "what the file says lags behind, and is older if the program is killed",
+        ..Claim::of(
+            Kind::SlowPath,
+            "writes a whole file anew before anybody could look at what it said",
+            "write it when it has held for a while, or once a second, and at the end",
+        )
+    }
+}

@@ -1,0 +1,103 @@
+//! Is told that a descriptor is ready, does nothing about it, and is told so again at once.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::replay::Step;
+use crate::semantics::Semantics;
+use crate::signs::Signs;
+use systoll_model::{ArgData, Moment, Recording, Sysno};
+
+/// Calls that do nothing about a descriptor that is ready: they look at clocks, or at who runs.
+const IDLE: [Sysno; 10] = [
+    Sysno::named("clock_gettime"),
+    Sysno::named("gettimeofday"),
+    Sysno::named("time"),
+    Sysno::named("times"),
+    Sysno::named("getrusage"),
+    Sysno::named("getpid"),
+    Sysno::named("gettid"),
+    Sysno::named("getcpu"),
+    Sysno::named("sched_yield"),
+    Sysno::named("rt_sigprocmask"),
+];
+
+/// Rounds of it that make a habit.
+const HABIT: usize = 4;
+
+/// Claims waits that tell what the one before told, nothing having been done about it.
+pub(super) struct Unserved {
+    /// Whether the program makes any such wait.
+    waits: bool,
+}
+
+impl Unserved {
+    pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
+        Self { waits: recording.rows.iter().any(|row| semantics.of(row.syscall).tells_ready()) }
+    }
+}
+
+/// What a wait told.
+struct Told<'a> {
+    ready: &'a [u8],
+    result: i64,
+    /// Waits that told the same since, one after the other.
+    again: Vec<usize>,
+    /// Whether anything was done since that may be about it.
+    served: bool,
+}
+
+impl Detector for Unserved {
+    fn looks_for(&self) -> Signs {
+        Signs::CALL
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        if !self.waits {
+            return;
+        }
+        let mut told: Map<(Sysno, u64), Told<'_>> = Map::default();
+        for step in steps {
+            let call = step.observed.call;
+            if !step.lines.tells_ready() {
+                let idle = IDLE.contains(&step.observed.syscall);
+                if !idle || call.signals_before > 0 {
+                    told.values_mut().for_each(|told| told.served = true);
+                }
+                continue;
+            }
+            let (key, ready) = ((step.observed.syscall, step.observed.arg(0)), ready(&call.data));
+            let Some((ready, result)) = ready.zip(call.result.filter(|result| *result > 0)) else {
+                told.remove(&key).into_iter().for_each(|told| claim(told, claims));
+                continue;
+            };
+            match told.get_mut(&key) {
+                Some(told) if !told.served && (told.ready, told.result) == (ready, result) => {
+                    told.again.push(step.index)
+                }
+                _ => {
+                    let new = Told { ready, result, again: Vec::new(), served: false };
+                    told.insert(key, new).into_iter().for_each(|told| claim(told, claims));
+                }
+            }
+        }
+        told.drain().for_each(|(_, told)| claim(told, claims));
+    }
+}
+
+/// What a wait says is ready: of `poll` in its first argument, of `epoll_wait` in its second.
+fn ready(data: &[ArgData]) -> Option<&[u8]> {
+    data.iter().find(|data| data.at == Moment::Exit && data.arg < 2).map(|data| &*data.bytes)
+}
+
+fn claim(told: Told<'_>, claims: &mut Claims) {
+    if told.again.len() < HABIT {
+        return;
+    }
+    let about = "what is ready, of which it has used nothing since it was told the same,";
+    let instead =
+        "use what is ready (read or write until it would wait), or stop asking for it until there is something to do";
+    for index in told.again {
+        put(claims, index, Claim::of(Kind::Repeat, about, instead));
+    }
+}

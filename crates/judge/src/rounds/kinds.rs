@@ -1,0 +1,88 @@
+//! Rows that are the same call of the same place: of all processes of a program, and whatever way within the C
+//! library it took.
+
+use crate::hash::Map;
+use crate::phases::toll;
+use systoll_model::{FrameId, Recording, RowId, StackId, Sysno};
+
+/// Index into [`Kinds::all`].
+pub(super) type KindId = u32;
+
+/// A call of a place.
+pub(super) struct Kind {
+    pub(super) syscall: Sysno,
+    /// With the calls of each.
+    pub(super) rows: Vec<(RowId, u64)>,
+    pub(super) calls: u64,
+    /// What these cost, ns.
+    pub(super) toll: f64,
+    /// Time waited inside, ns; 0 where it is not known.
+    pub(super) waited: f64,
+}
+
+impl Kind {
+    /// Returns the calls of one of its rows.
+    pub(super) fn calls_of(&self, row: RowId) -> Option<u64> {
+        let at = self.rows.binary_search_by_key(&row, |(id, _)| *id).ok()?;
+        self.rows.get(at).map(|(_, calls)| *calls)
+    }
+}
+
+/// What makes rows one kind.
+#[derive(PartialEq, Eq, Hash)]
+enum Caller {
+    User(FrameId),
+    Context(StackId),
+}
+
+/// All calls of a recording by kind.
+pub(super) struct Kinds {
+    pub(super) all: Vec<Kind>,
+    of_row: Vec<KindId>,
+}
+
+impl Kinds {
+    /// Sorts the rows.
+    pub(super) fn of(recording: &Recording) -> Self {
+        let mut programs: Map<&str, u32> = Map::default();
+        let program: Vec<u32> = recording
+            .processes
+            .iter()
+            .map(|process| {
+                let next = programs.len() as u32;
+                *programs.entry(&process.exe).or_insert(next)
+            })
+            .collect();
+        let mut ids: Map<(u32, Sysno, Caller), KindId> = Map::default();
+        ids.reserve(recording.rows.len() / 2);
+        let mut all: Vec<Kind> = Vec::new();
+        let mut of_row = Vec::with_capacity(recording.rows.len());
+        for (id, row) in (0..).map(RowId).zip(&recording.rows) {
+            let caller = row.user.map_or(Caller::Context(row.context), Caller::User);
+            let program = program.get(row.process.0 as usize).copied().unwrap_or(u32::MAX);
+            let next = all.len() as KindId;
+            let kind = *ids.entry((program, row.syscall, caller)).or_insert(next);
+            if kind == next {
+                all.push(Kind { syscall: row.syscall, rows: Vec::new(), calls: 0, toll: 0.0, waited: 0.0 });
+            }
+            of_row.push(kind);
+            if let Some(kind) = all.get_mut(kind as usize) {
+                kind.rows.push((id, row.counts.calls));
+                kind.calls = kind.calls.saturating_add(row.counts.calls);
+                kind.toll += toll(recording, row);
+                kind.waited += row.counts.waited_ns.unwrap_or(0) as f64;
+            }
+        }
+        Self { all, of_row }
+    }
+
+    /// Returns the kind of a row.
+    pub(super) fn of_row(&self, row: RowId) -> KindId {
+        self.of_row.get(row.0 as usize).copied().unwrap_or(KindId::MAX)
+    }
+
+    /// Returns a kind.
+    pub(super) fn get(&self, id: KindId) -> Option<&Kind> {
+        self.all.get(id as usize)
+    }
+}

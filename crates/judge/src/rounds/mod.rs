@@ -1,0 +1,235 @@
+//! Rounds: what threads do again and again, told even where nothing of it is shown to be needless.
+//!
+//! The dearest call is taken, and each call near it in windows is tried as the beginning of a round
+//! ([`anchor`]): what comes between two of these, how regularly, and how much it explains. The best one is told, its calls
+//! are set aside, and the dearest of what is left is next. How often is counted exactly; what a round is made of, windows show.
+//!
+//! Time and memory are bounded, whatever the recording: so many dear calls, so many stretches of windows for each, so
+//! many anchors, so many calls looked at for each of these.
+
+mod anchor;
+mod kinds;
+mod pattern_of;
+mod place;
+mod rest;
+mod round;
+mod shape;
+mod stretches;
+mod told;
+
+pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
+
+use crate::finding::Finding;
+use crate::phases::Phases;
+use anchor::{Anchored, NEARLY_ALWAYS, Scales};
+use kinds::{KindId, Kinds};
+use std::cmp::Reverse;
+use stretches::Stretches;
+use systoll_model::Recording;
+
+/// Dear calls a round is looked for.
+const SEEDS: usize = 64;
+/// The part of the run's processor time, or of its time where it waits, that a call takes at least to be one of them.
+const DEAR: f64 = 0.002;
+/// Times that something is done before it is a habit.
+const LEAST: u64 = 10;
+/// Anchors tried for a dear call.
+const ANCHORS: usize = 12;
+/// Stretches looked at for anchors.
+const AROUND: usize = 32;
+/// A round that an anchor shows has so much of the dear call's calls at least.
+const OF_SEED: f64 = 0.3;
+/// Of a kind with less than this part of its calls left, all are told.
+const LITTLE: f64 = 0.02;
+/// By so much an anchor is better than one that came earlier in the run.
+const BETTER: f64 = 1.02;
+/// What may be several rounds in one is told as one only where that explains more by so much.
+const COARSER: f64 = 1.05;
+/// Whole rounds by which an anchor is more than chance.
+const SEEN: usize = 2;
+
+/// How the run's time is measured against calls.
+struct Measures {
+    /// Processor time, ns.
+    cpu: f64,
+    /// The run's time, ns; `None` where several threads or processes ran beside each other.
+    wall: Option<f64>,
+}
+
+impl Measures {
+    fn of(recording: &Recording, phases: &Phases) -> Self {
+        let images: u64 = recording.processes.iter().fold(0, |sum, p| sum.saturating_add(p.instances.max(1)));
+        let alone = images <= 1 && recording.header.threads <= 1;
+        let observer = recording.header.observer_wall_ns_per_call;
+        let observer = if observer.is_finite() { observer.max(0.0) * recording.calls() as f64 } else { 0.0 };
+        let wall = (recording.header.wall_ns as f64 - observer).max(0.0);
+        Self { cpu: phases.all_cpu(), wall: Some(wall).filter(|wall| alone && *wall > 0.0) }
+    }
+
+    /// What calls take of the run.
+    fn price(&self, toll: f64, waited: f64) -> f64 {
+        let of_cpu = if self.cpu > 0.0 { (toll / self.cpu).min(1.0) } else { 0.0 };
+        let of_wall = self.wall.map_or(0.0, |wall| (waited / wall).min(1.0));
+        of_cpu + of_wall
+    }
+}
+
+/// Returns the rounds of a recording, dearest first. `findings` are what of it is claimed.
+pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding]) -> Vec<Round> {
+    let measures = Measures::of(recording, phases);
+    let kinds = Kinds::of(recording);
+    let price = |id: KindId| kinds.get(id).map_or(0.0, |kind| measures.price(kind.toll, kind.waited));
+    let seeds = seeds(&kinds, price);
+    if seeds.is_empty() {
+        return Vec::new();
+    }
+    let mut wanted = vec![false; kinds.all.len()];
+    for seed in &seeds {
+        if let Some(wanted) = wanted.get_mut(*seed as usize) {
+            *wanted = true;
+        }
+    }
+    let stretches = Stretches::of(recording, &kinds, &wanted);
+    let mut search =
+        Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
+    let claimed = told::claimed(recording, findings);
+    let scene =
+        told::Scene { recording, kinds: &kinds, stretches: &stretches, claimed: &claimed, wall_ns: measures.wall };
+    let mut rounds = Vec::new();
+    for seed in seeds {
+        if search.state.left(seed) < LITTLE || price(seed) * search.state.left(seed) < DEAR {
+            continue;
+        }
+        let found = search.best(seed);
+        rounds.extend(scene.round(&found));
+        search.set_aside(&found);
+    }
+    let dear = |round: &Round| measures.price(round.toll_ns as f64, round.waited_ns.unwrap_or(0) as f64);
+    rounds.sort_by(|a, b| dear(b).total_cmp(&dear(a)));
+    rest::mark(&mut rounds, recording, &claimed, measures.wall);
+    rounds
+}
+
+/// The dearest calls, dearest first.
+fn seeds(kinds: &Kinds, price: impl Fn(KindId) -> f64) -> Vec<KindId> {
+    let dear = |(id, kind): (KindId, &kinds::Kind)| {
+        let price = price(id);
+        (price >= DEAR && kind.calls >= LEAST).then_some((price, id))
+    };
+    let mut all: Vec<(f64, KindId)> = (0..).zip(&kinds.all).filter_map(dear).collect();
+    all.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(x.cmp(y)));
+    all.truncate(SEEDS);
+    all.into_iter().map(|(_, id)| id).collect()
+}
+
+/// What rounds have of the calls so far.
+struct State {
+    /// The part of each kind's calls that is left.
+    left: Vec<f64>,
+    /// Which calls of each stretch are of a round.
+    told: Vec<Vec<bool>>,
+}
+
+impl State {
+    fn new(kinds: &Kinds, stretches: &Stretches<'_>) -> Self {
+        let told = stretches.all.iter().map(|stretch| vec![false; stretch.kinds.len()]).collect();
+        Self { left: vec![1.0; kinds.all.len()], told }
+    }
+
+    fn left(&self, kind: KindId) -> f64 {
+        self.left.get(kind as usize).copied().unwrap_or(0.0)
+    }
+
+    fn is_told(&self, stretch: u32, at: usize) -> bool {
+        self.told.get(stretch as usize).and_then(|told| told.get(at)).copied().unwrap_or(false)
+    }
+}
+
+/// The search for rounds.
+struct Search<'a> {
+    kinds: &'a Kinds,
+    stretches: &'a Stretches<'a>,
+    price: &'a dyn Fn(KindId) -> f64,
+    state: State,
+}
+
+impl Search<'_> {
+    /// The round that explains most around a dear call.
+    fn best(&self, seed: KindId) -> Anchored {
+        let (left, is_told) = (|kind| self.state.left(kind), |stretch, at| self.state.is_told(stretch, at));
+        let scales =
+            Scales { kinds: self.kinds, stretches: self.stretches, price: self.price, left: &left, is_told: &is_told };
+        let mut best = scales.weigh(seed);
+        // A round of one call is one that no other fits.
+        let first_at = |kind: KindId| (self.stretches.first_at(kind), kind);
+        let mut from = first_at(seed);
+        for anchor in self.anchors(seed) {
+            let found = scales.weigh(anchor);
+            let of_seed = found.members.iter().find(|member| member.kind == seed);
+            let has_it = of_seed.is_some_and(|m| m.of_round >= OF_SEED * self.state.left(seed));
+            let earlier = first_at(anchor) < from;
+            let enough = match (found.is_several, best.is_several) {
+                (true, false) => best.score * COARSER,
+                (false, true) => best.score / COARSER,
+                _ if earlier => best.score / BETTER,
+                _ => best.score * BETTER,
+            };
+            if has_it && found.instances.len() >= SEEN && found.score > enough {
+                from = first_at(anchor);
+                best = found;
+            }
+        }
+        best
+    }
+
+    /// Kinds that are near a dear call, those that are most often near it.
+    fn anchors(&self, seed: KindId) -> Vec<KindId> {
+        let mut near: crate::hash::Map<KindId, u64> = crate::hash::Map::default();
+        for stretch in self.stretches.with(seed).iter().rev().take(AROUND).filter_map(|at| self.stretches.get(*at)) {
+            let mut here = stretch.kinds.clone();
+            here.sort_unstable();
+            here.dedup();
+            here.into_iter().for_each(|kind| *near.entry(kind).or_default() += 1);
+        }
+        let calls = |kind: KindId| self.kinds.get(kind).map_or(0, |kind| kind.calls) as f64 * self.state.left(kind);
+        let could = |(kind, _): &(KindId, u64)| {
+            *kind != seed && calls(*kind) >= LEAST as f64 && self.state.left(*kind) >= LITTLE
+        };
+        let mut near: Vec<(KindId, u64)> = near.into_iter().filter(could).collect();
+        near.sort_by_key(|(kind, times)| (Reverse(*times), *kind));
+        near.truncate(ANCHORS);
+        let mut anchors: Vec<KindId> = near.into_iter().map(|(kind, _)| kind).collect();
+        anchors.sort_by_key(|kind| (self.stretches.first_at(*kind), *kind));
+        anchors
+    }
+
+    /// Sets the calls of a round aside.
+    fn set_aside(&mut self, found: &Anchored) {
+        for member in &found.members {
+            if let Some(left) = self.state.left.get_mut(member.kind as usize) {
+                *left = (*left - member.of_round).max(0.0);
+            }
+        }
+        for instance in &found.instances {
+            if !conforms(found, instance, self.stretches) {
+                continue;
+            }
+            for (at, range) in &instance.pieces {
+                let Some(stretch) = self.stretches.get(*at) else { continue };
+                let Some(told) = self.state.told.get_mut(*at as usize) else { continue };
+                for place in range.clone() {
+                    let kind = stretch.kinds.get(place);
+                    if let Some(told) = told.get_mut(place) {
+                        *told |= kind.is_some_and(|kind| found.members.iter().any(|m| m.kind == *kind));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether an instance has all that nearly each round has.
+fn conforms(found: &Anchored, instance: &anchor::Instance, stretches: &Stretches<'_>) -> bool {
+    let always = found.members.iter().filter(|member| member.share >= NEARLY_ALWAYS);
+    always.into_iter().all(|member| instance.kinds(stretches).any(|kind| kind == member.kind))
+}

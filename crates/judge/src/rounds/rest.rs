@@ -1,0 +1,63 @@
+//! Which rounds the report shows: where much of the run goes to calls and findings claim little of that.
+
+use super::round::{Round, RoundClaimed};
+use crate::hash::Map;
+use std::cmp::Reverse;
+use systoll_model::{Recording, RowId};
+
+/// Rounds shown.
+const SHOWN: usize = 3;
+/// The part of the processor time that calls take, or of the run that is waited in them, from which it is much.
+const MUCH: f64 = 0.1;
+/// The part of that which findings claim, from which enough is told.
+const CLAIMED: f64 = 0.5;
+/// The part of the run that a round takes beside what is claimed of it, to be worth a line.
+const WORTH: f64 = 0.05;
+/// Rounds of a process at least, on average: what each of many processes does a few times is a part of starting it.
+const OFTEN: u64 = 100;
+
+/// Marks the rounds that are of `most of the rest`. `wall_ns` is `None` where waiting is no measure of the run.
+pub(super) fn mark(
+    rounds: &mut [Round],
+    recording: &Recording,
+    claimed: &Map<RowId, RoundClaimed>,
+    wall_ns: Option<f64>,
+) {
+    let claimed = claimed.values().fold(RoundClaimed::default(), |sum, one| RoundClaimed {
+        calls: sum.calls.saturating_add(one.calls),
+        toll_ns: sum.toll_ns.saturating_add(one.toll_ns),
+        waited_ns: sum.waited_ns.saturating_add(one.waited_ns),
+    });
+    let total = recording.total();
+    let own = recording.own_cpu_ns().map_or(0.0, |own| own as f64);
+    let (toll, waited) = (total.toll_ns.unwrap_or(0), total.waited_ns.unwrap_or(0));
+    let cpu = is_untold(toll, claimed.toll_ns, own).then_some(own);
+    let wall = wall_ns.filter(|wall| is_untold(waited, claimed.waited_ns, *wall));
+    let part = |ns: u64, claimed: u64, of: Option<f64>| of.map_or(0.0, |of| ns.saturating_sub(claimed) as f64 / of);
+    let worth = |round: &Round| {
+        let of_cpu = part(round.toll_ns, round.claimed.toll_ns, cpu);
+        of_cpu.max(part(round.waited_ns.unwrap_or(0), round.claimed.waited_ns, wall))
+    };
+    let mut shown: Vec<(f64, usize)> = rounds
+        .iter()
+        .enumerate()
+        .map(|(at, round)| (worth(round), at))
+        .filter(|(worth, at)| *worth >= WORTH && rounds.get(*at).is_some_and(is_habit))
+        .collect();
+    shown.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(Reverse(*y).cmp(&Reverse(*x))));
+    for (_, at) in shown.into_iter().take(SHOWN) {
+        if let Some(round) = rounds.get_mut(at) {
+            round.is_of_rest = true;
+        }
+    }
+}
+
+/// Returns true if a process makes the round often.
+fn is_habit(round: &Round) -> bool {
+    round.count.low / round.processes.max(1) >= OFTEN
+}
+
+/// Returns true if so much goes to calls that it wants a word, and findings do not say most of it.
+fn is_untold(ns: u64, claimed: u64, of: f64) -> bool {
+    of > 0.0 && ns as f64 > MUCH * of && (claimed as f64) < CLAIMED * ns as f64
+}

@@ -1,0 +1,218 @@
+//! The calls of a round in order, those that repeat put together.
+
+use super::anchor::{Anchored, Member};
+use super::kinds::KindId;
+use super::stretches::Stretches;
+use crate::hash::Map;
+
+/// Calls of a loop within a round, at most.
+const LONGEST_INNER: usize = 8;
+/// Steps of a round, at most.
+const MOST_STEPS: usize = 64;
+
+/// How often something came in a row, over all instances that show it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Seen {
+    pub(super) least: u64,
+    pub(super) most: u64,
+    /// Weighted.
+    pub(super) sum: f64,
+    pub(super) weight: f64,
+}
+
+impl Seen {
+    fn once(times: u64) -> Self {
+        Self { least: times, most: times, sum: times as f64, weight: 1.0 }
+    }
+
+    fn and(self, other: Self, weight: f64) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            sum: self.sum + weight * other.sum / other.weight,
+            weight: self.weight + weight,
+        }
+    }
+
+    /// On average.
+    pub(super) fn mean(self) -> f64 {
+        if self.weight > 0.0 { self.sum / self.weight } else { 0.0 }
+    }
+}
+
+/// A part of a round: one kind, or several in order, some times.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part {
+    /// Kinds, and how often each comes in a row.
+    pub(super) kinds: Vec<(KindId, Seen)>,
+    /// How often all of them come in their order.
+    pub(super) times: Seen,
+}
+
+/// Puts together what repeats: `a b b b c d c d` becomes `a`, `b` thrice, `c d` twice.
+fn collapse(kinds: impl Iterator<Item = KindId>) -> Vec<Part> {
+    let mut runs: Vec<(KindId, u64)> = Vec::new();
+    for kind in kinds {
+        match runs.last_mut() {
+            Some((last, times)) if *last == kind => *times += 1,
+            _ => runs.push((kind, 1)),
+        }
+    }
+    let mut parts = Vec::new();
+    let mut rest = runs.as_slice();
+    while !rest.is_empty() {
+        let (len, times) = (2..=LONGEST_INNER.min(rest.len() / 2))
+            .map(|len| (len, repeats(rest, len)))
+            .find(|(_, times)| *times > 1)
+            .unwrap_or((1, 1));
+        let inner = (0..len).map(|at| {
+            let mut all = (0..times).filter_map(|time| rest.get(at + time * len));
+            let (kind, first) = all.next().copied().unwrap_or((KindId::MAX, 0));
+            (kind, all.fold(Seen::once(first), |seen, (_, times)| seen.and(Seen::once(*times), 1.0)))
+        });
+        parts.push(Part { kinds: inner.collect(), times: Seen::once(times as u64) });
+        rest = rest.get(len * times..).unwrap_or_default();
+    }
+    parts
+}
+
+/// How often the first `len` runs come in their order, from the first on.
+fn repeats(runs: &[(KindId, u64)], len: usize) -> usize {
+    let of = |piece: &[(KindId, u64)]| piece.iter().map(|(kind, _)| *kind).collect::<Vec<_>>();
+    let Some(first) = runs.get(..len) else { return 0 };
+    let first = of(first);
+    runs.chunks_exact(len).take_while(|piece| piece.iter().map(|(kind, _)| kind).eq(&first)).count()
+}
+
+/// Returns the parts of a round in order, as most instances have them, the first that ran first.
+pub(super) fn shape(found: &Anchored, stretches: &Stretches<'_>) -> Vec<Part> {
+    let usual = |kind: &KindId| found.members.iter().any(|m| m.kind == *kind && m.is_usual());
+    // By their order alone.
+    let mut orders: Map<Vec<Vec<KindId>>, (f64, Vec<Part>)> = Map::default();
+    for instance in &found.instances {
+        let parts = collapse(instance.kinds(stretches).filter(usual));
+        let order: Vec<Vec<KindId>> =
+            parts.iter().map(|part| part.kinds.iter().map(|(kind, _)| *kind).collect()).collect();
+        match orders.get_mut(&order) {
+            None => drop(orders.insert(order, (instance.weight, weighted(parts, instance.weight)))),
+            Some((weight, all)) => {
+                *weight += instance.weight;
+                add(all, &parts, instance.weight);
+            }
+        }
+    }
+    let most = orders.into_iter().max_by(|(a, (x, _)), (b, (y, _))| x.total_cmp(y).then_with(|| b.cmp(a)));
+    let mut parts = most.map(|(_, (_, parts))| parts).unwrap_or_default();
+    if parts.is_empty() {
+        parts = vec![Part { kinds: vec![(found.anchor, Seen::once(1))], times: Seen::once(1) }];
+    }
+    parts.truncate(MOST_STEPS);
+    begin_with_the_first(&mut parts, stretches);
+    let now_and_then: Vec<&Member> = found.members.iter().filter(|m| !m.is_usual()).take(MOST_STEPS).collect();
+    put_in(&mut parts, &now_and_then, found, stretches);
+    parts
+}
+
+fn weighted(mut parts: Vec<Part>, weight: f64) -> Vec<Part> {
+    let scale = |seen: &mut Seen| *seen = Seen { sum: seen.mean() * weight, weight, ..*seen };
+    for part in &mut parts {
+        scale(&mut part.times);
+        part.kinds.iter_mut().for_each(|(_, seen)| scale(seen));
+    }
+    parts
+}
+
+fn add(all: &mut [Part], parts: &[Part], weight: f64) {
+    for (mine, theirs) in all.iter_mut().zip(parts) {
+        mine.times = mine.times.and(theirs.times, weight);
+        for ((_, mine), (_, theirs)) in mine.kinds.iter_mut().zip(&theirs.kinds) {
+            *mine = mine.and(*theirs, weight);
+        }
+    }
+}
+
+/// Turns the parts so that the round begins with the call that was made first in the run.
+fn begin_with_the_first(parts: &mut [Part], stretches: &Stretches<'_>) {
+    let first = |part: &Part| part.kinds.first().map_or(u64::MAX, |(kind, _)| stretches.first_at(*kind));
+    let at = parts.iter().enumerate().min_by_key(|(at, part)| (first(part), *at)).map_or(0, |(at, _)| at);
+    parts.rotate_left(at);
+}
+
+/// Puts what only some rounds have behind the call that it follows most often.
+fn put_in(parts: &mut Vec<Part>, members: &[&Member], found: &Anchored, stretches: &Stretches<'_>) {
+    let mut after: Map<(KindId, KindId), f64> = Map::default();
+    let mut seen: Map<KindId, Seen> = Map::default();
+    // Where in a round it comes, on average: those behind the same call come in that order.
+    let mut places: Map<KindId, (f64, f64)> = Map::default();
+    for instance in &found.instances {
+        let mut before = found.anchor;
+        let mut run: (KindId, u64) = (KindId::MAX, 0);
+        let mut close = |run: (KindId, u64)| {
+            if run.1 > 0 {
+                let one = Seen::once(run.1);
+                seen.entry(run.0).and_modify(|s| *s = s.and(one, instance.weight)).or_insert(Seen {
+                    sum: one.sum * instance.weight,
+                    weight: instance.weight,
+                    ..one
+                });
+            }
+        };
+        for (at, kind) in instance.kinds(stretches).enumerate() {
+            if !members.iter().any(|m| m.kind == kind) {
+                if found.members.iter().any(|m| m.kind == kind) {
+                    before = kind;
+                }
+                continue;
+            }
+            if run.0 == kind {
+                run.1 += 1;
+            } else {
+                close(std::mem::replace(&mut run, (kind, 1)));
+                *after.entry((kind, before)).or_default() += instance.weight;
+                let place = places.entry(kind).or_default();
+                *place = (place.0 + at as f64, place.1 + 1.0);
+            }
+        }
+        close(run);
+    }
+    let mut in_order: Vec<KindId> = members.iter().map(|m| m.kind).collect();
+    let place = |kind: &KindId| places.get(kind).map_or(0.0, |(sum, n)| sum / n);
+    in_order.sort_by(|a, b| place(a).total_cmp(&place(b)).then(a.cmp(b)));
+    for kind in in_order {
+        let Some(seen) = seen.get(&kind) else { continue };
+        let follows = after.iter().filter(|((of, _), _)| *of == kind);
+        let before = follows.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a))).map(|((_, b), _)| *b);
+        let has = |part: &Part| part.kinds.iter().any(|(k, _)| Some(*k) == before);
+        let mut at = parts.iter().rposition(has).map_or(parts.len(), |at| at + 1);
+        // Behind those that were put there before it.
+        let put = |part: &Part| part.kinds.iter().all(|(k, _)| members.iter().any(|m| m.kind == *k));
+        while parts.get(at).is_some_and(put) {
+            at += 1;
+        }
+        parts.insert(at, Part { kinds: vec![(kind, *seen)], times: Seen::once(1) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(kinds: &[KindId]) -> Vec<(Vec<(KindId, u64, u64)>, u64)> {
+        let of = |part: &Part| {
+            let kinds = part.kinds.iter().map(|(kind, seen)| (*kind, seen.least, seen.most)).collect();
+            (kinds, part.times.most)
+        };
+        collapse(kinds.iter().copied()).iter().map(of).collect()
+    }
+
+    #[test]
+    fn what_repeats_is_put_together() {
+        assert_eq!(told(&[1, 2, 2, 2, 3]), [(vec![(1, 1, 1)], 1), (vec![(2, 3, 3)], 1), (vec![(3, 1, 1)], 1)]);
+        assert_eq!(
+            told(&[1, 2, 3, 2, 3, 3, 4]),
+            [(vec![(1, 1, 1)], 1), (vec![(2, 1, 1), (3, 1, 2)], 2), (vec![(4, 1, 1)], 1)]
+        );
+        assert_eq!(told(&[5, 5]), [(vec![(5, 2, 2)], 1)]);
+        assert!(told(&[]).is_empty());
+    }
+}

@@ -1,0 +1,218 @@
+//! Things that one call makes and another gives up: what they are made of tells one description from another.
+
+use super::read::ObservedCall;
+use super::vocabulary::Source::{self, Arg, Args, In};
+use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits};
+use systoll_model::Moment;
+use systoll_model::constants::*;
+
+/// Where a new thing's handle stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handle {
+    /// In the result.
+    Result,
+    /// In the first 32 bits of what an argument points to after the call.
+    Out32(u8),
+    /// In the first 64 bits of it.
+    Out64(u8),
+    /// Two descriptors, one behind the other, in what an argument points to after the call.
+    OutTwo(u8),
+    /// In an argument: the thing was there, and is taken hold of.
+    Arg(u8),
+}
+
+/// A call that gives a thing up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// The argument that holds the handle.
+    pub handle: u8,
+}
+
+/// Something that one call makes and another gives up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thing {
+    /// The call that makes it.
+    pub makes: &'static str,
+    /// All must hold of that call.
+    pub when: &'static [When],
+    /// Where its handle stands.
+    pub handle: Handle,
+    /// What describes it: two of the same description could have been one.
+    pub sort: &'static [Source],
+    /// The argument that holds the descriptor of the file it is made of, which describes it too.
+    pub file: Option<u8>,
+    /// The call that puts it elsewhere or changes its size, if there is one; its first argument is the handle,
+    /// its result the new one.
+    pub moves: Option<&'static str>,
+    /// The call that gives it up.
+    pub ends: End,
+    /// The argument of that call which says how much of it goes, and the one that said how much there is: less than all
+    /// is a cut.
+    pub ends_length: Option<(u8, u8)>,
+    /// How many calls later it is given up at most where it was hardly used.
+    pub life: usize,
+    /// Whether what is done with it goes with it: what it holds is gone at its end.
+    pub holds: bool,
+    /// Whether it counts only where bytes went through it: else it may be made to see whether it can be.
+    pub used: bool,
+    /// Whether each may have to be one of its own, so that its claims are remarks.
+    pub unsure: bool,
+    /// What it is, for a sentence.
+    pub thing: &'static str,
+    /// What keeping it gives up.
+    pub gives_up: &'static str,
+}
+
+const CLOSE: End = End { call: "close", when: &[], handle: 0 };
+
+const fn ends(call: &'static str) -> End {
+    End { call, ..CLOSE }
+}
+
+const fn thing(makes: &'static str, thing: &'static str) -> Thing {
+    Thing {
+        makes,
+        when: &[],
+        handle: Handle::Result,
+        sort: &[],
+        file: None,
+        moves: None,
+        ends: CLOSE,
+        ends_length: None,
+        life: 8,
+        holds: false,
+        used: false,
+        unsure: false,
+        thing,
+        gives_up: "",
+    }
+}
+
+impl Thing {
+    /// Only where all of these hold.
+    const fn when(self, when: &'static [When]) -> Self {
+        Self { when, ..self }
+    }
+
+    /// These describe it.
+    const fn sort(self, sort: &'static [Source]) -> Self {
+        Self { sort, ..self }
+    }
+
+    /// Its handle stands there.
+    const fn handle(self, handle: Handle) -> Self {
+        Self { handle, ..self }
+    }
+
+    /// This call gives it up.
+    const fn ends(self, ends: End) -> Self {
+        Self { ends, ..self }
+    }
+
+    /// It counts only where bytes went through it.
+    const fn used(self) -> Self {
+        Self { used: true, ..self }
+    }
+
+    /// Each may have to be one of its own.
+    const fn unsure(self, gives_up: &'static str) -> Self {
+        Self { unsure: true, gives_up, ..self }
+    }
+
+    /// The new thing's handles; none where they were not read.
+    pub(crate) fn handles(&self, call: &ObservedCall<'_>) -> Vec<u64> {
+        let out = |arg| call.data(arg, Moment::Exit);
+        let word = |bytes: Option<&[u8]>, at: usize| {
+            let word = bytes?.get(at..at + 4)?.first_chunk()?;
+            Some(u64::from(u32::from_le_bytes(*word)))
+        };
+        let found = match self.handle {
+            Handle::Result => [call.call.result.map(|result| result as u64), None],
+            Handle::Out32(arg) => [word(out(arg), 0), None],
+            Handle::Out64(arg) => {
+                [out(arg).and_then(|b| b.get(..8)?.first_chunk()).map(|b| u64::from_le_bytes(*b)), None]
+            }
+            Handle::OutTwo(arg) => [word(out(arg), 0), word(out(arg), 4)],
+            Handle::Arg(arg) => [Some(call.arg(arg)), None],
+        };
+        found.into_iter().flatten().collect()
+    }
+}
+
+const DESCRIPTOR_PAIR: &str = "a pipe";
+const LEFT_IN_IT: &str = "what is left in it comes to who reads it next";
+const EVENTS: &str = "an event descriptor";
+const SIGNALS: &str = "a signal descriptor";
+const WATCHES: &str = "a watch descriptor";
+const EPOLL: &str = "an epoll descriptor";
+const SCRATCH: &str = "a temporary file";
+/// A segment or a set that is the maker's own, and the command that does away with it.
+const PRIVATE: &[When] = &[Is(0, 0)];
+const REMOVES: &[When] = &[Is(1, 0)];
+const REMOVES_SET: &[When] = &[Is(2, 0)];
+/// What a file at a name of its own could be made of (open(2)): O_TMPFILE without O_DIRECTORY.
+const O_TMPFILE: u32 = 0o2000_0000;
+const AF_UNIX: u32 = 1;
+const AF_NETLINK: u32 = 16;
+
+/// A temporary file without a name, of which nothing stays.
+const fn scratch(makes: &'static str, flags: &'static [When], sort: &'static [Source]) -> Thing {
+    Thing { life: 24, holds: true, ..thing(makes, SCRATCH).when(flags).sort(sort) }
+}
+
+/// A mapping of a file: the same bytes at another place.
+const MAPPING: Thing = Thing {
+    file: Some(4),
+    ends_length: Some((1, 1)),
+    ..thing("mmap", "a mapping of a file")
+        .when(&[NoBits(3, MAP_ANONYMOUS | MAP_FIXED), NoBits(2, PROT_EXEC)])
+        .sort(&[Arg(1), Arg(2), Arg(5)])
+        .ends(ends("munmap"))
+};
+
+/// The table. Streams of bytes to others, and files with a name, are absent on purpose: making one says something to
+/// others.
+#[rustfmt::skip]
+pub(crate) static THINGS: &[Thing] = &[
+    // By length.
+    Thing { moves: Some("mremap"), ends_length: Some((1, 1)), ..thing("mmap", "a block of memory")
+        .when(&[AnyBits(3, MAP_ANONYMOUS)]).sort(&[Arg(1)]).ends(ends("munmap")) },
+    MAPPING,
+    thing("shmat", "a shared block of memory").sort(&[Arg(0)]).ends(ends("shmdt")),
+    thing("shmget", "a shared segment").when(PRIVATE).sort(&[Arg(1)]).ends(End { when: REMOVES, ..ends("shmctl") }),
+    thing("semget", "a set of semaphores").when(PRIVATE).sort(&[Arg(1)]).ends(End { when: REMOVES_SET, ..ends("semctl") }),
+    thing("msgget", "a message queue").when(PRIVATE).ends(End { when: REMOVES, ..ends("msgctl") }),
+    thing("pkey_alloc", "a protection key").sort(&[Arg(1)]).ends(ends("pkey_free")),
+    thing("mlock", "a lock on a range of memory").handle(Handle::Arg(0)).sort(&[Args(2)]).ends(ends("munlock")),
+    thing("dup", "a second descriptor").sort(&[Arg(0)]),
+    thing("eventfd", EVENTS).sort(&[Arg(0)]),
+    thing("eventfd2", EVENTS).sort(&[Arg(1)]),
+    thing("signalfd", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),
+    thing("signalfd4", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),
+    thing("timerfd_create", "a timer").sort(&[Arg(0)]),
+    thing("timer_create", "a timer").sort(&[Arg(0)]).handle(Handle::Out32(2)).ends(ends("timer_delete")),
+    thing("epoll_create", EPOLL),
+    thing("epoll_create1", EPOLL).sort(&[Arg(0)]),
+    thing("inotify_init", WATCHES),
+    thing("inotify_init1", WATCHES).sort(&[Arg(0)]),
+    thing("fanotify_init", WATCHES).sort(&[Args(2)]),
+    thing("memfd_create", "a file in memory").sort(&[In(0), Arg(1)]),
+    thing("perf_event_open", "a counter of events").sort(&[In(0), Args(3)]),
+    thing("io_setup", "a context for requests").sort(&[Arg(0)]).handle(Handle::Out64(1)).ends(ends("io_destroy")),
+    thing("io_uring_setup", "a ring for requests").sort(&[Arg(0)]),
+    thing("pipe", DESCRIPTOR_PAIR).handle(Handle::OutTwo(0)).unsure(LEFT_IN_IT),
+    thing("pipe2", DESCRIPTOR_PAIR).sort(&[Arg(1)]).handle(Handle::OutTwo(0)).unsure(LEFT_IN_IT),
+    thing("socketpair", "a pair of sockets").sort(&[Args(3)]).handle(Handle::OutTwo(3)).unsure(LEFT_IN_IT),
+    // Datagrams have no session: one socket sends to all. Where it is one of the network each may want a port of its own.
+    thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[Is(0, AF_UNIX), AllBits(1, 2), NoBits(1, 1)])
+        .used(),
+    thing("socket", "a socket to the kernel").sort(&[Args(3)]).when(&[Is(0, AF_NETLINK)]).used(),
+    thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[AllBits(1, 2), NoBits(1, 1)]).used()
+        .unsure("all are sent from one port, which makes answers easier to forge"),
+    scratch("open", &[AllBits(1, O_TMPFILE)], &[In(0), Arg(1)]),
+    scratch("openat", &[AllBits(2, O_TMPFILE)], &[In(1), Arg(2)]),
+];

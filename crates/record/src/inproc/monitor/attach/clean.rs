@@ -1,0 +1,183 @@
+//! Takes out of a process what a systoll that was killed has left there.
+//!
+//! Nothing is known of it but what lies in the process: our memory by its name, and jumps, which are what differs from the
+//! program's files and leads into that memory.
+
+use crate::error::Error;
+use crate::inproc::monitor::attach::ours::{Ours, Written};
+use crate::inproc::monitor::attach::target::{self, Refusal};
+use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::procfs;
+use nix::errno::Errno;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use systoll_binfile::maps::{Line, lines};
+use systoll_files::Links;
+use systoll_hooks::assemble::errand;
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, global, image};
+
+/// How the kernel calls our files.
+const NAME: &[u8] = b"/memfd:systoll";
+/// A jump with a 32-bit distance, and how it is filled up to the end of an instruction.
+const JUMP: u8 = 0xe9;
+const JUMP_LEN: usize = 5;
+const FILLING: u8 = 0x90;
+/// Bytes that a jump and its filling take at most.
+const MOST: usize = 64;
+/// Bytes at a mapping's end where code of an errand may have been left.
+const TAIL: usize = 4096;
+/// Bytes of a mapping that are compared with its file at most.
+const MOST_CODE: u64 = 1 << 30;
+
+/// Takes out of process `pid` what a systoll that was killed has left there. Returns whether there was anything.
+///
+/// # Errors
+/// Where it can't be taken out, or a systoll watches the process.
+pub fn clean(pid: i32) -> Result<bool, Error> {
+    let refuse = |refusal: Refusal| Error::NotEntered {
+        pid,
+        name: procfs::comm(pid),
+        reason: refusal.reason,
+        advice: refusal.advice,
+    };
+    let denied = |e: std::io::Error| refuse(target::denied(pid, Errno::from_raw(e.raw_os_error().unwrap_or(0))));
+    let maps = Maps::of(pid);
+    if maps.all.is_empty() {
+        return Err(match std::fs::exists(format!("/proc/{pid}")) {
+            Ok(true) => refuse(target::denied(pid, Errno::EACCES)),
+            _ => refuse(Refusal::new("there is no such process")),
+        });
+    }
+    let mem = Mem::open(pid).map_err(denied)?;
+    let ours = look(pid, &maps, mem).map_err(|why| refuse(Refusal::new(why)))?;
+    let nothing = ours.near.is_empty() && ours.written.is_empty() && ours.errands.is_empty();
+    if nothing && !target::is_entered(&maps) {
+        return Ok(false);
+    }
+    match ours.take_out(&|| ()) {
+        None => Err(refuse(Refusal::new("it has ended"))),
+        Some(outcome) if outcome.clean => Ok(true),
+        Some(outcome) if !outcome.restored => {
+            Err(refuse(Refusal::new("it could not be stopped: nothing was taken out")))
+        }
+        Some(_) => Err(refuse(Refusal::new(
+            "a thread of it may still come back to code of systoll's; its own code is as it was",
+        ))),
+    }
+}
+
+fn is_ours(line: &Line<'_>) -> bool {
+    line.path.starts_with(NAME)
+}
+
+/// What is ours in a process, by what lies there.
+fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        mem.read(at, &mut bytes).map(|()| u64::from_le_bytes(bytes)).unwrap_or(0)
+    };
+    if word(IMAGE + image::NAME) == image::NAME_WORD {
+        let (dead, owner) = (word(GLOBAL + global::DEAD) as u32, word(GLOBAL + global::OWNER) as u32);
+        if dead == 0 && owner != 0 && owner & global::OWNER_DIED == 0 {
+            return Err(format!("systoll watches it (its thread {owner})"));
+        }
+    }
+    let fixed = GLOBAL..BLOBS_AT + BLOBS_SIZE;
+    let near: Vec<Range<u64>> = lines(&maps.text)
+        .filter(|line| line.executable && is_ours(line) && !fixed.contains(&line.range.start))
+        .map(|line| line.range.clone())
+        .collect();
+    let (mut written, mut errands) = (Vec::new(), Vec::new());
+    for line in lines(&maps.text).filter(|line| line.executable && !is_ours(line) && !line.shared) {
+        let range = line.range.start..line.range.end.min(line.range.start.saturating_add(MOST_CODE));
+        let mut there = vec![0; (range.end - range.start) as usize];
+        if mem.read(range.start, &mut there).is_err() {
+            continue;
+        }
+        let jumps = jumps(&there, range.start, &near);
+        let tail = there.len().saturating_sub(TAIL);
+        let errand = errand::find(there.get(tail..).unwrap_or_default()).map(|at| at + tail);
+        if jumps.is_empty() && errand.is_none() {
+            continue;
+        }
+        let whole = original(pid, &line, there.len()).ok_or_else(|| {
+            let path = String::from_utf8_lossy(line.path).into_owned();
+            format!("{path}: what its code was is not known any more, as its file is not there")
+        })?;
+        if let Some((at, (new, was))) = errand.and_then(|at| Some((at, (there.get(at..)?, whole.get(at..)?)))) {
+            errands.push(Written { at: range.start + at as u64, was: was.to_vec(), new: new.to_vec() });
+        }
+        written.extend(jumps.into_iter().filter_map(|at| written_at(&there, &whole, at, range.start)));
+    }
+    written.sort_by_key(|written: &Written| written.at);
+    Ok(Ours { pid, mem, near, written, errands })
+}
+
+/// Where in code that lies at `start` jumps lead into one of these ranges.
+fn jumps(code: &[u8], start: u64, into: &[Range<u64>]) -> Vec<usize> {
+    let leads = |at: usize| {
+        let distance = code.get(at + 1..at + JUMP_LEN).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+        let next = start + (at + JUMP_LEN) as u64;
+        distance.is_some_and(|distance| {
+            let target = next.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
+            into.iter().any(|range| range.contains(&target))
+        })
+    };
+    (0..code.len()).filter(|at| code.get(*at) == Some(&JUMP) && leads(*at)).collect()
+}
+
+/// What was written over the code that begins at `start`, by a jump at index `at`; `None` where the file has it too.
+fn written_at(there: &[u8], was: &[u8], at: usize, start: u64) -> Option<Written> {
+    let filled = there.iter().skip(at + JUMP_LEN).take(MOST).take_while(|byte| **byte == FILLING).count();
+    let range = at..(at + JUMP_LEN + filled).min(there.len());
+    let (new, was) = (there.get(range.clone())?, was.get(range)?);
+    // What was there may have been a jump as well.
+    (new != was).then(|| Written { at: start + at as u64, was: was.to_vec(), new: new.to_vec() })
+}
+
+/// What a mapping's file holds there.
+fn original(pid: i32, line: &Line<'_>, len: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    if line.path == b"[vdso]" {
+        // The same in all processes.
+        let own = Maps::of(std::process::id() as i32);
+        let here = lines(&own.text).find(|own| own.path == b"[vdso]")?.range.start;
+        let mem = systoll_files::kernel("/proc/self/mem").ok()?;
+        return mem.read_exact_at(&mut bytes, here).is_ok().then_some(bytes);
+    }
+    let path = String::from_utf8_lossy(line.path).into_owned();
+    let range = format!("/proc/{pid}/map_files/{:x}-{:x}", line.range.start, line.range.end);
+    let file = [range, format!("/proc/{pid}/root{path}")].into_iter().find_map(|path| {
+        let (file, metadata) = systoll_files::open(path, Links::Follow).ok()?;
+        (metadata.ino() == line.inode).then_some(file)
+    })?;
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, line.offset + filled as u64) {
+            // Behind the file's end its last page is filled with zeroes.
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(_) => return None,
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_into_ours_is_found_and_taken_back_with_its_filling() {
+        let was = [0x48, 0xc7, 0xc0, 1, 0, 0, 0, 0x0f, 0x05, 0xe9, 1, 0, 0, 0, 0x90];
+        let mut there = was;
+        // To 0x1000 + 5 + 0x100.
+        there[..7].copy_from_slice(&[0xe9, 0, 1, 0, 0, 0x90, 0x90]);
+        let found = jumps(&there, 0x1000, &[0x1100..0x1200]);
+        assert_eq!(found, [0]);
+        let written = written_at(&there, &was, 0, 0x1000).unwrap();
+        assert_eq!((written.at, &*written.was, written.new.len()), (0x1000, &was[..7], 7));
+        assert!(written_at(&was, &was, 9, 0x1000).is_none());
+    }
+}

@@ -1,0 +1,419 @@
+//! Enters a process that runs.
+//!
+//! ```text
+//!   the process runs        the launcher
+//!   ...                     plans its files, makes code, an image with roots and known contexts
+//!   all threads stopped     looks whether all is as it was planned, and where threads stand
+//!   one makes calls         memory is mapped
+//!   ...                     slots for the threads that there are, their gs bases, jumps
+//!   all threads go on       ...
+//! ```
+
+use crate::backend::Running;
+use crate::error::Error;
+use crate::inproc::monitor::attach::errands::NotMade;
+use crate::inproc::monitor::attach::frames;
+use crate::inproc::monitor::attach::mapping::Process;
+use crate::inproc::monitor::attach::places::Left;
+use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
+use crate::inproc::monitor::attach::target::{self, Refusal};
+use crate::inproc::monitor::attach::threads;
+use crate::inproc::monitor::exec::bootstrap::{self, Mapping};
+use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::exec::ready::{self, Ready, Taken};
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::program::{Patched, Program};
+use crate::inproc::monitor::results::sites::Arrival;
+use crate::inproc::monitor::root_process::Attached;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::maps::{Layout, Maps};
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::inproc::monitor::sys;
+use crate::procfs;
+use crate::table::{Image, ImageId};
+use std::rc::Rc;
+use std::time::Duration;
+use systoll_hooks::numbers::{ARCH_PRCTL, CLONE, CLONE3, FORK, VFORK};
+use systoll_model::ProblemKind;
+use systoll_symbols::AddressSpace;
+
+/// Code segment of 64-bit programs (kernel: __USER_CS).
+const USER_CS: u64 = 0x33;
+/// How often a process is stopped that can't be entered at that moment, and how much longer each pause in between is.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
+/// Bytes of a slot's counts that are remembered as those of before.
+const MOST_BEFORE: u64 = 1 << 20;
+
+/// A process that has been entered.
+#[derive(Clone, Copy, Debug)]
+struct Entered {
+    /// For how long its threads were stopped, ns.
+    stopped_ns: u64,
+    /// Calls that they were in, whose returns are seen.
+    under_way: usize,
+}
+
+/// Why a process was not entered this time.
+enum NotNow {
+    /// It may be possible in a moment.
+    Again(Refusal),
+    /// It maps other code than was planned for.
+    Changed,
+    /// It is not possible.
+    Never(Refusal),
+}
+
+/// All that was made ready while the process ran.
+struct Prepared {
+    id: ProgramId,
+    /// Lines of its `maps` that tell of code in files.
+    code: Vec<Vec<u8>>,
+    mappings: (Vec<Mapping>, Mapping),
+}
+
+/// Enters process `pid`, whose image of the table is `image`.
+///
+/// # Errors
+/// Where it can't be entered: nothing of ours is in it then.
+fn enter(session: &mut Session, pid: i32, image: ImageId) -> Result<Entered, Refusal> {
+    if let Some(refusal) = target::obstacle(pid) {
+        return Err(refusal);
+    }
+    let mut prepared = prepare(session, pid, image)?;
+    let mut last = Refusal::new("it maps code all the time");
+    for n in 0..TRIES {
+        if n > 0 {
+            std::thread::sleep(PAUSE * n);
+            stop_all::late::let_go();
+        }
+        match stop_and_enter(session, &prepared, pid) {
+            Ok(entered) => {
+                settle(session, prepared.id);
+                return Ok(entered);
+            }
+            Err(NotNow::Again(refusal)) => last = refusal,
+            Err(NotNow::Changed) => {
+                discard(session, prepared.id);
+                prepared = prepare(session, pid, image)?;
+            }
+            Err(NotNow::Never(refusal)) => {
+                discard(session, prepared.id);
+                return Err(refusal);
+            }
+        }
+    }
+    discard(session, prepared.id);
+    Err(last)
+}
+
+fn discard(session: &mut Session, id: ProgramId) {
+    session.programs.remove(&id);
+    session.memory.free_image(id);
+}
+
+/// Lines of a `maps` file that tell of code in files.
+fn code_lines(text: &[u8]) -> Vec<Vec<u8>> {
+    let is_code = |line: &&[u8]| {
+        let mut fields = line.split(|b| *b == b' ').filter(|f| !f.is_empty());
+        let executable = fields.nth(1).is_some_and(|flags| flags.get(2) == Some(&b'x'));
+        // Device, offset and inode lie between flags and name.
+        executable && fields.nth(3).is_some()
+    };
+    text.split(|b| *b == b'\n').filter(is_code).map(<[u8]>::to_vec).collect()
+}
+
+/// Makes a program ready while its process runs.
+fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, Refusal> {
+    let denied = |e: std::io::Error| target::denied(pid, nix::errno::Errno::from_raw(e.raw_os_error().unwrap_or(0)));
+    let mem = Mem::open(pid).map_err(denied)?;
+    let maps = Maps::of(pid);
+    if maps.all.is_empty() {
+        return Err(target::denied(pid, nix::errno::Errno::EACCES));
+    }
+    if target::is_entered(&maps) {
+        return Err(target::entered_already(pid));
+    }
+    let mut space = AddressSpace::new();
+    space.update_by(&mut session.symbols, pid, &maps.text);
+    let mut taken = Taken::by(Layout::Known(&maps.all));
+    let (losses_before, mut files) = (session.problems.losses, Vec::new());
+    for file in space.files().collect::<Vec<_>>() {
+        files.extend(ready::ready(session, &file, &mut taken).map_err(Refusal::new)?);
+    }
+    if files.is_empty() {
+        return Err(Refusal::new("nothing in it makes system calls that can be hooked"));
+    }
+    let near = files.iter().map(|f: &Ready| (f.at, f.patched.code.size(), f.patched.code.offset));
+    let mappings = bootstrap::mappings(near);
+    let id = provision::blank_image(session).ok_or_else(|| Refusal::new("there is no memory for it"))?;
+    let exe = procfs::exe(pid).unwrap_or_default();
+    let file = space.files().map(|f| f.module).find(|key| session.symbols.path(*key).as_ref() == Some(&exe));
+    let mut program = Program::new(id, pid, image, space, mem);
+    program.file = file;
+    let earlier = session.reuse.by_file.entry(exe).or_default();
+    (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
+    program.outlook = Rc::clone(&earlier.outlook);
+    program.native = procfs::has_our_credentials(pid) && procfs::has_our_namespaces(pid);
+    program.hooks.seen_whole = session.problems.losses == losses_before;
+    program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
+    // It has begun long ago.
+    program.contexts.main_seen = true;
+    session.programs.insert(id, program);
+    provision::provision(session, id);
+    if let Some(program) = session.programs.get_mut(&id) {
+        // Which of its files loads others is told by how a program starts, and that was not seen.
+        program.hooks.mapped_at_start = 0;
+    }
+    Ok(Prepared { id, code: code_lines(&maps.text), mappings })
+}
+
+/// Stops all threads of a process, and enters it if that can be done where they stand.
+fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Result<Entered, NotNow> {
+    let stopped = AllStopped::of(pid).map_err(|why| not_stopped(pid, why))?;
+    let maps = Maps::of(pid);
+    let (near, image) = &prepared.mappings;
+    let is_free = |mapping: &Mapping| Layout::Known(&maps.all).is_free(&mapping.range());
+    if code_lines(&maps.text) != prepared.code || !near.iter().chain([image]).all(is_free) {
+        return Err(NotNow::Changed);
+    }
+    can_be_entered(pid, &stopped.threads)?;
+    let left = places_left(session, prepared.id, &stopped.threads, &maps)?;
+    let mem = Mem::open(pid).map_err(|e| NotNow::Never(Refusal::new(e.to_string())))?;
+    let process = Process { pid, threads: &stopped.threads, mem: &mem, maps: &maps };
+    map_memory(session, prepared, process)?;
+    let entered = enter_stopped(session, prepared.id, pid, (&stopped.threads, &left, &maps));
+    match entered {
+        Ok(under_way) => {
+            let since = stopped.since;
+            drop(stopped);
+            let stopped_ns = sys::now().saturating_sub(since);
+            note_left(session, prepared.id, &left);
+            Ok(Entered { stopped_ns, under_way })
+        }
+        Err(why) => {
+            let ranges: Vec<_> = near.iter().chain([image]).map(Mapping::range).collect();
+            // Where that fails it stays, and does nothing.
+            let _ = process.unmap(&ranges);
+            Err(NotNow::Never(Refusal::new(why)))
+        }
+    }
+}
+
+fn not_stopped(pid: i32, why: NotStopped) -> NotNow {
+    match why {
+        NotStopped::Gone => NotNow::Never(Refusal::new("it has ended")),
+        NotStopped::Denied(errno) => NotNow::Never(target::denied(pid, errno)),
+        NotStopped::Halted => NotNow::Never(Refusal::new("it is stopped by a signal")),
+        NotStopped::Busy(tid) => {
+            let name = procfs::comm(tid);
+            let what = "does not stop: it waits in the kernel, for a child of vfork or a device";
+            NotNow::Again(Refusal::new(format!("its thread {tid} ({name}) {what}")))
+        }
+    }
+}
+
+/// Whether threads are such as can be given slots.
+fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
+    let never = |why: &str| Err(NotNow::Never(Refusal::new(why)));
+    if !threads.iter().any(|thread| thread.tid == pid) {
+        return never("its first thread has ended");
+    }
+    if threads.iter().any(|thread| thread.regs.cs != USER_CS) {
+        return never("it is a 32-bit program");
+    }
+    if threads.iter().any(|thread| thread.regs.gs_base != 0 || thread.regs.gs != 0) {
+        return never("it uses the gs segment for itself");
+    }
+    if let Some(other) = target::shares_memory(pid) {
+        let name = procfs::comm(other);
+        return Err(NotNow::Again(Refusal::new(format!("process {other} ({name}) has all memory in common with it"))));
+    }
+    Ok(())
+}
+
+/// Which places can't be hooked now, file by file.
+fn places_left(session: &Session, id: ProgramId, threads: &[Stopped], maps: &Maps) -> Result<Vec<Left>, NotNow> {
+    let mut addresses = Some(Vec::new());
+    for thread in threads {
+        let frames = frames::interrupted(thread.tid, thread.regs.rsp, &maps.all);
+        addresses = addresses
+            .zip(frames)
+            .map(|(all, frames): (Vec<u64>, _)| all.into_iter().chain(frames).chain([thread.regs.rip]).collect());
+    }
+    let Some(program) = session.programs.get(&id) else { return Err(NotNow::Never(Refusal::new("it is gone"))) };
+    let left: Vec<Left> = program.hooks.files.iter().map(|file| Left::of(file, addresses.as_deref())).collect();
+    let file =
+        program.hooks.files.iter().zip(&left).find(|(file, left)| !left.is_harmless() || leaves_maker(file, left));
+    match file {
+        None => Ok(left),
+        Some((file, _)) => {
+            let path = session.symbols.path(file.key).unwrap_or_default();
+            let what = "a thread stands where a call that makes threads would be hooked";
+            Err(NotNow::Again(Refusal::new(format!("{path}: {what}"))))
+        }
+    }
+}
+
+/// Whether a place is left that makes threads or processes, or may: they would count in their maker's slot. The same of
+/// calls that set the gs base.
+fn leaves_maker(file: &Patched, left: &Left) -> bool {
+    let makes = |number: Option<u32>| number.is_none_or(|n| [CLONE, CLONE3, FORK, VFORK, ARCH_PRCTL].contains(&n));
+    file.known.plan.sites.iter().any(|site| makes(site.number) && left.has(site.address))
+}
+
+/// Has one of the threads map what is shared.
+fn map_memory(session: &Session, prepared: &Prepared, process: Process<'_>) -> Result<(), NotNow> {
+    let files = session.memory.to_hand_over(prepared.id);
+    let files = files.ok_or_else(|| NotNow::Never(Refusal::new("there is no memory for it")))?;
+    let (code, image) = &prepared.mappings;
+    process.map(&files, (code, image)).map_err(|why| match why {
+        NotMade::None(why) => NotNow::Never(Refusal::new(why)),
+        NotMade::Later => NotNow::Again(Refusal::new("all of its threads are in the middle of restartable sequences")),
+        NotMade::Away => NotNow::Never(Refusal::new("it was not to be held while memory was mapped")),
+    })
+}
+
+/// Gives the threads their slots, and writes jumps: the process's memory is mapped. Returns how many calls are under way
+/// whose returns will be seen.
+fn enter_stopped(
+    session: &mut Session,
+    id: ProgramId,
+    pid: i32,
+    (threads, left, maps): (&[Stopped], &[Left], &Maps),
+) -> Result<usize, String> {
+    let slots = threads::give_slots(session, id, pid, threads)?;
+    let take_back = || threads::take_slots(threads);
+    // From here on a thread that is hooked finds its slot.
+    if !threads::tell_slots(threads, &slots) {
+        take_back();
+        return Err("its threads can't be given counters".into());
+    }
+    if let Err(why) = write_jumps(session, id, left, maps) {
+        take_back();
+        return Err(why);
+    }
+    if let Some(program) = session.programs.get_mut(&id) {
+        program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
+    }
+    let calls = threads.iter().zip(&slots);
+    Ok(calls.filter(|(thread, slot)| threads::note_call(session, thread, **slot, left)).count())
+}
+
+/// Writes the jumps of all files. Where one of them can't be hooked at all, none is.
+fn write_jumps(session: &mut Session, id: ProgramId, left: &[Left], maps: &Maps) -> Result<(), String> {
+    let Some(program) = session.programs.get(&id) else { return Err("it is gone".into()) };
+    let layout = Layout::Known(&maps.all);
+    let is_code = |at| layout.at(at).is_some_and(|m| m.executable && !m.shared);
+    let mut not_written = Vec::new();
+    for (file, left) in program.hooks.files.iter().zip(left) {
+        let spared = left.stood_in.union(&left.across).copied().collect();
+        match program.mem.patch_but(&file.code.jumps, file.bias, (&is_code, spared)) {
+            Ok(left) => not_written.push(left.sites.len() as u64),
+            Err(why) => {
+                for file in &program.hooks.files {
+                    program.mem.restore(&file.code.jumps, file.bias);
+                }
+                let path = session.symbols.path(file.key).unwrap_or_default();
+                return Err(format!("{path}: {why}"));
+            }
+        }
+    }
+    for (file, left) in program.hooks.files.iter().zip(not_written) {
+        session.provisioning.sites.note(file, Some(left), Arrival::AtStart);
+    }
+    Ok(())
+}
+
+/// Says which places are left.
+fn note_left(session: &mut Session, id: ProgramId, left: &[Left]) {
+    let Some(program) = session.programs.get(&id) else { return };
+    let all: Vec<_> = program.hooks.files.iter().map(|f| (f.key, f.known.plan.sites.len())).zip(left).collect();
+    for ((key, sites), left) in all {
+        let path = session.symbols.path(key).unwrap_or_default();
+        let reasons = [
+            (left.stood_in.len(), "threads waited in the middle of them when they would have been hooked"),
+            (left.across.len(), "they lie across two pages, and could be written half only"),
+        ];
+        for (n, why) in reasons.into_iter().filter(|(n, _)| *n > 0) {
+            let text = format!("{path}: {n} of {sites} places that make system calls are not counted: {why}");
+            session.problems.note(ProblemKind::Lost, text);
+        }
+    }
+}
+
+/// What is to be known of a process right after it was entered.
+fn settle(session: &mut Session, id: ProgramId) {
+    let now = session.clock.at(sys::now());
+    let before = session.memory.counts(id.slot(0), MOST_BEFORE);
+    let Some(program) = session.programs.get_mut(&id) else { return };
+    program.hooks.starting = None;
+    program.contexts.at_main = Some(before);
+    if let Some(image) = session.table.images.get_mut(program.image.index()) {
+        image.main_at_ns = Some(now);
+    }
+}
+
+/// Says why nothing can be watched, where that is plain from the start.
+///
+/// # Errors
+/// The first process's reason, where each has one.
+pub(crate) fn look_at(running: &Running) -> Result<(), Error> {
+    let refusals: Vec<_> = running.pids.iter().map(|pid| (*pid, target::obstacle(*pid))).collect();
+    match refusals.into_iter().map(|(pid, refusal)| refusal.map(|refusal| not_entered(pid, refusal))).collect() {
+        Some::<Vec<Error>>(all) => Err(all.into_iter().next().unwrap_or(Error::NoCommand)),
+        None => Ok(()),
+    }
+}
+
+/// Enters processes that run. Those that can't be entered are named among the problems.
+///
+/// # Errors
+/// The first process's reason, where none can be entered.
+pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), Error> {
+    session.clock.start_ns = sys::now();
+    let mut attached = Attached {
+        age_ns: running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0),
+        ..Attached::default()
+    };
+    let (mut first, mut under_way) = (None, 0);
+    for pid in &running.pids {
+        let image = image(session, *pid);
+        match enter(session, *pid, image) {
+            Ok(entered) => {
+                attached.processes += 1;
+                under_way += entered.under_way;
+                attached.longest_stop_ns = attached.longest_stop_ns.max(entered.stopped_ns);
+            }
+            Err(refusal) => {
+                let error = not_entered(*pid, refusal);
+                session.problems.note(ProblemKind::Unwatched, error.to_string());
+                first.get_or_insert(error);
+            }
+        }
+    }
+    if attached.processes == 0 {
+        return Err(first.unwrap_or(Error::NoCommand));
+    }
+    if under_way > 0 {
+        let (were, are) = if under_way == 1 { ("call was", "it is") } else { ("calls were", "they are") };
+        let text =
+            format!("{under_way} {were} under way when watching began: {are} counted without a caller, from then on");
+        session.problems.note(ProblemKind::Note, text);
+    }
+    attached.deadline = running.limit.map(|limit| sys::now().saturating_add(limit.as_nanos() as u64));
+    attached.calls = running.calls;
+    session.root.attached = Some(attached);
+    Ok(())
+}
+
+fn not_entered(pid: i32, refusal: Refusal) -> Error {
+    Error::NotEntered { pid, name: procfs::comm(pid), reason: refusal.reason, advice: refusal.advice }
+}
+
+/// The image of the table for a process that is to be entered.
+fn image(session: &mut Session, pid: i32) -> ImageId {
+    let now = session.clock.at(sys::now());
+    let exe = procfs::exe(pid).unwrap_or_default();
+    session.table.image(Image { pid, exe, start_ns: now, ..Image::default() })
+}

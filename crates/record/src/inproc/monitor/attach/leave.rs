@@ -1,0 +1,98 @@
+//! Leaves processes that are watched and run on.
+
+use crate::inproc::monitor::attach::ours::{Ours, Written};
+use crate::inproc::monitor::handles::ProgramId;
+use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::shared::peer;
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::inproc::monitor::sys;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use systoll_hooks::layout::{global, slot, state};
+use systoll_model::ProblemKind;
+
+/// How often new processes are looked for that are copies of those that are left.
+const ROUNDS: usize = 16;
+
+/// Leaves all processes that are watched. Returns for how long threads were stopped at a time, at most, ns.
+pub(crate) fn leave_all(session: &mut Session) -> u64 {
+    // From here on no thread waits for an answer.
+    session.memory.global().set(global::DEAD, 1);
+    let (mut done, mut longest) = (BTreeSet::new(), 0);
+    for _ in 0..ROUNDS {
+        let all: Vec<(ProgramId, i32)> =
+            processes(session).into_iter().filter(|(_, pid)| !done.contains(pid)).collect();
+        if all.is_empty() {
+            break;
+        }
+        for (id, pid) in all {
+            done.insert(pid);
+            let Some(ours) = ours(session, id, pid) else { continue };
+            let Some(outcome) = ours.take_out(&|| answer_all(session, id, pid)) else { continue };
+            longest = longest.max(outcome.stopped_ns);
+            if !outcome.restored {
+                let exe = crate::procfs::exe(pid).unwrap_or_default();
+                let text = format!(
+                    "{exe} (process {pid}): it could not be stopped, and goes on counting: systoll attach --clean {pid} tries again"
+                );
+                session.problems.note(ProblemKind::Note, text);
+            } else if !outcome.clean {
+                let exe = crate::procfs::exe(pid).unwrap_or_default();
+                let text = format!(
+                    "{exe} (process {pid}): memory of systoll's stays mapped in it, as a thread may still come back there: \
+                     systoll attach --clean {pid} looks again"
+                );
+                session.problems.note(ProblemKind::Note, text);
+            }
+        }
+    }
+    longest
+}
+
+/// Processes that have our memory mapped, with their programs.
+fn processes(session: &Session) -> Vec<(ProgramId, i32)> {
+    let mut all = BTreeSet::new();
+    for id in session.programs.keys() {
+        let pids: BTreeSet<i32> =
+            (0..session.memory.slots_drawn(*id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
+        all.extend(pids.into_iter().filter(|pid| *pid > 0 && peer::maps_image(*pid, *id)).map(|pid| (*id, pid)));
+    }
+    all.into_iter().collect()
+}
+
+/// What is ours in a process of a program.
+fn ours(session: &Session, id: ProgramId, pid: i32) -> Option<Ours> {
+    let files = &session.programs.get(&id)?.hooks.files;
+    let mut written: Vec<Written> = files.iter().flat_map(written_in).collect();
+    written.sort_by_key(|written| written.at);
+    Some(Ours {
+        pid,
+        mem: Mem::open(pid).ok()?,
+        near: files.iter().map(Patched::code_range).collect(),
+        written,
+        errands: Vec::new(),
+    })
+}
+
+fn written_in(file: &Patched) -> impl Iterator<Item = Written> {
+    let jumps = &file.code.jumps;
+    jumps.changes.iter().map(|change| {
+        let (was, new) = jumps.bytes_of(change);
+        Written { at: file.bias.wrapping_add(change.vaddr), was: was.to_vec(), new: new.to_vec() }
+    })
+}
+
+/// Lets threads of a process go on that wait for the launcher, with what they have as the answer.
+fn answer_all(session: &Session, id: ProgramId, pid: i32) {
+    let Some(area) = session.memory.image(id) else { return };
+    for index in 0..session.memory.slots_drawn(id) {
+        let base = id.slot(index).offset();
+        let waits = area.get(base + slot::STATE) as u32 == state::WAITING && area.get(base + slot::PID) as i32 == pid;
+        if let Some(word) = area.half(base + slot::STATE).filter(|_| waits)
+            && word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        {
+            sys::futex_wake(word);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is shared is mapped into a stopped process, and unmapped again.
+
+use crate::inproc::monitor::attach::errands::{Errands, NotMade, Word, checked};
+use crate::inproc::monitor::attach::stop_all::Stopped;
+use crate::inproc::monitor::exec::bootstrap::Mapping;
+use crate::inproc::monitor::exec::hand_over;
+use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::peer::take_descriptor;
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::tracee;
+use std::fs::File;
+use std::ops::Range;
+use systoll_hooks::layout::{IMAGE, image};
+
+/// Offsets of what the calls use: two descriptors, struct timeval, struct msghdr, struct iovec, a byte, and room for
+/// control messages.
+const FDS: u64 = 0;
+const TIME: u64 = 16;
+const MESSAGE: u64 = 64;
+const VECTOR: u64 = 128;
+const BYTE: u64 = 152;
+const CONTROL: u64 = 192;
+/// Bytes of a control message's header, and of one with two descriptors (cmsg(3)).
+const CONTROL_HEADER: u64 = 16;
+const CONTROL_SIZE: u64 = CONTROL_HEADER + 8;
+/// No descriptors: what calls are made with where none could be had.
+const NO_FDS: [u8; 8] = [0xff; 8];
+/// Ranges that are unmapped by one errand.
+const AT_ONCE: usize = 32;
+/// How long the process waits to be handed files, microseconds.
+const PATIENCE_US: u64 = 500_000;
+
+/// A stopped process.
+#[derive(Clone, Copy)]
+pub(crate) struct Process<'a> {
+    pub(crate) pid: i32,
+    pub(crate) threads: &'a [Stopped],
+    pub(crate) mem: &'a Mem,
+    pub(crate) maps: &'a Maps,
+}
+
+impl Process<'_> {
+    /// A thread to make calls: one that is in a call rather than in the middle of something.
+    fn caller(&self) -> Result<&Stopped, NotMade> {
+        let waiting = self.threads.iter().find(|thread| thread.in_call());
+        waiting.or_else(|| self.threads.iter().find(|thread| !self.is_in_sequence(thread))).ok_or(NotMade::Later)
+    }
+
+    /// Whether a thread may be in a restartable sequence of its program's: the kernel would not abort it any more once the
+    /// thread has been elsewhere.
+    fn is_in_sequence(&self, thread: &Stopped) -> bool {
+        const SEQUENCE: u64 = 8;
+        let Some(area) = tracee::rseq_area(thread.tid).filter(|area| area.at != 0) else { return false };
+        let mut word = [0; 8];
+        let read = self.mem.read(area.at + SEQUENCE, &mut word).is_ok();
+        !read || ![0, IMAGE + image::RSEQ_CS].contains(&u64::from_le_bytes(word))
+    }
+
+    /// Hands the process `files`, code and image, and has it map them: `mappings` of the first, and the second's.
+    ///
+    /// # Errors
+    /// Where it has not mapped all of it; then it has mapped nothing, unless it is away.
+    pub(crate) fn map(&self, files: &[File; 2], (code, image): (&[Mapping], &Mapping)) -> Result<(), NotMade> {
+        let mut errands = Errands::new(self.maps)?;
+        let fds = errands.data(FDS, NO_FDS.to_vec());
+        let received = prepare(&mut errands, fds);
+        let of = |n: u64| Word::At(received + 4 * n);
+        let all: Vec<(&Mapping, Word)> = code.iter().map(|m| (m, of(0))).chain([(image, of(1))]).collect();
+        let mut placed = Vec::new();
+        for (mapping, fd) in &all {
+            let [at, size, protection, flags, _, offset] = mapping.arguments(0).map(Word::Is);
+            placed.push((errands.add(libc::SYS_mmap, [at, size, protection, flags, *fd, offset]), *mapping));
+        }
+        // A core dump is as without us. Between the two there is nothing.
+        let (start, end) = (code.first().map_or(0, |m| m.range().start), code.get(1).map_or(0, |m| m.range().end));
+        errands.plain(libc::SYS_madvise, [start, end - start, libc::MADV_DONTDUMP as u64, 0, 0, 0]);
+        for fd in [Word::At(fds), Word::At(fds + 4), of(0), of(1)] {
+            errands.add(libc::SYS_close, [fd; 6]);
+        }
+        let mut sent = false;
+        let mut hand = || {
+            let mut there = NO_FDS;
+            if !sent && self.mem.read(fds, &mut there).is_ok() && there != NO_FDS {
+                let ours = i32::from_le_bytes([there[4], there[5], there[6], there[7]]);
+                // What does not come is told by the process's own wait.
+                sent = take_descriptor(self.pid, ours).is_some_and(|socket| hand_over::send(&socket, files).is_ok());
+            }
+        };
+        let results = errands.run(self.caller()?, (self.mem, self.maps), &mut hand)?;
+        let at = |call: usize| results.get(call).copied().unwrap_or(0);
+        let missing = placed.iter().find(|(call, mapping)| at(*call) as u64 != mapping.range().start);
+        let Some((call, _)) = missing else { return Ok(()) };
+        let why = checked(at(*call)).err().unwrap_or_else(|| "there is no room for it".into());
+        let done = placed.iter().filter_map(|(call, mapping)| {
+            let at = checked(at(*call)).ok()?;
+            Some(at..at + (mapping.range().end - mapping.range().start))
+        });
+        self.unmap(&done.collect::<Vec<_>>())?;
+        Err(NotMade::None(format!("it can't map what watching takes: {why}")))
+    }
+
+    /// Has the process unmap these ranges.
+    ///
+    /// # Errors
+    /// Where it has not unmapped all of them.
+    pub(crate) fn unmap(&self, ranges: &[Range<u64>]) -> Result<(), NotMade> {
+        for some in ranges.chunks(AT_ONCE) {
+            let mut errands = Errands::new(self.maps)?;
+            for range in some {
+                errands.plain(libc::SYS_munmap, [range.start, range.end - range.start, 0, 0, 0, 0]);
+            }
+            let results = errands.run(self.caller()?, (self.mem, self.maps), &mut || ())?;
+            if let Some(why) = results.into_iter().find_map(|result| checked(result).err()) {
+                return Err(NotMade::None(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Has a process make a pair of sockets, and receive two descriptors over it. Returns where they will stand.
+fn prepare(errands: &mut Errands, fds: u64) -> u64 {
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let time = errands.data(TIME, words(&[0, PATIENCE_US]));
+    let byte = errands.data(BYTE, vec![0; 8]);
+    let vector = errands.data(VECTOR, words(&[byte, 1]));
+    let mut control = vec![0; CONTROL_HEADER as usize];
+    control.extend(NO_FDS);
+    let control = errands.data(CONTROL, control);
+    // struct msghdr: no name, one vector, control messages.
+    let message = errands.data(MESSAGE, words(&[0, 0, vector, 1, control, CONTROL_SIZE, 0]));
+    let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+    errands.plain(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, fds, 0, 0]);
+    let (level, option) = (Word::Is(libc::SOL_SOCKET as u64), Word::Is(libc::SO_RCVTIMEO as u64));
+    let theirs = Word::At(fds);
+    errands.add(libc::SYS_setsockopt, [theirs, level, option, Word::Is(time), Word::Is(16), Word::Is(0)]);
+    let flags = Word::Is(libc::MSG_CMSG_CLOEXEC as u64);
+    errands.add(libc::SYS_recvmsg, [theirs, Word::Is(message), flags, Word::Is(0), Word::Is(0), Word::Is(0)]);
+    control + CONTROL_HEADER
+}

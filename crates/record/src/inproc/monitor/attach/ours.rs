@@ -1,0 +1,211 @@
+//! What is ours in a process, and how it is taken out.
+//!
+//! First all jumps are taken out, with all threads stopped, so that none comes into our code any more. Threads that are in
+//! it leave it by themselves within microseconds, but for one that waits there in a call of its own, which is moved behind
+//! the same call of its program's code. When no thread is there, and none comes back by a handler's frame, each gets back
+//! what it had, and one unmaps what we have mapped. Where that takes too long the memory stays, which does nothing.
+
+use crate::inproc::monitor::attach::errands::{Errands, left_pages};
+use crate::inproc::monitor::attach::frames;
+use crate::inproc::monitor::attach::mapping::Process;
+use crate::inproc::monitor::attach::stop_all::{self, AllStopped, NotStopped, Stopped};
+use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::remote::Mem;
+use crate::inproc::monitor::sys;
+use crate::tracee;
+use std::ops::Range;
+use std::time::Duration;
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, code, image, slot, slot_index};
+
+/// For how long threads are waited for that are in our code.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a process runs between two looks, at first and at most.
+const PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+const PAGE: u64 = 4096;
+/// Where in a struct rseq the word lies that says which sequence its thread is in.
+const SEQUENCE: u64 = 8;
+/// RSEQ_FLAG_UNREGISTER of include/uapi/linux/rseq.h.
+const UNREGISTER: u64 = 1;
+
+/// Bytes that were written over a program's code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) at: u64,
+    /// What was there.
+    pub(crate) was: Vec<u8>,
+    /// What is there.
+    pub(crate) new: Vec<u8>,
+}
+
+/// What became of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Whether its code is as it was.
+    pub(crate) restored: bool,
+    /// Whether nothing of ours is left in it.
+    pub(crate) clean: bool,
+    /// For how long its threads were stopped at a time, at most, ns.
+    pub(crate) stopped_ns: u64,
+}
+
+/// What is ours in a process.
+pub(crate) struct Ours {
+    pub(crate) pid: i32,
+    pub(crate) mem: Mem,
+    /// Code near what it is for.
+    pub(crate) near: Vec<Range<u64>>,
+    /// By rising address.
+    pub(crate) written: Vec<Written>,
+    /// Code that a thread was to run for a systoll that was killed meanwhile.
+    pub(crate) errands: Vec<Written>,
+}
+
+impl Ours {
+    /// Takes all of it out; `None` where the process has ended. `meanwhile` is called before each look.
+    pub(crate) fn take_out(&self, meanwhile: &dyn Fn()) -> Option<Outcome> {
+        let (deadline, mut pause, mut outcome) = (sys::now() + PATIENCE.as_nanos() as u64, PAUSE, Outcome::default());
+        loop {
+            meanwhile();
+            match AllStopped::of(self.pid) {
+                Ok(stopped) => {
+                    // No thread is in the middle of a jump: each is one instruction, and none stood there before.
+                    outcome.restored |= self.restore(&self.written);
+                    outcome.clean = outcome.restored && self.leave_stopped(&stopped.threads);
+                    let since = stopped.since;
+                    drop(stopped);
+                    outcome.stopped_ns = outcome.stopped_ns.max(sys::now().saturating_sub(since));
+                }
+                Err(NotStopped::Gone) => return None,
+                Err(_) => {}
+            }
+            if outcome.clean || sys::now() >= deadline {
+                return Some(outcome);
+            }
+            std::thread::sleep(pause);
+            stop_all::late::let_go();
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Whether code of ours lies at an address.
+    fn has(&self, address: u64) -> bool {
+        let of_errand = |left: &Written| (left.at..left.at + left.new.len() as u64).contains(&address);
+        (BLOBS_AT..BLOBS_AT + BLOBS_SIZE).contains(&address)
+            || self.near.iter().any(|code| code.contains(&address))
+            || self.errands.iter().any(of_errand)
+    }
+
+    /// The word of the process's memory at an address.
+    fn word(&self, at: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.mem.read(at, &mut bytes).ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    /// Takes out of a process whose threads are stopped what can be taken out now. Returns whether that was all.
+    fn leave_stopped(&self, threads: &[Stopped]) -> bool {
+        let maps = Maps::of(self.pid);
+        let mut inside = false;
+        for thread in threads {
+            inside |= self.has(thread.regs.rip) && !self.moved_out(thread);
+            let frames = frames::interrupted(thread.tid, thread.regs.rsp, &maps.all);
+            inside |= frames.is_none_or(|frames| frames.into_iter().any(|rip| self.has(rip)));
+        }
+        if inside || !self.restore(&self.errands) {
+            return false;
+        }
+        let given = self.word(IMAGE + image::GIVES_AREAS).unwrap_or(0) as u32 != 0;
+        threads.iter().all(|thread| self.give_back(thread, &maps, given)) && self.unmap(threads, &maps, given)
+    }
+
+    /// Takes all jumps out, page by page. Returns whether none is left.
+    fn restore(&self, written: &[Written]) -> bool {
+        let mut whole = true;
+        for page in written.chunk_by(|a, b| a.at / PAGE == b.at / PAGE) {
+            let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
+            let mut bytes = vec![0; (last.at - first.at) as usize + last.new.len()];
+            if self.mem.read(first.at, &mut bytes).is_err() {
+                // It is not mapped any more.
+                continue;
+            }
+            let mut changed = false;
+            for Written { at, was, new } in page {
+                let start = (at - first.at) as usize;
+                if let Some(there) = bytes.get_mut(start..start + new.len()).filter(|there| **there == **new) {
+                    there.copy_from_slice(was);
+                    changed = true;
+                }
+            }
+            whole &= !changed || self.mem.write(first.at, &bytes).is_ok();
+        }
+        whole
+    }
+
+    /// Where a thread at an address of our code would be without us; `None` where that depends on the thread.
+    fn stands_for(&self, address: u64) -> Option<u64> {
+        let count = self.word(IMAGE + image::CODE_COUNT)?.min(image::CODES_LEN);
+        let entry = (0..count).map(|n| IMAGE + image::CODES + n * image::CODE_ENTRY).find(|entry| {
+            let (start, size) = (self.word(entry + code::START), self.word(entry + code::SIZE));
+            start.zip(size).is_some_and(|(start, size)| (start..start.saturating_add(size)).contains(&address))
+        })?;
+        let (start, table) = (self.word(entry + code::START)?, self.word(entry + code::TABLE)?);
+        let (mut first, mut end) = (0, self.word(entry + code::LEN)?);
+        while first < end {
+            let middle = first.midpoint(end);
+            match u64::from(self.word(table + 8 * middle)? as u32) <= address - start {
+                true => first = middle + 1,
+                false => end = middle,
+            }
+        }
+        let value = (self.word(table + 8 * first.checked_sub(1)?)? >> 32) as i32;
+        let told = ![code::IN_RCX, code::IN_SLOT, code::IN_SIGNAL].contains(&value);
+        told.then(|| start.wrapping_add_signed(i64::from(value)))
+    }
+
+    /// Moves a thread that waits in a call made in our code behind the same call of its program's. Returns whether it did.
+    fn moved_out(&self, thread: &Stopped) -> bool {
+        let is_call = |behind: u64| {
+            let mut bytes = [0; 2];
+            self.mem.read(behind.wrapping_sub(2), &mut bytes).is_ok() && bytes == [0x0f, 0x05]
+        };
+        if !thread.in_call() || !is_call(thread.regs.rip) {
+            return false;
+        }
+        let Some(rip) = self.stands_for(thread.regs.rip).filter(|rip| is_call(*rip)) else { return false };
+        tracee::set_registers(thread.tid, &libc::user_regs_struct { rip, ..thread.regs }).is_ok()
+    }
+
+    /// Gives a stopped thread back what it had: no slot, no sequence of ours, no area. Returns whether it has all of it.
+    fn give_back(&self, thread: &Stopped, maps: &Maps, given: bool) -> bool {
+        let Ok(regs) = tracee::registers(thread.tid) else { return true };
+        let Some(index) = slot_index(regs.gs_base) else { return true };
+        let area = self.word(regs.gs_base + slot::RSEQ).unwrap_or(0);
+        if area != 0
+            && self.word(area + SEQUENCE) == Some(IMAGE + image::RSEQ_CS)
+            && self.mem.write(area + SEQUENCE, &[0; 8]).is_err()
+        {
+            return false;
+        }
+        let own = areas::area_address(index);
+        if given && area == own {
+            let signature = self.word(IMAGE + image::RSEQ_SIGNATURE & !7).unwrap_or(0) >> 32;
+            let Ok(mut errands) = Errands::new(maps) else { return false };
+            errands.plain(libc::SYS_rseq, [own, areas::AREA, UNREGISTER, signature, 0, 0]);
+            if errands.run(thread, (&self.mem, maps), &mut || ()) != Ok(vec![0]) {
+                return false;
+            }
+        }
+        tracee::set_gs_base(thread.tid, 0).is_ok()
+    }
+
+    /// Has one of the stopped threads unmap all that is ours. Returns whether it did.
+    fn unmap(&self, threads: &[Stopped], maps: &Maps, given: bool) -> bool {
+        let fixed = [BLOBS_AT..BLOBS_AT + BLOBS_SIZE, GLOBAL..IMAGE + image::SIZE];
+        let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
+        // The image last: it says what was there, were we killed in between.
+        let all: Vec<Range<u64>> =
+            left_pages(maps).chain(areas).chain(self.near.iter().cloned()).chain(fixed).collect();
+        Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()
+    }
+}

@@ -1,0 +1,109 @@
+//! Which jumps of a file can be written while its threads stand where they stand.
+
+use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Bytes of a page: what lies across its end can't be written in one go.
+const PAGE: u64 = 4096;
+
+/// What is written over a file's code in one place, in addresses of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Jump {
+    pub(crate) range: Range<u64>,
+    pub(crate) site: u64,
+}
+
+/// The jumps of a file, each as a whole.
+pub(crate) fn jumps(jumps: &Jumps) -> Vec<Jump> {
+    let mut all: Vec<Jump> = Vec::with_capacity(jumps.changes.len());
+    for change in &jumps.changes {
+        let (start, len) = (change.vaddr, jumps.bytes_of(change).1.len() as u64);
+        // One that lies across a page's end is written in two pieces.
+        match all.last_mut() {
+            Some(last) if last.site == change.site && last.range.end == start && start.is_multiple_of(PAGE) => {
+                last.range.end = start + len;
+            }
+            _ => all.push(Jump { range: start..start + len, site: change.site }),
+        }
+    }
+    all
+}
+
+/// Sites of a file that can't be hooked now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Those in the middle of which a thread stands, or comes back to.
+    pub(crate) stood_in: BTreeSet<u64>,
+    /// Those whose jump lies across a page's end: were we killed in between, half of it would be there.
+    pub(crate) across: BTreeSet<u64>,
+}
+
+impl Left {
+    /// Which of a file's jumps can't be written while threads stand at `addresses` or come back there; `None`: they may
+    /// come back anywhere.
+    pub(crate) fn of(file: &Patched, addresses: Option<&[u64]>) -> Self {
+        let jumps = jumps(&file.code.jumps);
+        let mut left = Self::default();
+        left.across.extend(jumps.iter().filter(|jump| crosses(&jump.range)).map(|jump| jump.site));
+        match addresses {
+            Some(addresses) => {
+                for address in addresses {
+                    let at = address.wrapping_sub(file.bias);
+                    left.stood_in.extend(jumps.iter().filter(|jump| is_inside(&jump.range, at)).map(|jump| jump.site));
+                }
+            }
+            None => left.stood_in.extend(jumps.iter().filter(|jump| has_inside(file, jump)).map(|jump| jump.site)),
+        }
+        left
+    }
+
+    /// Whether a site is left.
+    pub(crate) fn has(&self, site: u64) -> bool {
+        self.stood_in.contains(&site) || self.across.contains(&site)
+    }
+
+    /// Whether any other can be hooked without the jumps that are left.
+    pub(crate) fn is_harmless(&self) -> bool {
+        !self.has(ESSENTIAL)
+    }
+}
+
+fn crosses(range: &Range<u64>) -> bool {
+    range.start / PAGE != range.end.saturating_sub(1) / PAGE
+}
+
+/// Whether a thread at `address` would find itself in the middle of a jump: at its beginning it just makes it.
+fn is_inside(range: &Range<u64>, address: u64) -> bool {
+    range.start < address && address < range.end
+}
+
+/// Whether an instruction begins in the middle of a jump.
+fn has_inside(file: &Patched, jump: &Jump) -> bool {
+    let plan = &file.known.plan;
+    let mut spans = plan.sites.iter().flat_map(|site| site.spans()).chain(plan.entries.iter().map(|e| &e.span));
+    spans.find(|span| span.start == jump.range.start).is_none_or(|span| span.instructions != 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_across_a_pages_end_is_one() {
+        let mut all = Jumps::default();
+        all.include(0x1ffe, &[1, 2], &[5, 6], 7);
+        all.include(0x2000, &[3, 4, 5], &[7, 8, 9], 7);
+        all.include(0x2003, &[3, 4, 5, 6, 7], &[7, 8, 9, 1, 1], 7);
+        let jumps = jumps(&all);
+        let ranges: Vec<_> = jumps.iter().map(|jump| jump.range.clone()).collect();
+        assert_eq!(ranges, [0x1ffe..0x2003, 0x2003..0x2008]);
+        assert_eq!(ranges.iter().map(crosses).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn a_jumps_beginning_is_no_inside() {
+        assert!(!is_inside(&(10..15), 10) && is_inside(&(10..15), 11) && !is_inside(&(10..15), 15));
+    }
+}

@@ -1,0 +1,128 @@
+//! Looks at a process that is to be entered, and says why it had better not be.
+
+use crate::inproc::monitor::attach::errands::left_pages;
+use crate::inproc::monitor::exec::confinement::{Filters, filters_in, status};
+use crate::inproc::monitor::exec::seccomp;
+use crate::inproc::monitor::shared::maps::Maps;
+use crate::inproc::monitor::shared::peer;
+use crate::procfs;
+use nix::errno::Errno;
+use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL};
+
+/// Why a process is not entered. Nothing has been done to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// In words that follow "can't enter process 7 (x): ".
+    pub(crate) reason: String,
+    /// What would help, a sentence or a command.
+    pub(crate) advice: Option<String>,
+}
+
+impl Refusal {
+    /// One that nothing helps against.
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), advice: None }
+    }
+
+    fn with(reason: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { reason: reason.into(), advice: Some(advice.into()) }
+    }
+}
+
+/// The reason for which process `pid` can't be entered, by what /proc tells without stopping it.
+pub(crate) fn obstacle(pid: i32) -> Option<Refusal> {
+    let status = status(&pid.to_string());
+    let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    if status.is_empty() {
+        return Some(Refusal::new("there is no such process"));
+    }
+    if pid == std::process::id() as i32 {
+        return Some(Refusal::new("it is systoll itself"));
+    }
+    if field("Tgid:").is_some_and(|tgid| tgid != pid.to_string()) {
+        let tgid = field("Tgid:").unwrap_or_default();
+        return Some(Refusal::with(format!("it is a thread of process {tgid}"), format!("systoll attach {tgid}")));
+    }
+    match field("State:").and_then(|state| state.chars().next()) {
+        Some('Z' | 'X') => return Some(Refusal::new("it has ended, or its first thread has")),
+        Some('T') => {
+            return Some(Refusal::with("it is stopped by a signal", format!("kill -CONT {pid} lets it go on")));
+        }
+        _ => {}
+    }
+    if field("Kthread:") == Some("1") || field("VmSize:").is_none() {
+        return Some(Refusal::new("it is a thread of the kernel's, or is about to end"));
+    }
+    if let Some(tracer) = field("TracerPid:").filter(|tracer| *tracer != "0") {
+        let name = tracer.parse().map(procfs::comm).unwrap_or_default();
+        return Some(Refusal::new(format!("process {tracer} ({name}) traces it already")));
+    }
+    if let Some(confined) = confinement(pid, &status) {
+        return Some(confined);
+    }
+    if field("VmLck:").is_some_and(|locked| locked != "0 kB") {
+        return Some(Refusal::new("it locks its memory (mlock), and might have to lock what watching takes as well"));
+    }
+    if bounds_memory(pid) {
+        return Some(Refusal::new("its address space is bounded (ulimit -v), and what watching takes would not fit"));
+    }
+    None
+}
+
+fn confinement(pid: i32, status: &str) -> Option<Refusal> {
+    let why = seccomp::obstacle(pid)?;
+    let own = filters_in(status) != Filters::None;
+    let reason = if own { "it has a seccomp filter, which may end it for what watching does".to_owned() } else { why };
+    Some(Refusal::with(reason, "started by systoll it can be watched: systoll run -- CMD"))
+}
+
+/// Whether the address space of a process is bounded.
+fn bounds_memory(pid: i32) -> bool {
+    let text = procfs::read(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("Max address space"));
+    line.is_none_or(|line| line.split_ascii_whitespace().next() != Some("unlimited"))
+}
+
+/// Whether memory of systoll's is in a process: of another systoll, or of one that was killed.
+pub(crate) fn is_entered(maps: &Maps) -> bool {
+    let ours = GLOBAL..BLOBS_AT + BLOBS_SIZE;
+    left_pages(maps).next().is_some() || maps.all.iter().any(|m| m.range.start < ours.end && ours.start < m.range.end)
+}
+
+/// The refusal of a process that has memory of systoll's already.
+pub(crate) fn entered_already(pid: i32) -> Refusal {
+    Refusal::with(
+        "a systoll watches it, or one that was killed has left its hooks there",
+        format!("systoll attach --clean {pid} takes out what was left"),
+    )
+}
+
+/// The refusal of a process that the kernel does not let us attach to.
+pub(crate) fn denied(pid: i32, errno: Errno) -> Refusal {
+    let scope = procfs::read("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let scope = String::from_utf8_lossy(&scope).trim().to_owned();
+    let sudo = format!("sudo systoll attach {pid}");
+    let own = procfs::has_our_credentials(pid);
+    match &*scope {
+        _ if nix::unistd::geteuid().is_root() => {
+            let reason = format!("the kernel does not let this process trace it ({})", errno.desc());
+            Refusal::with(reason, "in a container: --cap-add SYS_PTRACE, or from its host")
+        }
+        "1" | "2" if own => {
+            let reason = format!("Yama lets nobody but root trace processes that run (ptrace_scope is {scope})");
+            Refusal::with(reason, sudo)
+        }
+        "3" => Refusal::new("Yama lets nobody trace any process (ptrace_scope is 3)"),
+        _ if own => Refusal::with("the kernel lets nobody but root trace it (it may not be dumped)", sudo),
+        _ => Refusal::with("it is another user's", sudo),
+    }
+}
+
+/// A process other than `pid` that has all memory in common with it, if there is one: a child of `vfork` that has not
+/// become a program yet, or one made by `clone` as a thread is.
+pub(crate) fn shares_memory(pid: i32) -> Option<i32> {
+    let entries = std::fs::read_dir("/proc").ok()?;
+    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|other| *other != pid).find(|other| peer::same_memory(pid, *other) == Some(true))
+}

@@ -1,0 +1,128 @@
+//! Threads that exist get slots, and the calls that they are in are taken note of.
+
+use crate::inproc::monitor::attach::places::Left;
+use crate::inproc::monitor::attach::stop_all::Stopped;
+use crate::inproc::monitor::exec::provision;
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef, SlotRef};
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use crate::tracee;
+use std::sync::atomic::Ordering;
+use systoll_hooks::layout::{IMAGE, NODE_SIZE, image, record, slot, slot_address};
+
+/// Gives each of a process's threads a slot of its image, the first one's the first. Returns them in the threads' order.
+/// The threads know nothing of it yet.
+///
+/// # Errors
+/// In words, where there are more threads than slots.
+pub(crate) fn give_slots(
+    session: &mut Session,
+    id: ProgramId,
+    pid: i32,
+    threads: &[Stopped],
+) -> Result<Vec<SlotRef>, String> {
+    const FULL: &str = "it has more threads than there is room for counters";
+    if !provision::enter(session, id, pid) {
+        return Err("the memory shared with it can't be written".into());
+    }
+    let mut slots = Vec::with_capacity(threads.len());
+    for thread in threads {
+        let slot = if thread.tid == pid { id.slot(0) } else { draw(session, id, pid, thread.tid).ok_or(FULL)? };
+        note_area(session, slot, thread.tid);
+        slots.push(slot);
+    }
+    if threads.len() > 1
+        && let Some(area) = session.memory.image(id)
+    {
+        area.set(image::THREADS, 1);
+    }
+    Ok(slots)
+}
+
+/// Draws a slot as a thread's maker does.
+fn draw(session: &mut Session, id: ProgramId, pid: i32, tid: i32) -> Option<SlotRef> {
+    let program = session.programs.get_mut(&id)?;
+    let area = session.memory.image(id)?;
+    program.threads.tickets.look(area);
+    program.threads.tickets.grow_if_short(area);
+    let ticket = area.get(image::NEXT_SLOT);
+    let entry = area.half(image::TICKETS + 4 * (ticket % image::TICKETS_LEN))?;
+    let index = u64::from(entry.swap(0, Ordering::SeqCst).checked_sub(1)?);
+    area.set(image::NEXT_SLOT, ticket + 1);
+    let thread = id.slot(index);
+    session.memory.see_slot(thread);
+    let area = session.memory.image(id)?;
+    let words = [
+        (slot::TAG, thread.tag()),
+        (slot::SELF, slot_address(index)),
+        (slot::PARENT, slot_address(0)),
+        (slot::MADE_AS, tid as u64),
+        (slot::TID, tid as u64),
+        (slot::PID, pid as u64),
+    ];
+    words.into_iter().for_each(|(at, word)| area.set(thread.offset() + at, word));
+    Some(thread)
+}
+
+/// Notes the rseq area that a thread has registered, by which it tells waiting from working.
+fn note_area(session: &Session, thread: SlotRef, tid: i32) {
+    let Some(area) = session.memory.image(thread.program) else { return };
+    let Some(of_thread) = tracee::rseq_area(tid).filter(|area| area.at != 0) else { return };
+    let usable = area.get(image::RSEQ_SIGNATURE & !7) >> 32 == u64::from(of_thread.signature);
+    match usable {
+        true => area.set(thread.offset() + slot::RSEQ, of_thread.at),
+        // It is given none of ours.
+        false => area.set(thread.offset() + slot::AREA_BUSY, 1),
+    }
+}
+
+/// Has each thread know its slot. Returns whether all do.
+pub(crate) fn tell_slots(threads: &[Stopped], slots: &[SlotRef]) -> bool {
+    threads.iter().zip(slots).all(|(thread, slot)| tracee::set_gs_base(thread.tid, slot_address(slot.index)).is_ok())
+}
+
+/// Has each thread know of no slot again.
+pub(crate) fn take_slots(threads: &[Stopped]) {
+    for thread in threads {
+        // One that was killed meanwhile needs none.
+        let _ = tracee::set_gs_base(thread.tid, 0);
+    }
+}
+
+/// Counts the call that a stopped thread is in at the root of its site, as if it had been entered now: its return is
+/// seen. Returns whether it is in one that will be.
+pub(crate) fn note_call(session: &mut Session, thread: &Stopped, slot: SlotRef, left: &[Left]) -> bool {
+    note(session, thread, slot, left).is_some()
+}
+
+fn note(session: &mut Session, thread: &Stopped, slot: SlotRef, left: &[Left]) -> Option<()> {
+    thread.in_call().then_some(())?;
+    let sampled = session.provisioning.files.samples_time();
+    let program = session.programs.get_mut(&slot.program)?;
+    let area = session.memory.image(slot.program)?;
+    let at = program.hooks.files.iter().zip(left).enumerate().find_map(|(index, (file, left))| {
+        let address = thread.regs.rip.wrapping_sub(file.bias).wrapping_sub(2);
+        let site =
+            file.code.blob.sites.iter().position(|site| site.address == address && site.results && !site.vdso)?;
+        (!left.has(address)).then_some(SiteRef { file: index, site })
+    })?;
+    let file = program.hooks.files.get(at.file)?;
+    let number = file.code.blob.sites.get(at.site)?.number;
+    let node = match number {
+        Some(_) => NodeAddr(file.known.region + at.site as u64 * NODE_SIZE),
+        None => program.number_root(area, at, thread.regs.orig_rax as u32)?,
+    };
+    let record = program.hooks.room.record_of(node.0)?;
+    let entered = slot.offset() + slot::RECORDS + record * record::SIZE + record::ENTERED;
+    // A sampled time is of calls whose beginning was seen.
+    let start = if sampled { 0 } else { sys::tsc() };
+    let words = [
+        (slot.offset() + slot::RSP, thread.regs.rsp),
+        (slot.offset() + slot::NODE, node.0),
+        (slot.offset() + slot::START, start),
+        (entered, area.get(entered) + 1),
+    ];
+    words.into_iter().for_each(|(at, word)| area.set(at, word));
+    debug_assert!(node.0 >= IMAGE);
+    Some(())
+}

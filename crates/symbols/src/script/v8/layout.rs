@@ -1,0 +1,397 @@
+//! Where V8 keeps what, as its build says itself: `v8dbg_…`, the constants that it exports for debuggers
+//! (tools/gen-postmortem-metadata.py of V8).
+//!
+//! What a version does not export lies beside what it does; every object is checked for its type before it is read.
+
+use crate::script::interpreter::Candidate;
+
+/// Offsets in bytes from an object's start, and numbers of types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) frame: FrameLayout,
+    pub(crate) types: Types,
+    pub(crate) strings: Strings,
+    /// `Map::instance_type`.
+    pub(crate) instance_type: u64,
+    /// `JSFunction::shared`.
+    pub(crate) shared: u64,
+    /// `SharedFunctionInfo::name_or_scope_info`.
+    pub(crate) function_name: u64,
+    /// `SharedFunctionInfo::script`.
+    pub(crate) function_script: u64,
+    /// `FixedArrayBase::length`, and where its data begins.
+    pub(crate) length: u64,
+    pub(crate) elements: u64,
+    /// `BytecodeArray`: its source positions, and where its data begins.
+    pub(crate) bytecode_positions: u64,
+    pub(crate) bytecode: u64,
+    pub(crate) script: ScriptLayout,
+    pub(crate) scope: ScopeLayout,
+    pub(crate) code: CodeLayout,
+    pub(crate) inlined: InlinedLayout,
+    /// The lengths of bytecodes: `Bytecodes::kBytecodeSizes`, as many bytes for each of three scales.
+    pub(crate) bytecode_sizes: Vec<u8>,
+}
+
+/// Offsets from the frame pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrameLayout {
+    pub(crate) context: i32,
+    pub(crate) function: i32,
+    pub(crate) bytecode: i32,
+    pub(crate) offset: i32,
+}
+
+/// Numbers of types of objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Types {
+    pub(crate) map: u16,
+    pub(crate) contexts: (u16, u16),
+    pub(crate) functions: (u16, u16),
+    pub(crate) shared: u16,
+    pub(crate) scope: u16,
+    pub(crate) script: u16,
+    pub(crate) bytecode: u16,
+    /// Where code lies in memory: `InstructionStream`, which was `Code` before there was one.
+    pub(crate) stream: u16,
+    pub(crate) code: u16,
+    /// Tables of bytes, and arrays of objects.
+    pub(crate) bytes: [u16; 2],
+    pub(crate) arrays: [u16; 6],
+}
+
+/// How strings are told apart, and their fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Strings {
+    pub(crate) first_other: u16,
+    pub(crate) representation: u16,
+    pub(crate) encoding: u16,
+    pub(crate) one_byte: u16,
+    pub(crate) cons: u16,
+    pub(crate) external: u16,
+    pub(crate) sliced: u16,
+    pub(crate) thin: u16,
+    pub(crate) length: u64,
+    pub(crate) chars: u64,
+    pub(crate) first: u64,
+    pub(crate) second: u64,
+    pub(crate) parent: u64,
+    pub(crate) offset: u64,
+    pub(crate) actual: u64,
+    /// `ExternalString::resource`; the address of its text follows.
+    pub(crate) resource: u64,
+}
+
+/// `Script`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScriptLayout {
+    pub(crate) source: u64,
+    pub(crate) name: u64,
+    pub(crate) line_ends: u64,
+}
+
+/// `ScopeInfo`: numbers of its slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScopeLayout {
+    pub(crate) locals: u64,
+    pub(crate) first: u64,
+}
+
+/// `Code`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodeLayout {
+    /// From the start of what lies in memory to its first instruction.
+    pub(crate) header: u64,
+    /// Where the address of the first instruction is; `None` where the instructions follow the code's own fields.
+    pub(crate) start: Option<u64>,
+    pub(crate) size: u64,
+    pub(crate) flags: u64,
+    pub(crate) positions: u64,
+    pub(crate) deoptimization: u64,
+    pub(crate) kind_mask: u32,
+    pub(crate) kind_shift: u32,
+    pub(crate) interpreted: u32,
+    pub(crate) baseline: u32,
+}
+
+/// `DeoptimizationData`: numbers of its elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InlinedLayout {
+    pub(crate) count: u64,
+    pub(crate) functions: u64,
+    pub(crate) positions: u64,
+}
+
+const WORD: u64 = 8;
+/// `ScopeInfo`'s first slot.
+pub(crate) const SLOTS: u64 = 8;
+/// A type that no object has.
+const NONE: u16 = u16::MAX;
+
+/// What a file exports for debuggers.
+struct Exported<'e>(Candidate<'e>);
+
+impl Exported<'_> {
+    /// Returns the first of these constants that there is.
+    fn first(&self, names: &[&str]) -> Option<u32> {
+        names.iter().find_map(|name| {
+            let [at] = self.0.exported([&format!("v8dbg_{name}")]);
+            // What is 0 is not in the file.
+            Some(self.0.half(at?).unwrap_or(0))
+        })
+    }
+
+    fn field(&self, names: &[&str]) -> Option<u64> {
+        self.first(names).map(u64::from).filter(|offset| *offset < 4096)
+    }
+
+    fn number(&self, name: &str) -> Option<u16> {
+        u16::try_from(self.first(&[name])?).ok()
+    }
+
+    fn type_of(&self, name: &str) -> Option<u16> {
+        self.number(&format!("type_{name}"))
+    }
+
+    fn frame(&self, name: &str) -> Option<i32> {
+        self.first(&[name]).map(u32::cast_signed).filter(|offset| (-256..0).contains(offset))
+    }
+}
+
+impl Layout {
+    /// Returns that of the V8 in a file; `None` where it does not tell enough.
+    pub(crate) fn of(file: Candidate<'_>) -> Option<Self> {
+        let e = Exported(file);
+        // Objects' addresses end with 01, integers are the upper halves of words: so it is without compressed pointers.
+        let tags = ["HeapObjectTag", "HeapObjectTagMask", "SmiTag", "SmiTagMask", "SmiShiftSize"];
+        (tags.map(|name| e.number(name)) == [Some(1), Some(3), Some(0), Some(1), Some(31)]).then_some(())?;
+        let wraps_bytecode = e.first(&["class_BytecodeArray__wrapper__Tagged_BytecodeWrapper_"]).is_some();
+        let length = e.field(&["class_FixedArrayBase__length__SMI"])?;
+        let before_names = e.field(&["scopeinfo_idx_first_vars"])?;
+        Some(Self {
+            frame: FrameLayout {
+                context: e.frame("off_fp_context")?,
+                function: e.frame("off_fp_function")?,
+                bytecode: e.frame("off_fp_bytecode_array")?,
+                offset: e.frame("off_fp_bytecode_offset")?,
+            },
+            types: Types::of(&e)?,
+            strings: Strings::of(&e)?,
+            instance_type: e.field(&["class_Map__instance_type__uint16_t"])?,
+            shared: e.field(&["class_JSFunction__shared__SharedFunctionInfo"])?,
+            function_name: e.field(&[
+                "class_SharedFunctionInfo__name_or_scope_info__Object",
+                "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+                "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_",
+            ])?,
+            function_script: e.field(&[
+                "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+                "class_SharedFunctionInfo__script_or_debug_info__Object",
+                "class_SharedFunctionInfo__script__Tagged_HeapObject_",
+            ])?,
+            length,
+            elements: e.field(&["class_FixedArray__data__uintptr_t"])?,
+            bytecode_positions: if wraps_bytecode { length + 2 * WORD } else { length + 3 * WORD },
+            bytecode: e.field(&["class_BytecodeArray__data__uintptr_t"])?,
+            script: ScriptLayout::of(&e)?,
+            scope: ScopeLayout { locals: e.field(&["scopeinfo_idx_ncontextlocals"])?, first: before_names },
+            code: CodeLayout::of(&e)?,
+            inlined: InlinedLayout::of(&e)?,
+            bytecode_sizes: bytecode_sizes(file),
+        })
+    }
+}
+
+impl Types {
+    fn of(e: &Exported<'_>) -> Option<Self> {
+        let function = e.type_of("JSFunction__JS_FUNCTION_TYPE")?;
+        // Since functions are of several types, those of classes and of the language's own constructors follow.
+        let last = e.number("LastJSFunctionType").or(function.checked_add(16))?;
+        let code = e.type_of("Code__CODE_TYPE")?;
+        let either = |name: &str| e.type_of(name).unwrap_or(NONE);
+        Some(Self {
+            map: e.type_of("Map__MAP_TYPE")?,
+            contexts: (e.number("FirstContextType")?, e.number("LastContextType")?),
+            functions: (e.number("FirstJSFunctionType").unwrap_or(function), last),
+            shared: e.type_of("SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE")?,
+            scope: e.type_of("ScopeInfo__SCOPE_INFO_TYPE")?,
+            script: e.type_of("Script__SCRIPT_TYPE")?,
+            bytecode: e.type_of("BytecodeArray__BYTECODE_ARRAY_TYPE")?,
+            stream: e.type_of("InstructionStream__INSTRUCTION_STREAM_TYPE").unwrap_or(code),
+            code,
+            bytes: [e.type_of("ByteArray__BYTE_ARRAY_TYPE")?, either("TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE")],
+            arrays: [
+                e.type_of("FixedArray__FIXED_ARRAY_TYPE")?,
+                either("WeakFixedArray__WEAK_FIXED_ARRAY_TYPE"),
+                either("TrustedFixedArray__TRUSTED_FIXED_ARRAY_TYPE"),
+                either("TrustedWeakFixedArray__TRUSTED_WEAK_FIXED_ARRAY_TYPE"),
+                either("ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE"),
+                either("ProtectedWeakFixedArray__PROTECTED_WEAK_FIXED_ARRAY_TYPE"),
+            ],
+        })
+    }
+}
+
+impl Strings {
+    fn of(e: &Exported<'_>) -> Option<Self> {
+        Some(Self {
+            first_other: e.number("FirstNonstringType")?,
+            representation: e.number("StringRepresentationMask")?,
+            encoding: e.number("StringEncodingMask")?,
+            one_byte: e.number("OneByteStringTag")?,
+            cons: e.number("ConsStringTag")?,
+            external: e.number("ExternalStringTag")?,
+            sliced: e.number("SlicedStringTag")?,
+            thin: e.number("ThinStringTag")?,
+            length: e.field(&["class_String__length__int32_t"])?,
+            chars: e.field(&["class_SeqOneByteString__chars__char"])?,
+            first: e.field(&["class_ConsString__first__String"])?,
+            second: e.field(&["class_ConsString__second__String"])?,
+            parent: e.field(&["class_SlicedString__parent__String"])?,
+            offset: e.field(&["class_SlicedString__offset__SMI"])?,
+            actual: e.field(&["class_ThinString__actual__String"])?,
+            resource: e.field(&["class_ExternalString__resource__Object"])?,
+        })
+    }
+}
+
+impl ScriptLayout {
+    fn of(e: &Exported<'_>) -> Option<Self> {
+        Some(Self {
+            source: e.field(&["class_Script__source__Object"])?,
+            name: e.field(&["class_Script__name__Object"])?,
+            line_ends: e.field(&["class_Script__line_ends__Object"])?,
+        })
+    }
+
+    /// The line that a script begins with in its file, and its number.
+    pub(crate) fn first_line(&self) -> u64 {
+        self.name + WORD
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.line_ends + WORD
+    }
+}
+
+impl CodeLayout {
+    fn of(e: &Exported<'_>) -> Option<Self> {
+        let within = e.field(&["class_Code__instruction_start__uintptr_t"]);
+        let pointer = e.field(&["class_Code__instruction_start__Address"]);
+        let positions = e.field(&["class_Code__source_position_table__ByteArray"]);
+        let size = e.field(&["class_Code__instruction_size__int"]);
+        let wraps = e.first(&["class_Code__wrapper__Tagged_CodeWrapper_"]).is_some();
+        // Instructions follow the fields (V8 10), begin where a field says that is not exported (11), or is (12, 13).
+        let positions = match (within, pointer) {
+            (Some(_), _) => positions.or(size?.checked_sub(2 * WORD))?,
+            (_, Some(start)) => positions.or(start.checked_sub(if wraps { 3 } else { 2 } * WORD))?,
+            (None, None) => positions?,
+        };
+        let start = if within.is_some() { None } else { Some(pointer.unwrap_or(positions + 2 * WORD)) };
+        let flags = e.field(&["class_Code__flags__uint32_t"]).or(start.map(|start| start + WORD))?;
+        Some(Self {
+            header: within.or_else(|| e.field(&["class_InstructionStream__instruction_start__uintptr_t"]))?,
+            start,
+            // Of 11.3 the number of the builtin and other flags lie between.
+            size: size.unwrap_or(flags + WORD),
+            flags,
+            positions,
+            deoptimization: positions.checked_sub(WORD)?,
+            kind_mask: e.first(&["CodeKindFieldMask"])?,
+            kind_shift: e.first(&["CodeKindFieldShift"])?.min(31),
+            interpreted: e.first(&["CodeKindInterpretedFunction"])?,
+            baseline: e.first(&["CodeKindBaseline"])?,
+        })
+    }
+}
+
+impl InlinedLayout {
+    fn of(e: &Exported<'_>) -> Option<Self> {
+        let own = e.field(&[
+            "DeoptimizationDataSharedFunctionInfoIndex",
+            "DeoptimizationDataWrappedSharedFunctionInfoIndex",
+            "DeoptimizationDataSharedFunctionInfoWrapperIndex",
+        ]);
+        Some(Self {
+            count: e.field(&["DeoptimizationDataInlinedFunctionCountIndex"]).unwrap_or(1),
+            functions: e.field(&["DeoptimizationDataLiteralArrayIndex"]).unwrap_or(2),
+            positions: e.field(&["DeoptimizationDataInliningPositionsIndex"]).unwrap_or(own.unwrap_or(6) + 1),
+        })
+    }
+}
+
+/// Returns the lengths of bytecodes; nothing where the file does not export them.
+fn bytecode_sizes(file: Candidate<'_>) -> Vec<u8> {
+    const MOST: u64 = 3 * 256;
+    let table = file.function("_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE");
+    let size = table.end.saturating_sub(table.start);
+    let known = size <= MOST && size.is_multiple_of(3);
+    known.then(|| file.elf.read_vaddr(table.start, size)).flatten().unwrap_or_default()
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl Layout {
+    /// That of Node 20, and of Node 24 where `newer`.
+    pub(crate) fn tried(newer: bool) -> Self {
+        let either = |new: u64, old: u64| if newer { new } else { old };
+        let kind = |new: u16, old: u16| if newer { new } else { old };
+        Self {
+            frame: FrameLayout { context: -8, function: -16, bytecode: -32, offset: -40 },
+            types: Types {
+                map: kind(254, 255),
+                contexts: if newer { (220, 229) } else { (205, 214) },
+                functions: if newer { (2065, 2081) } else { (2066, 2082) },
+                shared: kind(282, 262),
+                scope: kind(280, 261),
+                script: 167,
+                bytecode: kind(186, 191),
+                stream: kind(190, 246),
+                code: kind(187, 245),
+                bytes: [kind(217, 190), kind(196, NONE)],
+                arrays: [kind(205, 175), kind(256, 240), kind(197, NONE), kind(199, NONE), kind(193, NONE), NONE],
+            },
+            strings: Strings {
+                first_other: 128,
+                representation: 7,
+                encoding: 8,
+                one_byte: 8,
+                cons: 1,
+                external: 2,
+                sliced: 3,
+                thin: 5,
+                length: 12,
+                chars: 16,
+                first: 16,
+                second: 24,
+                parent: 16,
+                offset: 24,
+                actual: 16,
+                resource: 16,
+            },
+            instance_type: 12,
+            shared: either(32, 24),
+            function_name: either(24, 16),
+            function_script: either(40, 32),
+            length: 8,
+            elements: 16,
+            bytecode_positions: either(24, 32),
+            bytecode: either(64, 54),
+            script: ScriptLayout { source: 8, name: 16, line_ends: 56 },
+            scope: ScopeLayout { locals: 2, first: either(5, 3) },
+            code: CodeLayout {
+                header: either(32, 16),
+                start: Some(40),
+                size: 56,
+                flags: either(52, 48),
+                positions: either(16, 24),
+                deoptimization: either(8, 16),
+                kind_mask: 15,
+                kind_shift: 0,
+                interpreted: if newer { 9 } else { 10 },
+                baseline: if newer { 10 } else { 11 },
+            },
+            inlined: InlinedLayout { count: 1, functions: either(3, 2), positions: either(8, 7) },
+            bytecode_sizes: vec![1, 2, 3, 4, 5, 6],
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! V8: from the frame pointers of a stack to the functions and lines of JavaScript they are at.
+//!
+//! All code of V8's keeps frame pointers. What lies below one tells which function a frame is of; an interpreted frame
+//! tells its bytecode too, and of compiled code the object around its return address has tables.
+
+pub(crate) mod code;
+pub(crate) mod heap;
+pub(crate) mod layout;
+pub(crate) mod positions;
+pub(crate) mod sources;
+
+use self::code::{Place, Streams, interpreted};
+use self::heap::{Heap, address};
+use self::layout::Layout;
+use self::sources::{Script, Sources};
+use super::interpreter::{Candidate, Interpreter, Look, Runtime};
+use super::memory::Memory;
+use super::thread::Evaluation;
+use crate::lines::{ScriptLine, ScriptLines};
+use crate::{PlacedFrame, RawFrame};
+use std::sync::Arc;
+use systoll_model::{FrameClass, Language};
+
+/// Most frames of a stack that are told.
+const MAX_FRAMES: usize = 512;
+/// The longest way from a frame to the next.
+const MAX_FRAME: u64 = 1 << 20;
+/// What the outermost level of a script is called, and a function that has no name.
+const LEVEL: &str = "(script)";
+const NAMELESS: &str = "(anonymous)";
+/// The file of code that was evaluated.
+const EVALUATED: &str = "<eval>";
+/// What Node's own scripts begin with.
+const OWN: &str = "node:";
+
+/// A file that holds V8, by what it exports.
+#[derive(Clone, Debug)]
+struct V8File {
+    layout: Arc<Layout>,
+}
+
+/// Returns the V8 in a file, if it holds one that tells where it keeps its frames.
+pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
+    let [tells] = file.exported(["v8dbg_SmiTagMask"]);
+    tells?;
+    Some(Box::new(V8File { layout: Arc::new(Layout::of(file)?) }))
+}
+
+/// Returns true for the libraries that come with Node.
+pub(crate) fn is_bundled(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|file| file.starts_with("libuv.so"))
+}
+
+impl Runtime for V8File {
+    fn attach(&self, _: &mut Memory<'_, '_>, _: u64) -> Result<Option<Box<dyn Interpreter>>, String> {
+        Ok(Some(Box::new(V8::new(Arc::clone(&self.layout)))))
+    }
+
+    fn evaluate(&self) -> Option<u64> {
+        None
+    }
+
+    fn compiles(&self) -> bool {
+        true
+    }
+}
+
+/// V8 in an address space.
+#[derive(Debug)]
+pub(crate) struct V8 {
+    layout: Arc<Layout>,
+    streams: Streams,
+    sources: Sources,
+}
+
+impl Interpreter for V8 {
+    fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
+        let layout = Arc::clone(&self.layout);
+        let mut told = Told::default();
+        for pair in look.placed.windows(2) {
+            let [frame, caller] = pair else { continue };
+            // Its caller was found by its frame pointer, which lies below the return address.
+            let Some(pointer) = caller.sp.checked_sub(16).filter(|at| *at >= frame.sp && *at > told.up_to) else {
+                continue;
+            };
+            self.chain(&layout, look, At { ip: frame.ip, pointer }, &mut told);
+        }
+        // What has started the program is no caller that anybody knows.
+        let own = if told.own > 0 { told.own } else { told.evaluations.len() };
+        told.evaluations.truncate(own);
+        Some(told.evaluations)
+    }
+}
+
+/// A frame: where it goes on, and its frame pointer.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    ip: u64,
+    pointer: u64,
+}
+
+/// What has been told of a stack.
+#[derive(Debug, Default)]
+struct Told {
+    evaluations: Vec<Evaluation>,
+    /// How many there are up to the outermost of the program's own.
+    own: usize,
+    /// The outermost frame pointer that was followed.
+    up_to: u64,
+}
+
+impl V8 {
+    pub(crate) fn new(layout: Arc<Layout>) -> Self {
+        Self { layout, streams: Streams::default(), sources: Sources::default() }
+    }
+
+    /// Follows frame pointers from one of JavaScript's frames to where it was called from outside. The walk along the
+    /// native stack may lose frames there: where code was given up, others return to the first byte of a function.
+    fn chain(&mut self, layout: &Layout, look: &mut Look<'_, '_, '_>, from: At, told: &mut Told) {
+        let (heap, lines) = (&mut Heap { memory: look.memory, layout }, &mut *look.lines);
+        let mut at = from;
+        while told.evaluations.len() < MAX_FRAMES {
+            match self.frames(heap, (look.placed, lines), at) {
+                Some(frames) => {
+                    let is_users = |f: &RawFrame| lines.get(*f).is_some_and(|(_, class)| *class == FrameClass::User);
+                    let any_own = frames.iter().any(is_users);
+                    told.evaluations.push(Evaluation { frames, at: Some(at.pointer) });
+                    told.own = if any_own { told.evaluations.len() } else { told.own };
+                }
+                None if at.pointer == from.pointer || !is_between(heap, at.pointer) => return,
+                None => {}
+            }
+            told.up_to = at.pointer;
+            let (Some(pointer), Some(ip)) =
+                (heap.memory.word(at.pointer), heap.memory.word(at.pointer.wrapping_add(8)))
+            else {
+                return;
+            };
+            if pointer <= at.pointer || pointer - at.pointer > MAX_FRAME {
+                return;
+            }
+            at = At { ip, pointer };
+        }
+    }
+
+    /// Returns the functions that a frame is executing, innermost first; `None` for what is no frame of JavaScript.
+    fn frames(
+        &mut self,
+        heap: &mut Heap<'_, '_, '_>,
+        (placed, lines): (&[PlacedFrame], &mut ScriptLines),
+        at: At,
+    ) -> Option<Vec<RawFrame>> {
+        let layout = &heap.layout.frame;
+        let mut slot = |offset: i32| heap.memory.word(at.pointer.wrapping_add_signed(i64::from(offset)));
+        let (context, function) = (slot(layout.context)?, slot(layout.function)?);
+        let (bytecode, offset) = (slot(layout.bytecode)?, slot(layout.offset)?);
+        address(context).and(address(function))?;
+        let (first, last) = heap.layout.types.contexts;
+        (first..=last).contains(&heap.kind(context)?).then_some(())?;
+        let shared = heap.shared(function)?;
+        let known = placed.iter().find(|p| p.ip == at.ip);
+        let in_file = known.is_some_and(|p| p.frame.module.is_some());
+        // Of what was not met on the native stack the slots tell first.
+        let mut by_bytecode = if known.is_none() { interpreted(heap, bytecode, offset) } else { None };
+        let code = if in_file || by_bytecode.is_some() { None } else { self.streams.code(heap, at.ip) };
+        if in_file || code.is_some_and(|code| code.interprets(heap)) {
+            by_bytecode = interpreted(heap, bytecode, offset);
+        }
+        let places = match (by_bytecode, code) {
+            (Some(offset), _) => vec![Place { shared, offset }],
+            (None, Some(code)) => code.places(heap, shared, bytecode)?,
+            // The language's own functions are in the file; what else is there says nothing of its function.
+            (None, None) if in_file && Script::of(heap, shared).is_some() => return None,
+            (None, None) => vec![Place { shared, offset: None }],
+        };
+        Some(places.into_iter().filter_map(|place| self.line(heap, lines, place)).collect())
+    }
+
+    fn line(&mut self, heap: &mut Heap<'_, '_, '_>, lines: &mut ScriptLines, place: Place) -> Option<RawFrame> {
+        let name = heap.name(place.shared)?;
+        let script = Script::of(heap, place.shared);
+        // What the language itself has without a name, promises' handlers, says nothing.
+        (script.is_some() || !name.text.is_empty()).then_some(())?;
+        let is_own = script.as_ref().is_none_or(|s| s.name.as_deref().is_some_and(|name| name.starts_with(OWN)));
+        // Of Node's own scripts the functions tell enough, and their sources are long.
+        let line = match (&script, place.offset) {
+            (Some(script), Some(offset)) if !is_own => self.sources.line(heap, script, offset),
+            _ => None,
+        };
+        let function = match name.text.as_str() {
+            "" if name.is_level => LEVEL,
+            "" => NAMELESS,
+            named => named,
+        };
+        let file = script.map(|s| s.name.map_or_else(|| EVALUATED.into(), |name| path(&name)));
+        let class = if is_own { FrameClass::Runtime } else { FrameClass::User };
+        lines.frame(ScriptLine { language: Language::JavaScript, function: function.into(), file, line }, class)
+    }
+}
+
+/// Whether a frame is one of V8's own between functions of JavaScript: instead of a context there is a number that tells
+/// its kind. Of the first kinds are those that are called from outside.
+fn is_between(heap: &mut Heap<'_, '_, '_>, pointer: u64) -> bool {
+    /// `ENTRY` and `CONSTRUCT_ENTRY`.
+    const ENTRIES: u64 = 2;
+    const KINDS: u64 = 64;
+    let marker = heap.memory.word(pointer.wrapping_add_signed(i64::from(heap.layout.frame.context)));
+    marker.is_some_and(|marker| marker & 1 == 0 && (ENTRIES + 1..KINDS).contains(&(marker >> 1)))
+}
+
+/// Returns the path of a script: modules are named by addresses.
+fn path(name: &Arc<str>) -> Arc<str> {
+    let Some(escaped) = name.strip_prefix("file://") else { return Arc::clone(name) };
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        let code = behind.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(escape) => {
+                bytes.push(escape);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_or_else(|_| escaped.into(), Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_named_by_their_files() {
+        let told = |name: &str| path(&name.into()).to_string();
+        assert_eq!(told("file:///srv/a%20b%C3%A9.mjs"), "/srv/a bé.mjs");
+        assert_eq!((told("/srv/a%20b.js"), told("file:///x%zz%")), ("/srv/a%20b.js".into(), "/x%zz%".into()));
+        assert_eq!(told("file:///a%ff"), "/a%ff");
+    }
+}

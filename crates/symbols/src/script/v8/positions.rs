@@ -1,0 +1,163 @@
+//! V8's tables: from an offset in code to a place in its script.
+
+/// `SourcePosition`: where in which script, and in which function that was inlined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position(pub(crate) u64);
+
+impl Position {
+    /// Returns the place in the script, in UTF-16 units; `None` where it is not known.
+    pub(crate) fn offset(self) -> Option<u32> {
+        let external = self.0 & 1 != 0;
+        // One more, so that 0 stands for none.
+        ((self.0 >> 1 & 0x3fff_ffff) as u32).checked_sub(1).filter(|_| !external)
+    }
+
+    /// Returns the number of the function that was inlined, from 0 on; `None` for the code's own.
+    pub(crate) fn inlined(self) -> Option<u64> {
+        (self.0 >> 31 & 0xffff).checked_sub(1)
+    }
+}
+
+/// Bytes that are read from the first to the last.
+pub(crate) struct Quantities<'b>(pub(crate) &'b [u8]);
+
+impl Quantities<'_> {
+    /// Returns the next number: seven bits a byte, the lowest first, the last byte without its highest bit.
+    pub(crate) fn unsigned(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Returns the next number, whose sign is its lowest bit.
+    fn signed(&mut self) -> Option<i64> {
+        let number = self.unsigned()?;
+        Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+}
+
+/// Returns the position of the instruction at `offset`: the last of a table that begins at it or before.
+pub(crate) fn position(table: &[u8], offset: u64) -> Option<Position> {
+    let mut table = Quantities(table);
+    let (mut at, mut place, mut found) = (-1i64, 0i64, None);
+    let offset = i64::try_from(offset).ok()?;
+    while let Some(step) = table.signed() {
+        // Its sign says whether it is a statement's.
+        at = at.checked_add(if step < 0 { -(step + 1) } else { step })?;
+        if at > offset {
+            break;
+        }
+        place = place.checked_add(table.signed()?)?;
+        found = Some(Position(place.cast_unsigned()));
+    }
+    found
+}
+
+/// Returns the offset of the bytecode that baseline code was at when it made a call that returns to `offset`: its
+/// table tells how long the code of each bytecode is, behind that of the function's start.
+pub(crate) fn of_baseline(table: &[u8], bytecode: &[u8], sizes: &[u8], offset: u64) -> Option<u64> {
+    let mut table = Quantities(table);
+    let mut end = table.unsigned()?;
+    let mut at = 0u64;
+    loop {
+        end = end.checked_add(table.unsigned()?)?;
+        if end >= offset {
+            return Some(at);
+        }
+        at = at.checked_add(bytecode_length(bytecode.get(usize::try_from(at).ok()?..)?, sizes)?)?;
+    }
+}
+
+/// Returns the length of the bytecode at the start of `code`, with what scales its operands.
+fn bytecode_length(code: &[u8], sizes: &[u8]) -> Option<u64> {
+    let count = sizes.len() / 3;
+    let scale = |n: usize, op: u8| sizes.get(n * count..)?.get(..count)?.get(usize::from(op)).copied();
+    // `Wide`, `ExtraWide`, and the same with a breakpoint.
+    let length = match *code.first()? {
+        0 | 2 => 1 + scale(1, *code.get(1)?)?,
+        1 | 3 => 1 + scale(2, *code.get(1)?)?,
+        op => scale(0, op)?,
+    };
+    (length > 0).then_some(u64::from(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A number as V8 writes it.
+    fn written(number: i64) -> Vec<u8> {
+        let mut rest = (number << 1 ^ number >> 63).cast_unsigned();
+        let mut bytes = Vec::new();
+        loop {
+            let low = (rest & 0x7f) as u8;
+            rest >>= 7;
+            bytes.push(if rest == 0 { low } else { low | 0x80 });
+            if rest == 0 {
+                return bytes;
+            }
+        }
+    }
+
+    /// A table of instructions' offsets and places, as V8 writes one.
+    fn table(entries: &[(i64, i64, bool)]) -> Vec<u8> {
+        let (mut at, mut place) = (-1, 0);
+        let mut bytes = Vec::new();
+        for (offset, position, is_statement) in entries {
+            let step = offset - at;
+            bytes.extend(written(if *is_statement { step } else { -step - 1 }));
+            bytes.extend(written(position - place));
+            (at, place) = (*offset, *position);
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_last_position_before_an_instruction_is_its() {
+        let place = |offset: i64| (offset + 1) << 1;
+        let bytes = table(&[(0, place(40), true), (5, place(900), false), (300, place(7), true)]);
+        let told = |offset| position(&bytes, offset).and_then(Position::offset);
+        assert_eq!([0, 4, 5, 299, 300, 9999].map(told), [40, 40, 900, 900, 7, 7].map(Some));
+        assert_eq!((position(&[], 5), position(&table(&[(3, 2, true)]), 2)), (None, None));
+        let inlined = Position(17 << 1 | 3 << 31);
+        assert_eq!((inlined.offset(), inlined.inlined(), Position(17 << 1).inlined()), (Some(16), Some(2), None));
+        assert_eq!((Position(0).offset(), Position(35).offset()), (None, None));
+    }
+
+    #[test]
+    fn baseline_code_is_counted_by_bytecodes() {
+        // Bytecodes 4 and 5 are one and three bytes long, seven where their operands are wide.
+        let sizes: Vec<u8> = [[1, 1, 1, 1, 1, 3], [0, 0, 0, 0, 1, 6], [0, 0, 0, 0, 1, 9]].concat();
+        let bytecode = [4, 5, 9, 9, 0, 5, 9, 9, 9, 9, 9, 4];
+        // 10 bytes of start, then 20, 4, 8 and 6.
+        let table = [10, 20, 4, 8, 6];
+        let told = |offset| of_baseline(&table, &bytecode, &sizes, offset);
+        assert_eq!([11, 30, 31, 34, 35, 42, 43, 48].map(told), [0, 0, 1, 1, 4, 4, 11, 11].map(Some));
+        assert_eq!((told(49), of_baseline(&table, &bytecode, &[], 31)), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_table_is_read(bytes in proptest::collection::vec(any::<u8>(), 0..200), offset: u64, at in 0u64..300) {
+            position(&bytes, offset);
+            position(&bytes, at);
+            of_baseline(&bytes, &bytes, &bytes, at);
+        }
+
+        #[test]
+        fn what_is_written_is_read(mut entries in proptest::collection::vec((0i64..5000, 0i64..1 << 40, any::<bool>()), 1..40), at in 0i64..5000) {
+            entries.sort();
+            entries.dedup_by_key(|e| e.0);
+            let expected = entries.iter().rev().find(|e| e.0 <= at).map(|e| Position(e.1.cast_unsigned()));
+            prop_assert_eq!(position(&table(&entries), at.cast_unsigned()), expected);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Scripts: their files, and their lines by places in them.
+
+use super::heap::{Heap, Piece, address};
+use foldhash::HashMap;
+use std::sync::Arc;
+
+/// Scripts whose lines are remembered.
+const MAX_SCRIPTS: usize = 512;
+/// The longest source whose lines are counted.
+const MAX_SOURCE: u32 = 4 << 20;
+/// Longer names are cut.
+const MAX_NAME: u32 = 4096;
+/// As much of a source tells it from another of the same length.
+const BEGINNING: u32 = 64;
+
+/// Lines of scripts that were counted.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    ends: HashMap<Identity, Arc<[u32]>>,
+}
+
+/// What tells one script of a process from another, wherever the heap has moved it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    number: Option<i32>,
+    length: u32,
+    beginning: String,
+    name: Option<Arc<str>>,
+}
+
+/// A script.
+pub(crate) struct Script {
+    /// Where its object lies.
+    object: u64,
+    /// Its file or its address; `None` for code that was evaluated.
+    pub(crate) name: Option<Arc<str>>,
+}
+
+impl Script {
+    /// Returns the script that a function is of; `None` for one of the language's own.
+    pub(crate) fn of(heap: &mut Heap<'_, '_, '_>, shared: u64) -> Option<Self> {
+        let tagged = heap.field(shared, heap.layout.function_script)?;
+        let object = heap.object(tagged, heap.layout.types.script)?;
+        let name = heap.field(object, heap.layout.script.name)?;
+        let name = heap.string(name, MAX_NAME).filter(|n| !n.is_empty());
+        Some(Self { object, name: name.map(Arc::from) })
+    }
+}
+
+impl Sources {
+    /// Returns the line of a place in a script, from 1 on.
+    pub(crate) fn line(&mut self, heap: &mut Heap<'_, '_, '_>, script: &Script, offset: u32) -> Option<u32> {
+        let at = &heap.layout.script;
+        let ends = heap.field(script.object, at.line_ends)?;
+        let first = heap.integer(script.object, at.first_line()).filter(|n| (0..1 << 24).contains(n)).unwrap_or(0);
+        let before = match heap.array(ends).filter(|ends| ends.length > 0) {
+            Some(known) => {
+                let (mut low, mut high) = (0, known.length);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    let end = heap.element(&known, middle).and_then(super::heap::integer)?;
+                    if i64::from(end) < i64::from(offset) { low = middle + 1 } else { high = middle }
+                }
+                u32::try_from(low).ok()?
+            }
+            None => {
+                let ends = self.ends(heap, script)?;
+                u32::try_from(ends.partition_point(|end| *end < offset)).ok()?
+            }
+        };
+        before.checked_add(1)?.checked_add(first.cast_unsigned())
+    }
+
+    /// Counts the lines of a script that V8 has not counted yet.
+    fn ends(&mut self, heap: &mut Heap<'_, '_, '_>, script: &Script) -> Option<Arc<[u32]>> {
+        let at = &heap.layout.script;
+        let source = heap.field(script.object, at.source)?;
+        address(source)?;
+        let length = heap.string_length(source).filter(|n| *n <= MAX_SOURCE)?;
+        let number = heap.integer(script.object, at.id());
+        let identity =
+            Identity { number, length, beginning: heap.string(source, BEGINNING)?, name: script.name.clone() };
+        if let Some(known) = self.ends.get(&identity) {
+            return Some(Arc::clone(known));
+        }
+        let mut ends = Ends::default();
+        heap.pieces(source, 0..length, &mut |piece| {
+            match piece {
+                Piece::Narrow(bytes) => bytes.iter().for_each(|b| ends.take(u16::from(*b))),
+                Piece::Wide(bytes) => bytes.as_chunks().0.iter().for_each(|b| ends.take(u16::from_le_bytes(*b))),
+            }
+            true
+        })?;
+        let ends: Arc<[u32]> = ends.finished().into();
+        if self.ends.len() >= MAX_SCRIPTS {
+            self.ends.clear();
+        }
+        self.ends.insert(identity, Arc::clone(&ends));
+        Some(ends)
+    }
+}
+
+/// Where lines end, as ECMAScript has it: at a line feed, a carriage return, both, or a separator of lines or paragraphs.
+#[derive(Debug, Default)]
+struct Ends {
+    ends: Vec<u32>,
+    at: u32,
+    after_return: bool,
+}
+
+impl Ends {
+    fn take(&mut self, unit: u16) {
+        let is_end = matches!(unit, 0x0a | 0x0d | 0x2028 | 0x2029);
+        // Of both the line feed is the end.
+        if self.after_return && unit != 0x0a {
+            self.ends.push(self.at - 1);
+        }
+        self.after_return = unit == 0x0d;
+        if is_end && !self.after_return {
+            self.ends.push(self.at);
+        }
+        self.at += 1;
+    }
+
+    fn finished(mut self) -> Vec<u32> {
+        if self.after_return {
+            self.ends.push(self.at - 1);
+        }
+        self.ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_as_the_language_says() {
+        let ends = |text: &str| {
+            let mut ends = Ends::default();
+            text.encode_utf16().for_each(|unit| ends.take(unit));
+            ends.finished()
+        };
+        assert_eq!(ends("ab\nc\n\nd"), [2, 4, 5]);
+        assert_eq!(ends("a\r\nb\rc\r"), [2, 4, 6]);
+        assert_eq!(ends("a\u{2028}b\u{2029}\r\r\n"), [1, 3, 4, 6]);
+        assert_eq!(ends(""), []);
+    }
+}

@@ -1,0 +1,76 @@
+//! `systoll attach`.
+
+mod processes;
+
+use crate::cli::{AttachArgs, BackendChoice, Timed};
+use crate::control::Live;
+use crate::explain::catalogue;
+use crate::failure::Failure;
+use crate::output::to_stderr;
+use crate::run::Places;
+use crate::tables;
+use std::process::ExitCode;
+use systoll_model::{BackendKind, Recording};
+use systoll_record::{Backend, Launch, Running, WindowPolicy, backend};
+
+/// Watches processes that run, for a while, and shows what was asked for.
+pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
+    let pids = processes::found(args)?;
+    if args.clean {
+        return clean(&pids);
+    }
+    let limits = systoll_record::Raised::new();
+    let mut places = Places::open(&args.show, (args.save.as_deref(), args.force), args.save_to.as_deref(), args.quiet)?;
+    let recording = record(args, pids, &places)?;
+    let kept = places.keep(&recording);
+    let added = args.save_to.as_ref().map_or(Ok(()), |folder| {
+        let catalogue = catalogue(args.show.causes.as_deref())?;
+        tables::add(folder, &recording, &catalogue, &args.labels, args.quiet > 0)
+    });
+    let told = places.tell(&recording);
+    drop(limits);
+    let mut code = ExitCode::SUCCESS;
+    for failure in [told, kept, added].into_iter().filter_map(Result::err) {
+        code = failure.tell();
+    }
+    Ok(code)
+}
+
+fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recording, Failure> {
+    let how = Launch {
+        windows: WindowPolicy::default(),
+        longer: args.show.longer,
+        sampled_time: args.time == Timed::Sampled,
+        seed: args.seed.unwrap_or_else(crate::seed::fresh),
+        forward_signals: true,
+        ends_process: true,
+        ..Launch::default()
+    };
+    let running = Running { pids, how, limit: args.window, calls: args.calls };
+    let mut backend: Box<dyn Backend> = match args.backend {
+        BackendChoice::Ptrace => backend(BackendKind::Ptrace),
+        BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),
+    };
+    let recording = match places.shown() {
+        Some(shown) => {
+            let mut live = Live::new(shown, args.every, args.quiet > 0);
+            let recording = backend.attach(&running, &mut live);
+            live.done();
+            recording
+        }
+        None => backend.attach(&running, &mut systoll_record::Quiet),
+    };
+    Ok(recording?)
+}
+
+/// Takes out of processes what a systoll that was killed has left there.
+fn clean(pids: &[i32]) -> Result<ExitCode, Failure> {
+    for pid in pids {
+        let told = match systoll_record::clean(*pid)? {
+            true => "has no hook and no memory of systoll's any more",
+            false => "had nothing of systoll's",
+        };
+        to_stderr(&format!("systoll: process {pid} {told}\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

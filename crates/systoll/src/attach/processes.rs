@@ -1,0 +1,171 @@
+//! Finds the processes that are meant: by number, name, port, unit or control group.
+
+use crate::cli::AttachArgs;
+use crate::failure::Failure;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// The processes that were asked for.
+pub(crate) fn found(args: &AttachArgs) -> Result<Vec<i32>, Failure> {
+    let mut all: Vec<i32> = args.pids.clone();
+    for word in &args.processes {
+        let these = named(word);
+        if these.is_empty() {
+            return Err(Failure::NoProcess(word.clone()));
+        }
+        all.extend(these);
+    }
+    for unit in &args.service {
+        all.extend(some(of_cgroups(|path| has_unit(path, unit)), unit)?);
+    }
+    for group in &args.cgroup {
+        let group = group.strip_prefix("/sys/fs/cgroup").unwrap_or(group).trim_end_matches('/');
+        all.extend(some(of_cgroups(|path| is_below(path, group)), group)?);
+    }
+    if args.tree {
+        all = with_descendants(&all);
+    }
+    let own = own_line();
+    let mut seen = BTreeSet::new();
+    all.retain(|pid| seen.insert(*pid) && (!own.contains(pid) || args.pids.contains(pid)));
+    Ok(all)
+}
+
+fn some(pids: Vec<i32>, word: &str) -> Result<Vec<i32>, Failure> {
+    if pids.is_empty() { Err(Failure::NoProcess(word.to_owned())) } else { Ok(pids) }
+}
+
+/// Processes that a word names.
+fn named(word: &str) -> Vec<i32> {
+    if let Ok(pid) = word.parse() {
+        return vec![pid];
+    }
+    if let Some(port) = word.strip_prefix(':').and_then(|port| port.parse().ok()) {
+        return listening(port);
+    }
+    let own = own_line();
+    running().into_iter().filter(|pid| !own.contains(pid) && has_name(*pid, word)).collect()
+}
+
+/// All processes.
+fn running() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn text(pid: i32, file: &str) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether a process is called so: by its own word, or by its program's file.
+fn has_name(pid: i32, name: &str) -> bool {
+    let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let of_file = file.as_deref().and_then(|file| file.file_name()).is_some_and(|file| file == name);
+    of_file || text(pid, "comm").trim_end() == name
+}
+
+/// The process that made a process.
+fn parent(pid: i32) -> Option<i32> {
+    let stat = text(pid, "stat");
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// This process and those that it came of, which a name does not mean.
+fn own_line() -> BTreeSet<i32> {
+    let mut line = BTreeSet::new();
+    let mut next = Some(std::process::id() as i32);
+    while let Some(pid) = next.filter(|pid| *pid > 0 && line.insert(*pid)) {
+        next = parent(pid);
+    }
+    line
+}
+
+fn with_descendants(pids: &[i32]) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> = running().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut all = pids.to_vec();
+    let mut at = 0;
+    while let Some(pid) = all.get(at).copied() {
+        at += 1;
+        let children = parents.iter().filter(|(_, of)| *of == pid).map(|(child, _)| *child);
+        let new: Vec<i32> = children.filter(|child| !all.contains(child)).collect();
+        all.extend(new);
+    }
+    all
+}
+
+/// Processes that listen on a TCP port.
+fn listening(port: u16) -> Vec<i32> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let inodes: BTreeSet<String> =
+        tables.iter().flat_map(|table| table.lines().filter_map(|l| inode(l, port))).collect();
+    let has = |pid: &i32| {
+        let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+        let mut targets = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+        targets.any(|target| {
+            let target = target.to_string_lossy();
+            target
+                .strip_prefix("socket:[")
+                .and_then(|t| t.strip_suffix(']'))
+                .is_some_and(|inode| inodes.contains(inode))
+        })
+    };
+    if inodes.is_empty() { Vec::new() } else { running().into_iter().filter(has).collect() }
+}
+
+/// The inode of a socket that listens on a port, by its line of /proc/net/tcp.
+fn inode(line: &str, port: u16) -> Option<String> {
+    const LISTENS: &str = "0A";
+    let mut fields = line.split_ascii_whitespace();
+    let local = fields.nth(1)?.rsplit_once(':')?.1;
+    let state = fields.nth(1)?;
+    let is_it = u16::from_str_radix(local, 16).ok()? == port && state == LISTENS;
+    fields.nth(5).filter(|_| is_it).map(str::to_owned)
+}
+
+/// Processes whose control group is such.
+fn of_cgroups(is_meant: impl Fn(&str) -> bool) -> Vec<i32> {
+    let is_in = |pid: &i32| text(*pid, "cgroup").lines().filter_map(|l| l.splitn(3, ':').nth(2)).any(&is_meant);
+    running().into_iter().filter(is_in).collect()
+}
+
+fn has_unit(path: &str, unit: &str) -> bool {
+    let whole = format!("{unit}.service");
+    path.split('/').any(|part| part == unit || part == whole)
+}
+
+fn is_below(path: &str, group: &str) -> bool {
+    path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_found_in_the_kernels_table() {
+        let line =
+            "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0 100 0";
+        assert_eq!(inode(line, 8080).as_deref(), Some("4242"));
+        assert_eq!(inode(line, 8081), None);
+        assert_eq!(inode(&line.replace(" 0A ", " 01 "), 8080), None);
+        assert_eq!(inode("  sl  local_address rem_address   st", 8080), None);
+    }
+
+    #[test]
+    fn units_and_groups_are_parts_of_a_path() {
+        assert!(
+            has_unit("/system.slice/nginx.service", "nginx")
+                && has_unit("/system.slice/nginx.service", "nginx.service")
+        );
+        assert!(!has_unit("/system.slice/nginx-debug.service", "nginx"));
+        assert!(is_below("/a/b/c", "/a/b") && is_below("/a/b", "/a/b") && !is_below("/a/bc", "/a/b"));
+    }
+
+    #[test]
+    fn this_process_is_not_meant_by_its_name() {
+        let own = std::process::id() as i32;
+        assert!(own_line().contains(&own) && named(&own.to_string()) == [own]);
+        assert!(with_descendants(&[parent(own).unwrap()]).contains(&own));
+    }
+}

@@ -1,0 +1,76 @@
+//! `systoll attach`.
+
+use super::values::duration;
+use super::{BackendChoice, LabelArgs, ShowArgs, Timed};
+use clap::{ArgAction, Args};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(super) const EXAMPLES: &str = "Examples:
+  systoll attach 4711 --for 30s            what a running process does, for half a minute
+  systoll attach :8080 --for 10s           whoever listens on that port
+  systoll attach redis-server -c --for 5s  all processes of that name, as strace's table
+  systoll attach --tree 4711               with the processes that it has made
+  systoll attach --service nginx --for 1m --save a.systoll
+  systoll attach --clean 4711              take out what a killed systoll has left
+
+They run on as they were: docs/use/attach.md tells what it does to a process, and what it costs";
+
+/// `systoll attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub show: ShowArgs,
+    /// Watch for this long, e.g. 30s; without it until Ctrl-C, or until all have ended
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub window: Option<Duration>,
+    /// Watch until about so many calls have been made
+    #[arg(long, value_name = "N")]
+    pub calls: Option<u64>,
+    /// A process, as for strace
+    #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',')]
+    pub pids: Vec<i32>,
+    /// With each process those that it has made, and that these have made
+    #[arg(long)]
+    pub tree: bool,
+    /// All processes of a systemd unit
+    #[arg(long, value_name = "UNIT")]
+    pub service: Vec<String>,
+    /// All processes of a control group, and of those below it
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Vec<String>,
+    /// Take out what a systoll that was killed has left in these processes
+    #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
+    pub clean: bool,
+    /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
+    #[arg(long, value_name = "REC")]
+    pub save: Option<PathBuf>,
+    /// Have --save replace a file that is no recording
+    #[arg(long, requires = "save")]
+    pub force: bool,
+    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/use/fleet.md)
+    #[arg(long, value_name = "FOLDER")]
+    pub save_to: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub labels: LabelArgs,
+    /// No report, no progress: only what -o or --save ask for
+    #[arg(short, long, action = ArgAction::Count)]
+    pub quiet: u8,
+    /// How to watch: from inside is the only way that can be taken into a process that runs
+    #[arg(long, value_name = "HOW", default_value = "auto", hide = true)]
+    pub backend: BackendChoice,
+    /// Print the report so far every so often, e.g. 10s (a file has the last one); SIGUSR1 asks for one at any time
+    #[arg(long, value_name = "TIME", value_parser = super::values::period)]
+    pub every: Option<Duration>,
+    /// Which calls to read the clock around, as for `run`
+    #[arg(long, value_name = "WHICH", default_value = "all")]
+    pub time: Timed,
+    /// Seed of the windows' random places, to repeat a run's choices
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// The processes: a process id, a name, or :PORT for who listens there
+    #[arg(value_name = "PROCESS", required_unless_present_any = ["pids", "service", "cgroup"])]
+    pub processes: Vec<String>,
+}

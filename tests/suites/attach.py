@@ -1,0 +1,410 @@
+"""Processes that run already: entered, counted, left as they were.
+
+`attached.c` does what it is told, looks for itself whether anything it sees has changed, and counts. What a server's
+clients see is told by its own load generator.
+"""
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+
+from harness import Skip, test, text, tool
+
+OURS = 0x2000_0000_0000
+
+
+class Running:
+    """A program of `attached.c` that runs."""
+
+    def __init__(self, box, *words):
+        program = box.build("attached.c")
+        self.process = box.start([program, *words], stdin=-1, stdout=-1)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == b"ready\n"
+
+    def ask(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+        return text(self.process.stdout.readline()).strip()
+
+    def end(self):
+        self.process.stdin.close()
+        return self.process.wait(20)
+
+
+def is_fine(run):
+    """Asserts that the program itself has seen nothing wrong, and ends it."""
+    wrong = run.ask("check")
+    assert wrong == "fine", wrong
+    assert run.end() == 0
+
+
+def maps(pid):
+    with open(f"/proc/{pid}/maps") as f:
+        return [line.split(maxsplit=5) for line in f]
+
+
+def ours_in(pid):
+    """Lines of memory of systoll's in a process."""
+    return [line for line in maps(pid) if "memfd:systoll" in line[-1] or OURS <= int(line[0].split("-")[0], 16) < OURS + 2**38]
+
+
+def changed_code(pid):
+    """Files whose code in a process is not what the file says."""
+    wrong = []
+    for line in maps(pid):
+        if len(line) < 6 or "x" not in line[1] or not line[5].startswith("/") or line[5].startswith("/memfd:"):
+            continue
+        start, end = (int(x, 16) for x in line[0].split("-"))
+        with open(f"/proc/{pid}/mem", "rb") as mem, open(line[5].strip(), "rb") as file:
+            mem.seek(start)
+            file.seek(int(line[2], 16))
+            there, was = mem.read(end - start), file.read(end - start)
+        if there != was.ljust(len(there), b"\0"):
+            wrong.append((line[5].strip(), next(hex(i) for i in range(len(there)) if there[i : i + 1] != was[i : i + 1])))
+    return wrong
+
+
+def attach(box, pid, *flags, **kwargs):
+    """systoll, watching a process: its Popen, and where its JSON comes."""
+    out = os.path.join(box.dir, f"attached-{pid}.json")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(out)
+    p = box.start([box.systoll, "attach", "-q", *flags, "--json", "-o", out, str(pid)], stdin=-3, stdout=-1, stderr=-1, **kwargs)
+    return p, out
+
+
+def until(what, limit=60):
+    end = time.monotonic() + limit
+    while not what():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.005)
+
+
+def is_hooked(pid):
+    return any("memfd:systoll" in line[-1] for line in maps(pid)) and bool(changed_code(pid))
+
+
+def watched(box, pid, during, *flags):
+    """The report on a process, watched while `during` goes on."""
+    p, out = attach(box, pid, *flags)
+    until(lambda: is_hooked(pid) or p.poll() is not None)
+    assert p.poll() is None, p.communicate()
+    during()
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 0 and "panicked" not in text(err), (p.returncode, err)
+    with open(out) as f:
+        return json.load(f)
+
+
+def calls(doc, name):
+    return sum(row["calls"] for row in doc["by_syscall"] if row["syscall"] == name)
+
+
+def is_as_it_was(pid):
+    assert not ours_in(pid), ours_in(pid)
+    assert not changed_code(pid), changed_code(pid)
+
+
+@test()
+def what_it_does_meanwhile_is_counted_and_nothing_else(box):
+    run = Running(box, "0")
+    assert run.ask("ppid 77") == "done"
+
+    def during():
+        for line in ("ppid 1000", "stat 300", "fail 7", "thread 5", "fork 4"):
+            assert run.ask(line) == "done"
+
+    doc = watched(box, run.pid, during)
+    # A thread and a child each make one more.
+    assert calls(doc, "getppid") == 1000 + 5 + 4, doc["by_syscall"]
+    assert calls(doc, "newfstatat") == 300
+    opened = next(row for row in doc["by_syscall"] if row["syscall"] == "openat")
+    assert (opened["calls"], opened["errors"]) == (7, {"ENOENT": 7}), opened
+    assert doc["attached"]["left_running"] and doc["exit"] is None
+    is_as_it_was(run.pid)
+    assert run.ask("ppid 5") == "done"
+    is_fine(run)
+
+
+@test()
+def threads_are_counted_each(box):
+    run = Running(box, "6")
+    per_thread = 2000
+    doc = watched(box, run.pid, lambda: run.ask(f"all {per_thread}"), "--by", "thread")
+    # The workers make calls of getppid all the time; those that were asked for come on top.
+    assert calls(doc, "getppid") > 6 * per_thread
+    is_as_it_was(run.pid)
+    is_fine(run)
+
+
+@test()
+def waits_are_as_long_as_asked_and_signals_come_as_before(box):
+    """Eight kinds of calls that wait, a signal 5,000 times a second, data below the stack pointer, vector registers."""
+    run = Running(box, "3", "timer", "5000", "sleepers")
+    for _ in range(3):
+        watched(box, run.pid, lambda: time.sleep(0.7))
+        is_as_it_was(run.pid)
+    time.sleep(1.6)
+    is_fine(run)
+
+
+@test()
+def a_hundred_times_in_and_out(box):
+    run = Running(box, "4", "timer", "1000", "sleepers")
+    for n in range(100 if box.shared.long else 12):
+        p, _ = attach(box, run.pid, "--for", "0.05s")
+        _, err = p.communicate(timeout=60)
+        assert p.returncode == 0, (n, err)
+        is_as_it_was(run.pid)
+    assert run.ask("ppid 3") == "done"
+    is_fine(run)
+
+
+@test()
+def systoll_is_killed_at_any_moment(box):
+    """The program runs on; what was left is taken out afterwards."""
+    run = Running(box, "3", "timer", "500", "sleepers", "killed")
+    chance = random.Random(7)
+    left = 0
+    for n in range(100 if box.shared.long else 15):
+        p, _ = attach(box, run.pid, "--for", "0.02s")
+        time.sleep(chance.random() * 0.6)
+        p.kill()
+        p.wait()
+        assert run.process.poll() is None, f"round {n}: ended by {run.process.returncode}"
+        assert run.ask("ppid 10") == "done"
+        left += bool(ours_in(run.pid))
+        r = box.run([box.systoll, "attach", "--clean", str(run.pid)])
+        assert r.returncode == 0, r.stderr
+        is_as_it_was(run.pid)
+    is_fine(run)
+
+
+@test()
+def what_was_left_is_taken_out(box):
+    run = Running(box, "2")
+    p, _ = attach(box, run.pid)
+    until(lambda: is_hooked(run.pid))
+    r = box.run([box.systoll, "attach", "--clean", str(run.pid)])
+    assert r.returncode == 125 and "systoll watches it" in text(r.stderr), r.stderr
+    r = box.run([box.systoll, "attach", "--for", "1s", str(run.pid)])
+    assert r.returncode == 125 and "--clean" in text(r.stderr), r.stderr
+    p.kill()
+    p.wait()
+    assert run.ask("ppid 10") == "done" and is_hooked(run.pid)
+    r = box.run([box.systoll, "attach", "--clean", str(run.pid)])
+    assert r.returncode == 0, r.stderr
+    is_as_it_was(run.pid)
+    r = box.run([box.systoll, "attach", "--clean", str(run.pid)])
+    assert r.returncode == 0 and "had nothing" in text(r.stderr), r.stderr
+    assert run.ask("ppid 10") == "done"
+    is_fine(run)
+
+
+@test()
+def a_program_that_ends_meanwhile_ends_the_watching(box):
+    run = Running(box, "0")
+    p, out = attach(box, run.pid)
+    until(lambda: is_hooked(run.pid))
+    assert run.ask("ppid 100") == "done" and run.end() == 0
+    _, err = p.communicate(timeout=30)
+    assert p.returncode == 0, err
+    with open(out) as f:
+        doc = json.load(f)
+    assert calls(doc, "getppid") == 100 and not doc["attached"]["left_running"]
+
+
+@test()
+def what_may_not_be_entered_is_told_and_not_touched(box):
+    run = Running(box, "0")
+    os.kill(run.pid, signal.SIGSTOP)
+    time.sleep(0.05)
+    r = box.run([box.systoll, "attach", "--for", "1s", str(run.pid)])
+    assert r.returncode == 125 and "stopped by a signal" in text(r.stderr) and f"kill -CONT {run.pid}" in text(r.stderr), r.stderr
+    os.kill(run.pid, signal.SIGCONT)
+    is_fine(run)
+    r = box.run([box.systoll, "attach", "--for", "1s", "no-such-program-anywhere"])
+    assert r.returncode == 125 and "there is no process" in text(r.stderr), r.stderr
+    filtered = box.start(["/usr/bin/python3", "-c", (
+        "import ctypes, sys, time\n"
+        "class F(ctypes.Structure): _fields_ = [('c', ctypes.c_ushort), ('t', ctypes.c_ubyte), ('f', ctypes.c_ubyte), ('k', ctypes.c_uint)]\n"
+        "class P(ctypes.Structure): _fields_ = [('n', ctypes.c_ushort), ('p', ctypes.POINTER(F))]\n"
+        "a = (F * 1)(F(6, 0, 0, 0x7fff0000)); p = P(1, a); c = ctypes.CDLL(None)\n"
+        "assert c.prctl(38, 1, 0, 0, 0) == 0 and c.prctl(22, 2, ctypes.byref(p), 0, 0) == 0\n"
+        "print('ready', flush=True); time.sleep(60)")], stdout=-1)
+    assert filtered.stdout.readline() == b"ready\n"
+    r = box.run([box.systoll, "attach", "--for", "1s", str(filtered.pid)])
+    assert r.returncode == 125 and "seccomp" in text(r.stderr), r.stderr
+    assert not ours_in(filtered.pid)
+    filtered.kill()
+    filtered.wait()
+
+
+@test(users=("nobody",))
+def nobody_enters_what_is_another_users(box):
+    other = subprocess.Popen(["sleep", "60"])
+    r = box.run([box.systoll, "attach", "--for", "1s", str(other.pid)])
+    other.kill()
+    other.wait()
+    assert r.returncode == 125 and f"sudo systoll attach {other.pid}" in text(r.stderr), r.stderr
+
+
+@test(users=("root",))
+def root_enters_what_is_another_users_and_shares_nothing_that_can_be_written(box):
+    program = box.build("attached.c")
+    other = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "1"], stdin=-1, stdout=-1)
+    assert other.stdout.readline() == b"ready\n"
+
+    def during():
+        other.stdin.write(b"ppid 500\n")
+        other.stdin.flush()
+        other.stdout.readline()
+        # Its code file it can only read; its image is its own.
+        rights = {line[1] for line in maps(other.pid) if "memfd:systoll" in line[-1]}
+        assert rights == {"r--s", "r-xs", "rw-s"}, rights
+
+    doc = watched(box, other.pid, during)
+    assert calls(doc, "getppid") >= 500
+    is_as_it_was(other.pid)
+    other.stdin.close()
+    assert other.wait(20) == 0
+
+
+PYTHON = """
+import os, sys, threading
+stop = False
+def work():
+    n = 0
+    while not stop:
+        os.stat("/etc")
+        n += 1
+        if n % 50 == 0:
+            open("/proc/self/status").read()
+threads = [threading.Thread(target=work) for _ in range(16)]
+[t.start() for t in threads]
+print("ready", flush=True)
+sys.stdin.readline()
+stop = True
+[t.join() for t in threads]
+print("over", flush=True)
+"""
+
+
+@test()
+def python_with_threads(box):
+    p = box.start(["/usr/bin/python3", "-c", PYTHON], stdin=-1, stdout=-1)
+    assert p.stdout.readline() == b"ready\n"
+    for _ in range(3):
+        doc = watched(box, p.pid, lambda: time.sleep(0.5))
+        assert calls(doc, "newfstatat") > 100 and calls(doc, "openat") > 2, doc["by_syscall"]
+        is_as_it_was(p.pid)
+    assert p.communicate(b"\n", timeout=30)[0] == b"over\n" and p.returncode == 0
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def server(box, argv, port):
+    p = box.start(argv, stdin=-3, stdout=-3, stderr=-3)
+    try:
+        def answers():
+            with socket.socket() as s:
+                return s.connect_ex(("127.0.0.1", port)) == 0
+        until(answers)
+        yield p
+    finally:
+        p.terminate()
+        p.wait(20)
+
+
+@test()
+def redis_under_load_loses_nothing(box):
+    port = free_port()
+    argv = [tool("redis-server"), "--port", str(port), "--save", "", "--bind", "127.0.0.1", "--dir", box.dir]
+    bench = [tool("redis-benchmark"), "-p", str(port), "-n", "150000", "-c", "20", "-t", "get,set", "--csv"]
+    with server(box, argv, port) as p:
+        load = box.start(bench, stdin=-3, stdout=-1, stderr=-1)
+        rounds = 0
+        while load.poll() is None and rounds < 10:
+            one, _ = attach(box, p.pid, "--for", "0.3s")
+            assert one.wait(60) == 0, one.communicate()
+            is_as_it_was(p.pid)
+            rounds += 1
+        out, err = load.communicate(timeout=120)
+        assert load.returncode == 0 and b"rror" not in out + err, (out, err)
+        assert rounds > 0 and text(out).count('"') >= 8, out
+        doc = watched(box, p.pid, lambda: box.run([*bench[:4], "5000", *bench[5:]]))
+        assert calls(doc, "epoll_wait") > 100 and calls(doc, "write") >= 5000, doc["by_syscall"]
+
+
+NGINX = """
+worker_processes 2; daemon off; pid {dir}/nginx.pid; error_log {dir}/error.log;
+events {{ worker_connections 200; }}
+http {{ access_log off; client_body_temp_path {dir}; proxy_temp_path {dir}; fastcgi_temp_path {dir}; uwsgi_temp_path {dir};
+        scgi_temp_path {dir}; server {{ listen 127.0.0.1:{port}; root {dir}; }} }}
+"""
+
+
+@test()
+def nginx_under_load_loses_nothing(box):
+    port = free_port()
+    config = box.file("nginx.conf", NGINX.format(dir=box.dir, port=port))
+    box.file("x.html", "x" * 4000)
+    ab = [tool("ab"), "-q", "-n", "60000", "-c", "10", f"http://127.0.0.1:{port}/x.html"]
+    with server(box, [tool("nginx"), "-e", os.path.join(box.dir, "error.log"), "-c", config], port) as p:
+        def workers():
+            with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+                return f.read().split()
+        until(lambda: len(workers()) == 2)
+        load = box.start(ab, stdin=-3, stdout=-1, stderr=-1)
+        rounds = 0
+        while load.poll() is None and rounds < 10:
+            one, out = attach(box, p.pid, "--tree", "--for", "0.4s")
+            assert one.wait(60) == 0, one.communicate()
+            rounds += 1
+            with open(out) as f:
+                doc = json.load(f)
+            assert len(doc["processes"]) == 3, (doc["processes"], doc["problems"])
+        out, _ = load.communicate(timeout=120)
+        assert load.returncode == 0 and "Failed requests:        0" in text(out) and "Complete requests:      60000" in text(out), text(out)
+
+
+@test()
+def processes_are_named_by_port_and_name(box):
+    port = free_port()
+    argv = [tool("redis-server"), "--port", str(port), "--save", "", "--bind", "127.0.0.1", "--dir", box.dir]
+    with server(box, argv, port) as p:
+        out = os.path.join(box.dir, "by-port.json")
+        r = box.run([box.systoll, "attach", "-q", "--for", "0.3s", "--json", "-o", out, f":{port}"])
+        assert r.returncode == 0, r.stderr
+        with open(out) as f:
+            assert [process["pid"] for process in json.load(f)["processes"]] == [p.pid]
+
+
+@test(users=("root",))
+def counts_are_the_kernels(box):
+    """bpftrace counts the same calls in the same moments; what is under way at either end is in one of the two."""
+    bpftrace = tool("bpftrace")
+    run = Running(box, "0")
+    script = "tracepoint:raw_syscalls:sys_enter /pid == %d && args->id == 110/ { @[0] = count(); }" % run.pid
+    with box.only_kernel_tracer():
+        t = subprocess.Popen([bpftrace, "-e", script], stdout=-1, stderr=-1)
+        time.sleep(4)
+        if t.poll() is not None:
+            raise Skip(f"bpftrace does not run here: {text(t.communicate()[1])[-200:]}")
+        doc = watched(box, run.pid, lambda: run.ask("ppid 4321"))
+        t.send_signal(signal.SIGINT)
+        out, _ = t.communicate(timeout=30)
+    kernel = int(text(out).split("@[0]:")[1].split()[0])
+    assert calls(doc, "getppid") == 4321 == kernel, (calls(doc, "getppid"), kernel)
+    run.end()

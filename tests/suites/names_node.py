@@ -1,0 +1,224 @@
+"""Names in JavaScript that Node runs, without any flag: as names_scripts has them for Python and Ruby.
+
+SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22 and 24 have been run so, beside the 20
+that is installed.
+"""
+import os
+
+from harness import BOTH, test, tool
+from suites.names_scripts import CALLS, wrong
+
+CASES = []
+
+
+def case(name, function, body, file=None, flags=(), run=None, shown=None):
+    file = file or f"{name}.js"
+    by = run or (lambda program, path, body: ([program, *flags, path], b""))
+    CASES.append((name, function, body, file, by, shown or file))
+
+
+case("three_deep", "leaf", f"""
+function leaf() {{
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+function render() {{ leaf(); }}
+function main() {{ render(); }}
+main();
+""")
+case("scripts_own_level", "(script)", f"""
+for (let i = 0; i < {CALLS}; i++) {{
+  process.ppid; // HERE
+}}
+""")
+case("called_back_by_the_language", "each", f"""
+function each(x) {{
+  return process.ppid + x; // HERE
+}}
+function main() {{
+  Array.from({{length: {CALLS}}}, (_, i) => i).map(each);
+}}
+setImmediate(main);
+""")
+case("arrow_without_a_name", "(anonymous)", f"""
+function times(n, f) {{ for (let i = 0; i < n; i++) f(i); }}
+times({CALLS}, (i) => {{
+  let a = i;
+  return [a,
+    process.ppid]; // HERE
+}});
+""")
+case("method", "total", f"""
+class Cart {{
+  constructor() {{ this.n = 0; }}
+  total() {{
+    this.n += 1;
+    return process.ppid; // HERE
+  }}
+}}
+const cart = new Cart();
+for (let i = 0; i < {CALLS}; i++) cart.total();
+""")
+case("constructor", "Cart", f"""
+class Cart {{
+  constructor() {{
+    this.n = process.ppid; // HERE
+  }}
+}}
+for (let i = 0; i < {CALLS}; i++) new Cart();
+""")
+case("getter", "get price", f"""
+const item = {{
+  get price() {{
+    return process.ppid; // HERE
+  }}
+}};
+let sum = 0;
+for (let i = 0; i < {CALLS}; i++) sum += item.price;
+""")
+case("generator", "numbers", f"""
+function* numbers() {{
+  for (let i = 0; i < {CALLS}; i++) {{
+    yield process.ppid; // HERE
+  }}
+}}
+for (const n of numbers());
+""")
+case("awaited", "work", f"""
+async function work() {{
+  await null;
+  return process.ppid; // HERE
+}}
+(async () => {{ for (let i = 0; i < {CALLS}; i++) await work(); }})();
+""")
+case("promise", "(anonymous)", f"""
+let chain = Promise.resolve();
+for (let i = 0; i < {CALLS}; i++)
+  chain = chain.then(() => {{
+    process.ppid; // HERE
+  }});
+""")
+case("exception", "careful", f"""
+function careful() {{
+  try {{
+    throw new Error('x');
+  }} catch (e) {{
+    process.ppid; // HERE
+  }}
+}}
+for (let i = 0; i < {CALLS}; i++) careful();
+""")
+case("sort", "compare", f"""
+function compare(a, b) {{
+  process.ppid; // HERE
+  return a - b;
+}}
+Array.from({{length: 80}}, (_, i) => (i * 7919) % 80).sort(compare);
+""")
+case("through_the_library", "replacer", f"""
+function replacer(m) {{
+  return String(process.ppid); // HERE
+}}
+'x'.repeat({CALLS}).replace(/x/g, replacer);
+""")
+case("deep", "down", f"""
+function down(n) {{
+  if (n) return down(n - 1);
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+down(60);
+""")
+case("evaluated", "made", f"""eval(`function made() {{
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}`); made();
+""".lstrip(), shown="<eval>")
+case("many_locals", "many", "function many() {\n" + "".join(f"  let v{n} = {n}; const f{n} = () => v{n};\n" for n in range(90)) + f"""
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+many();
+""")
+case("module", "render", f"""
+import process from 'node:process';
+export function render() {{
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+render();
+""", file="größe 日本.mjs")
+case("letters", "mäßig", f"""
+function mäßig() {{
+  const s = '日本';
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+mäßig();
+""", file="größe.js")
+case("windows_lines", "f", f"""
+function f() {{
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+f();
+""".replace("\n", "\r\n"))
+case("worker", "work", f"""
+const {{ Worker, isMainThread }} = require('worker_threads');
+function work() {{
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+if (isMainThread) new Worker(__filename); else work();
+""")
+case("command_line", "f", f"""
+function f() {{
+  for (let i = 0; i < {CALLS}; i++)
+    process.ppid; // HERE
+}}
+f();
+""", run=lambda program, path, body: ([program, "-e", body], b""), shown="[eval]")
+
+# As the compilers have it: what was inlined, and code that was given up.
+HOT = f"""
+function leaf(n) {{
+  return process.ppid + n; // HERE
+}}
+function middle(n) {{
+  let sum = 0;
+  for (let i = 0; i < 3; i++) sum += leaf(n);
+  return sum;
+}}
+let all = 0;
+for (let i = 0; i < 6000; i++) all += middle(i);
+"""
+case("hot", "leaf", HOT)
+case("baseline", "leaf", HOT, flags=("--always-sparkplug", "--no-opt"))
+case("optimized", "leaf", HOT, flags=("--always-sparkplug", "--interrupt-budget=1000"))
+case("interpreted", "leaf", HOT, flags=("--jitless",))
+case("given_up", "shape", f"""
+function shape(o) {{
+  const v = o.x + 1;
+  process.ppid; // HERE
+  return v;
+}}
+let s = 0;
+for (let i = 0; i < 8000; i++) s += shape(i % 4000 ? {{x: i}} : {{y: 1, x: 'a' + i}});
+""")
+case("with_copies_of_the_interpreter", "leaf", HOT, flags=("--interpreted-frames-native-stack",))
+
+
+def hold(box, program):
+    failed = {}
+    for name, function, body, file, run, shown in CASES:
+        why = wrong(box, name, program, function, body, file, run, shown)
+        if why:
+            failed[name] = why
+    print(f"      {len(CASES) - len(failed)} of {len(CASES)} scripts named by their line: {program}")
+    assert not failed, failed
+
+
+@test(users=("root", "nobody"), backends=BOTH)
+def lines_of_javascript(box):
+    for node in [tool("node"), *filter(None, os.environ.get("SYSTOLL_TEST_NODES", "").split(":"))]:
+        hold(box, node)
