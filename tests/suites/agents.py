@@ -1,4 +1,4 @@
-"""`systoll mcp`: tools for agents, asked by a real client and by one that behaves badly."""
+"""`systoll mcp` serves tools to agents: to a real client, and to one that behaves badly."""
 import json
 import os
 import signal

@@ -1,4 +1,4 @@
-"""diff, check and bisect on real programs: what is planted is found, what varies is not called a change."""
+"""diff, check and bisect find planted changes in real programs, and call nothing a change that varies by itself."""
 import contextlib
 import json
 import os

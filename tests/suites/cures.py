@@ -1,6 +1,6 @@
-"""Cures that systoll applies itself: what they take away, what they leave as it was.
+"""Cures that systoll applies remove the needless calls and change nothing else.
 
-libc's own functions are the oracle: the same program says the same lines with them and with ours.
+libc's own functions are the oracle: a program prints the same lines with them and with systoll's.
 """
 import os
 import re

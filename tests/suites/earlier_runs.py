@@ -1,7 +1,7 @@
-"""What earlier runs have learnt makes a run cheaper, never poorer: every run tells what the first does.
+"""Later runs use what earlier ones stored: they get cheaper, and report the same as the first.
 
-Reports, JSON and recordings of later runs are held against those of several first runs, each with an empty cache: what varies
-between those may vary. So does what is drawn by chance: how many samples there are, and which line of a script made a
+Reports, JSON and recordings of later runs are compared with those of several first runs, each with an empty cache: what
+varies between those may vary. So may what is drawn by chance: how many samples there are, and which line of a script made a
 handful of calls.
 """
 import functools

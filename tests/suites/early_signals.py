@@ -1,4 +1,4 @@
-"""Signals that come while a program is being started, or as it ends: none is lost, none comes twice."""
+"""No signal that comes while a program starts or ends is lost or delivered twice."""
 import os
 import random
 import signal

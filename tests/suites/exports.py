@@ -1,4 +1,4 @@
-"""What `systoll export` writes is opened by its real reader, which must come to the report's own totals."""
+"""The real reader of each export opens it and shows the totals of the report."""
 import base64
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Programs that look closely at themselves: watched from inside they find what they find unwatched."""
+"""Programs that examine themselves closely find the same watched from inside as unwatched."""
 import os
 import re
 import signal

@@ -1,4 +1,4 @@
-"""Of files without calls programs ask once: later runs know them by what the file system says of their state."""
+"""Programs ask once about files without calls: later runs recognise the files by what the file system says of their state."""
 import os
 import subprocess
 import time

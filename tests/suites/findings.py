@@ -1,4 +1,4 @@
-"""What must be found, and what must not, beyond cases/."""
+"""Programs beyond cases/ get the findings that they must have, and no others."""
 from harness import GLIBC, test, tool
 
 

@@ -1,4 +1,4 @@
-"""What people type first: strace's words, a program in quotes, files that are something else."""
+"""Commands that people type first work or get a hint: strace's words, a program in quotes, files of another kind."""
 import gzip
 import os
 import subprocess

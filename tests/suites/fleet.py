@@ -1,4 +1,4 @@
-"""`systoll fleet`: what is planted among many runs is found by one command, and figures are the reports' own."""
+"""`systoll fleet` finds what is planted among many runs by one command, with the figures of the reports."""
 import csv
 import io
 import json

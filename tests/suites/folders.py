@@ -1,8 +1,7 @@
-"""Attacks by another user on the folders that systoll loads libraries and runs programs from.
+"""Another user can't replace what lies in the folders that systoll loads libraries and runs programs from.
 
-The other user makes a folder first, owns one on the way, or may write to one. Whatever path systoll
-then gives a program or runs something from, nobody but root and its own user can make it lead
-elsewhere, or systoll says why it can't.
+The other user makes a folder first, owns one on the way, or may write to one. Only root and systoll's own user can
+redirect a path that systoll then uses; if that can't be had, systoll says why.
 """
 import os
 import stat

@@ -1,8 +1,7 @@
-"""Programs that attack us: none writes code of ours, none reaches another program, and systoll ends,
-whole, soon after them.
+"""A hostile program can't write systoll's code or reach another program, and systoll ends, whole, soon after it.
 
-What a hostile program can write is its own counters; what it says of itself may be wrong, and is said
-to be where that can be told. Its neighbours of the same run are counted exactly.
+A hostile program can write its own counters: its figures may be wrong, and the report says so if that is visible. Its
+neighbours of the same run are counted exactly.
 """
 import json
 import os

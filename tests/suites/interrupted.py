@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM while programs are compared: what is known is told, nothing is claimed of what was cut off.
+"""An interrupted comparison reports what is known and claims nothing about the pair that was cut off.
 
-The programs count their own runs and then wait, so that it is known where they are interrupted.
+The programs count their own runs and then wait: the test knows where they are interrupted.
 """
 import os
 import re

@@ -1,5 +1,5 @@
-"""Ctrl-C and SIGTERM in everything that takes long and is no comparison of times (see interrupted.py): each says that
-it was interrupted and what is known by then, ends with 130 or 143, gives no verdict, and leaves nothing running.
+"""Every long command besides comparisons of times (interrupted.py) reports an interruption and what is known by then, ends
+with 130 or 143, gives no verdict, and leaves nothing running.
 """
 import os
 import signal

@@ -1,7 +1,7 @@
-"""What calls were about over the whole run, against strace's trace of the same program.
+"""Ledgers agree with strace's trace of the same program over the whole run.
 
-Of the first calls of a row each is looked at, of later ones some, so a short row's figures are exact in both
-backends, and a long row's lie within their interval.
+systoll looks at each of a row's first calls and at some later ones: a short row's figures are exact in both backends, and
+a long row's lie within their interval.
 """
 import os
 import re

@@ -1,4 +1,4 @@
-"""Limits that systoll is started under: a clear word, another way of watching, never an abort."""
+"""Under resource limits systoll gives a clear error or watches in another way; it never aborts."""
 import os
 import resource
 import signal

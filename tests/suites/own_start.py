@@ -1,4 +1,4 @@
-"""systoll's own start, held to budgets by systoll: what a user pays before anything is watched."""
+"""systoll's start keeps to budgets, which systoll itself checks: a user pays for it before anything is watched."""
 import os
 
 from harness import HERE, test, text

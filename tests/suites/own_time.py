@@ -1,5 +1,5 @@
-"""The command's own processor time: that of its unwatched twin by the kernel's account, or unknown. The
-box is kept busy meanwhile, and bounds are factors: this is about figures that can't be true."""
+"""The command's own processor time equals that of its unwatched twin by the kernel's account, or is unknown. The box is
+kept busy meanwhile, and bounds are factors: the suite finds figures that can't be true."""
 import contextlib
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`systoll report --html`: one file that opens offline, in a real browser."""
+"""The page of `systoll report --html` is one file that a real browser opens offline."""
 import base64
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""`systoll prove` and `cure`: what is claimed and what is not, on real programs."""
+"""`systoll prove` and `cure` claim what is true of real programs, and nothing else."""
 import json
 import os
 

@@ -1,4 +1,4 @@
-"""What a run came to is kept whole or not at all, and is told in any case; the command's exit code is its own."""
+"""A recording is kept whole or not at all, and the report is printed in any case; the exit code is the command's."""
 import json
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Processes that change what they may do: they get memory of their own, and are counted on exactly."""
+"""Processes that change their rights get memory of their own, and stay counted exactly."""
 import os
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""`--time sampled`: counts stay exact, few calls that can't wait are timed, and what waits is told whole."""
+"""With `--time sampled` counts stay exact, few of the calls that can't wait are timed, and waiting is reported whole."""
 from harness import test
 
 ASKED, READY = 20_000, 10_000

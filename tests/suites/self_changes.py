@@ -1,6 +1,6 @@
-"""What a program may do to itself, by the pages of the manual: it ends as it does unwatched, with the same output.
+"""A program that changes itself, by the pages of the manual, has the same output and end as unwatched.
 
-Where watching could not go on, the program is let go before, and the report says so. The programs are named by what they
+If watching could not continue, systoll lets the program go before, and the report says so. The programs are named by what they
 change: own_memory (mmap and its neighbours), own_limits (setrlimit, mlockall), own_settings (prctl, personality, clone,
 clone3, unshare, arch_prctl and more).
 """

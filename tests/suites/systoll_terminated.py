@@ -1,4 +1,4 @@
-"""SIGTERM ends systoll in whatever it is at, and what it was asked to watch runs on."""
+"""SIGTERM ends systoll whatever it is doing, and the watched command runs on."""
 import fcntl
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The tests' own machinery: what is skipped, what is told of failures, what counts are compared with."""
+"""The tests' own machinery skips, reports failures and makes the tables that counts are compared with as it should."""
 import importlib
 import os
 import re

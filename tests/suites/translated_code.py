@@ -1,4 +1,4 @@
-"""Programs that translate others, files that come in pieces, and code that something has changed."""
+"""Programs that translate others, files mapped in pieces, and changed code run as unwatched and are counted, or reported."""
 import os
 
 from harness import test, tool

@@ -1,4 +1,4 @@
-"""Children that the kernel tells no tracer of."""
+"""Children that the kernel reports to no tracer run on; their calls are counted, or the report says that they are missing."""
 from harness import BOTH, test
 
 
