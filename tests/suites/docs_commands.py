@@ -31,6 +31,7 @@ NOT_TYPED = {
     "systoll attach": "takes a process that runs; the suites of attaching start their own",
     "systoll prove --serve": "takes a server and a load; the suite of proofs has both",
     "systoll run --prove": "takes up to a minute; the suite of proofs types it",
+    "systoll attach": "watches what runs already; the suite of attaching types it", "kill -CONT": "the same", "nsenter ": "takes a namespace",
     "kill -USR1": "to a systoll that runs; the suite of controls sends it",
     "systoll bisect --build 'cargo": "builds with cargo",
     "systoll explain getpid": "a call is no cause: it names those that it can have, and ends with 125; the suite of first things types it",

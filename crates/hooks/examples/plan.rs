@@ -1,6 +1,6 @@
-//! Says what can be hooked in files: `cargo run -r --example plan -- [-v] FILE...`
+//! Prints the sites of files that can be hooked: `cargo run -r --example plan -- [-v] FILE...`
 //!
-//! With `-d` it prints a digest of each plan alone, by which the plans of two builds are compared.
+//! With `-d` it prints only a digest of each plan, for comparing the plans of two builds.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 

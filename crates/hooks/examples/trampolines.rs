@@ -1,5 +1,5 @@
-//! What counting from inside costs: loops of getppid through a hooked site, beside the same loop
-//! without a hook, in turns in one run. Prints ratios: a box's clock and load change, they don't.
+//! Measures the cost of counting from inside: loops of getppid through a hooked site, and the same loop without a hook,
+//! in turns in one run. Prints ratios, because a machine's clock and load change.
 //!
 //! `cargo run --release -p systoll-hooks --example trampolines`
 
@@ -18,7 +18,7 @@ use systoll_hooks::assemble::{Options, assemble};
 use systoll_hooks::plan::plan;
 
 const GETPPID: u32 = 110;
-/// Calls of one turn, and turns: the fastest turn of each kind is what counts.
+/// Calls of one turn, and number of turns: the fastest turn of each kind counts.
 const CALLS: u64 = 5_000;
 const TURNS: usize = 600;
 
@@ -54,7 +54,7 @@ fn main() {
     }
 }
 
-/// How long it takes to plan a file and to write its code.
+/// Measures the time to plan a file and to write its code.
 fn writing(path: &str) {
     let Ok(bytes) = std::fs::read(path) else { return };
     let begun = Instant::now();
@@ -112,7 +112,7 @@ fn measure(name: &str, options: Options, threads: u64) {
     say(&line);
 }
 
-/// Nanoseconds a call.
+/// Returns nanoseconds per call.
 fn turn(lab: &Lab, name: &str) -> f64 {
     let begun = Instant::now();
     lab.call(name, &[CALLS]);

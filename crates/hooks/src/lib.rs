@@ -3,13 +3,13 @@
 //! Nothing here touches a process: bytes of an ELF file come in, and out come the bytes of jumps, the
 //! code they lead to, and the layout of the memory in which that code counts.
 //!
-//! 1. [`plan`] finds which instructions around each `syscall` may give way to a jump of five bytes.
-//!    Invariant: what cannot be shown to be safe is not planned, and the plan says why.
-//! 2. [`assemble`] writes the code that those jumps lead to. It counts calls by calling context,
-//!    times them, and asks a launcher through shared memory for what it does not know.
-//! 3. [`layout`] says where every word of that memory lies.
+//! 1. [`plan`] finds which instructions around each `syscall` can be replaced by a jump of five bytes. Invariant: what
+//!    cannot be shown to be safe is not planned, and the plan says why.
+//! 2. [`assemble`] writes the code that those jumps lead to. It counts calls by calling context, times them, and asks a
+//!    launcher through shared memory for what it does not know.
+//! 3. [`layout`] defines where every word of that memory lies.
 //!
-//! What can be hooked in the C library:
+//! This example finds what can be hooked in a program:
 //!
 //! ```
 //! let file = std::fs::read("/proc/self/exe")?;

@@ -1,5 +1,5 @@
-//! Numbers of the system calls that are treated in ways of their own (the kernel's
-//! arch/x86/entry/syscalls/syscall_64.tbl), as wide as the kernel looks at them.
+//! Numbers of the system calls that need special treatment (the kernel's arch/x86/entry/syscalls/syscall_64.tbl), 32
+//! bits wide as the kernel reads them.
 
 macro_rules! numbers {
     ($($name:ident = $number:ident,)*) => { $(#[doc = concat!("Number of `", stringify!($number), "`.")] pub const $name: u32 = libc::$number as u32;)* };

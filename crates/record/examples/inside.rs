@@ -1,4 +1,4 @@
-//! Counts a command from inside, beside ptrace with -2: `cargo run -r --example inside -- [-2] ls /`.
+//! Counts a command from inside, and with -2 also by ptrace: `cargo run -r --example inside -- [-2] ls /`.
 
 #![allow(clippy::print_stderr, reason = "an example prints")]
 

@@ -61,11 +61,12 @@ pub fn use_written(call: &WrittenCall<'_>) {
     }
 }
 
-/// Reads an image that its program has overwritten, as a launcher does: who asks, which slots are in use, what they
-/// have counted. `parts` are the byte ranges that are filled, with the words that `word` returns. Returns true if this
-/// machine could set up such an image.
+/// Reads an image that its program has overwritten, as a launcher does: questions, used slots, and counts. `parts` are
+/// the byte ranges that are filled, with the words that `word` returns. Returns true if this machine could set up such
+/// an image.
 ///
 /// # Panics
+///
 /// If the result is no whole recording.
 #[must_use]
 pub fn use_image(parts: &[Range<u64>], word: &dyn Fn(u64) -> u64) -> bool {

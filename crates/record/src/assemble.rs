@@ -19,7 +19,7 @@ use systoll_model::{
 use systoll_price::{FaultAndSwitchPrices, Measurement};
 use systoll_symbols::Symbols;
 
-/// What is known before a run begins.
+/// Facts known before a run begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunFacts {
     pub(crate) command: Vec<String>,
@@ -44,13 +44,13 @@ impl RunFacts {
         }
     }
 
-    /// Of processes that run already and are watched from now on.
+    /// Collects the facts of a run that watches running processes from now on.
     pub(crate) fn of_running(running: &Running, crossing_before: Spread) -> Self {
         let first = running.pids.first().copied().unwrap_or(0);
         let (ours, theirs) = (children_times(), running_times(running.pids.iter().copied()));
         Self {
             command: argv(first).iter().map(|word| word.to_string()).collect(),
-            // What they have used before is no part of what is watched.
+            // Time that they used before is not part of the run.
             children_before: (ours.0.saturating_add(theirs.0), ours.1.saturating_add(theirs.1)),
             time_zone: time_zone_of(first),
             ..Self::of(&running.how, crossing_before)
@@ -70,7 +70,7 @@ impl RunFacts {
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) wall_ns: u64,
@@ -92,13 +92,13 @@ impl Progress {
         Self { wall_ns, exit, used }
     }
 
-    /// The same of processes that were left running when they had `used` so much.
+    /// Returns the progress of a run that leaves its processes running; `used` is their processor time so far.
     pub(crate) fn of_left(wall_ns: u64, children: (u64, u64), used: (u64, u64)) -> Self {
         let used = (children.0.saturating_add(used.0), children.1.saturating_add(used.1));
         Self { wall_ns, exit: None, used }
     }
 
-    /// Returns user and system time; the caller subtracts what is ours.
+    /// Returns user and system time; the caller subtracts the observer's part.
     pub(crate) fn used(&self) -> (u64, u64) {
         self.used
     }
@@ -139,7 +139,7 @@ fn node() -> String {
 }
 
 /// A table with names.
-pub(crate) struct Named {
+pub(crate) struct NamedTable {
     names: Names,
     pub(crate) rows: Vec<Row>,
     vdso: Vec<VdsoRow>,
@@ -147,7 +147,7 @@ pub(crate) struct Named {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What a backend adds to the named table.
+/// Results of a backend that are added to the named table.
 pub(crate) struct Parts {
     pub(crate) header: Header,
     pub(crate) processes: Vec<Process>,
@@ -158,7 +158,7 @@ pub(crate) struct Parts {
     pub(crate) windows: Vec<RawWindow>,
 }
 
-impl Named {
+impl NamedTable {
     /// Names everything in a table; `problems` are the run's so far.
     pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
         note_bounds(table, &mut problems);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
 
-/// How windows are opened; see [`systoll_model::Window`].
+/// Limits for windows; see [`systoll_model::Window`].
 #[derive(Clone, Debug)]
 pub struct WindowPolicy {
     /// Calls in a window.
@@ -31,10 +31,10 @@ impl Default for WindowPolicy {
     }
 }
 
-/// How closely calls are watched.
+/// What is measured of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closely {
-    /// Counted, timed, and looked at in windows.
+    /// Calls are counted, timed, and sampled in windows.
     #[default]
     All,
     /// Calls are counted only, by code that is able to answer calls in place whether or not it is asked to. This is
@@ -42,7 +42,7 @@ pub enum Closely {
     CountsOnly,
 }
 
-/// What to start, and how to watch it.
+/// The command to start, and the way to watch it.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
     /// The command: program first.
@@ -57,9 +57,9 @@ pub struct Launch {
     pub cwd: Option<PathBuf>,
     /// Calls to answer in place. A backend that can't do this refuses before it starts anything.
     pub elisions: Vec<Elision>,
-    /// How closely calls are watched.
+    /// Data measured of calls.
     pub closely: Closely,
-    /// How windows are opened.
+    /// Limits for windows.
     pub windows: WindowPolicy,
     /// Keeps every call that takes at least this long in [`systoll_model::Recording::longest`], as far as there is
     /// room. `None`: each backend keeps its usual number of long calls.
@@ -83,20 +83,21 @@ pub struct Launch {
     pub ends_process: bool,
 }
 
-/// Processes that run, and how to watch them.
+/// Running processes, and the way to watch them.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     /// The processes.
     pub pids: Vec<i32>,
-    /// How to watch them: all of a launch that is not about starting.
+    /// The way to watch them: the parts of a launch that do not concern starting.
     pub how: Launch,
-    /// For how long; `None`: until all have ended, or this process is told to end.
+    /// Time after which watching ends; if `None`, when all processes have ended, or when this process is told to end.
     pub limit: Option<Duration>,
-    /// Until so many calls have been counted, or a few more: counts are looked at every tenth of a second.
+    /// Number of calls after which watching ends. It may be exceeded a little, because counts are read every tenth of a
+    /// second.
     pub calls: Option<u64>,
 }
 
-/// What a backend reports to its caller while it watches, and asks of it.
+/// Receives a backend's reports while it watches, and answers its questions.
 pub trait Control {
     /// Reports progress now and then: the number of calls counted, the number of processes alive, and true if the
     /// command itself has ended.
@@ -126,9 +127,9 @@ pub struct Probe {
     pub kind: BackendKind,
     /// True if it can watch a program that it starts.
     pub can_run: bool,
-    /// What was tried, with the result, one line each.
+    /// The attempts with their results, one line each.
     pub found: Vec<String>,
-    /// What is missing, each with the command that would help, if one would.
+    /// The missing things, each with the command that would help, if there is one.
     pub missing: Vec<(String, Option<String>)>,
 }
 
@@ -137,7 +138,7 @@ pub trait Backend {
     /// Returns which backend this is.
     fn kind(&self) -> BackendKind;
 
-    /// Tries out whether it can work here.
+    /// Tries if it can work here.
     fn probe(&self) -> Probe;
 
     /// Measures how much wall time watching adds to the cheapest call, in ns.
@@ -154,10 +155,10 @@ pub trait Backend {
     /// elisions that this backend can't do, or may not be watched.
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
 
-    /// Watches processes that run, for a while, and leaves them running as they were.
+    /// Watches running processes, for a while, and leaves them running.
     ///
     /// # Errors
-    /// Where none of them could be entered: nothing was done to any then.
+    /// If none of the processes could be entered. None has been changed then.
     fn attach(&mut self, _running: &Running, _control: &mut dyn Control) -> Result<Recording, Error> {
         Err(Error::refused(self.kind(), "it watches what it starts, not what runs already".into()))
     }

@@ -3,7 +3,7 @@
 /// Both figures are measured, so the processor time may come out lower than the cost of the calls by this share of that
 /// cost.
 const SLACK: f64 = 0.05;
-/// The same tolerance for very short programs, ns.
+/// The tolerance for very short programs, ns.
 const SLACK_NS: u64 = 100_000;
 
 /// Reason for not showing a processor time that is lower than the cost of its calls.

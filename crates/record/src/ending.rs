@@ -1,9 +1,9 @@
 //! Decides when watching ends although processes still run, because a signal told systoll to end.
 
-use crate::signals::{STAYS, Wanted};
+use crate::signals::{STAYS, SignalRequests};
 use std::time::Duration;
 
-/// When systoll was told to end, if it was.
+/// Time at which systoll was told to end, if it was.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     told: Option<u64>,
@@ -35,7 +35,7 @@ impl Ending {
     /// leaves behind may run for `linger` after the signal.
     pub(crate) fn look(
         &mut self,
-        wanted: &Wanted,
+        wanted: &SignalRequests,
         now: u64,
         command_ended: bool,
         linger: Duration,
@@ -58,10 +58,10 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_command_that_stays_is_given_up_and_what_it_leaves_has_its_time() {
-        let quiet = Wanted { snapshot: false, ending: None, give_up: false };
-        let told = Wanted { ending: Some(libc::SIGTERM), ..quiet };
-        let give_up = Wanted { give_up: true, ..told };
+    fn watching_ends_for_a_command_that_stays_and_after_lingering() {
+        let quiet = SignalRequests { snapshot: false, ending: None, give_up: false };
+        let told = SignalRequests { ending: Some(libc::SIGTERM), ..quiet };
+        let give_up = SignalRequests { give_up: true, ..told };
         let mut ending = Ending::default();
         assert_eq!(ending.look(&quiet, 0, true, SECOND), None);
         assert_eq!(ending.look(&told, 10, false, SECOND), None);

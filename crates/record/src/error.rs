@@ -41,19 +41,19 @@ pub enum Error {
     Refused {
         /// The backend.
         backend: BackendKind,
-        /// What was tried and what prevented it.
+        /// The attempt, and the reason for its failure.
         reason: String,
     },
     /// A process that runs can't be entered; nothing was done to it.
     #[error("can't watch process {pid}{}: {reason}", if .name.is_empty() { String::new() } else { format!(" ({})", .name) })]
     NotEntered {
-        /// Which.
+        /// Its process id.
         pid: i32,
-        /// What it is called, as far as that is known.
+        /// Its name, if known.
         name: String,
-        /// What stands in the way.
+        /// The obstacle.
         reason: String,
-        /// What would help.
+        /// The remedy, if there is one.
         advice: Option<String>,
     },
     /// This backend can't answer calls in place.

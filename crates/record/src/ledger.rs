@@ -5,7 +5,7 @@ use systoll_model::{ArgData, Before, Looked, Notes, Question, QuestionAsked, Sys
 
 /// A sampled call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LookedAt<'a> {
+pub(crate) struct SampledCall<'a> {
     pub(crate) row: u32,
     pub(crate) args: &'a [u64; 6],
     pub(crate) data: &'a [ArgData],
@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Notes a call of a process ([`Table::process`]). Returns the question that it asked.
-    pub(crate) fn note(&mut self, table: &Table, process: u32, call: LookedAt<'_>) -> Option<QuestionAsked> {
+    pub(crate) fn note(&mut self, table: &Table, process: u32, call: SampledCall<'_>) -> Option<QuestionAsked> {
         let syscall = table.rows.get(call.row as usize)?.syscall;
         let question = question(syscall, call)?;
         let (row, at_ns, stands_for) = (call.row, call.entry_ns, call.stands_for);
@@ -48,6 +48,6 @@ impl Ledger {
     }
 }
 
-fn question(syscall: Sysno, call: LookedAt<'_>) -> Option<Question<'_>> {
+fn question(syscall: Sysno, call: SampledCall<'_>) -> Option<Question<'_>> {
     Question::of(syscall.signature()?, call.args, call.data, call.fd, call.result)
 }

@@ -65,12 +65,12 @@ fn has_memory_for_a_thread() -> bool {
 }
 
 /// The original soft and hard value of a limit; meaningless unless [`IS_RAISED`].
-struct Was([AtomicU64; 2]);
+struct OriginalLimit([AtomicU64; 2]);
 
 /// True if [`WAS`] holds the original limits.
 static IS_RAISED: AtomicBool = AtomicBool::new(false);
 /// The original limits, in the order of [`RAISED`].
-static WAS: [Was; RAISED.len()] = [const { Was([const { AtomicU64::new(0) }; 2]) }; RAISED.len()];
+static WAS: [OriginalLimit; RAISED.len()] = [const { OriginalLimit([const { AtomicU64::new(0) }; 2]) }; RAISED.len()];
 
 /// While this lives, this process's limits are as high as it is allowed to set them.
 #[derive(Debug)]
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_raised_is_put_back() {
+    fn raised_limits_are_restored() {
         let before = RAISED.map(|r| limit(r).map(|l| (l.rlim_cur, l.rlim_max)));
         {
             let _raised = Raised::new();

@@ -39,11 +39,11 @@ pub(crate) fn note_bounds(table: &Table, problems: &mut Vec<Problem>) {
 /// Returns the table's rows, as counted.
 pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<Row> {
     // Processes of one program share most contexts, each with a row of its own.
-    let mut entered: HashMap<*const [RawFrame], Entered> = HashMap::new();
+    let mut entered: HashMap<*const [RawFrame], ApiEntry> = HashMap::new();
     let row = |(at, raw): (usize, &RawRow)| {
         let context = context(raw, table, symbols);
-        let entered = entered.entry(context).or_insert_with(|| Entered::by(context, names, symbols));
-        let Entered { api, api_module, user } = entered.clone();
+        let entered = entered.entry(context).or_insert_with(|| ApiEntry::by(context, names, symbols));
+        let ApiEntry { api, api_module, user } = entered.clone();
         let lines = names.lines_of(raw);
         // The first frame of an interpreter tells nothing; the line of its script does.
         let of_runtime = || context.last().filter(|f| symbols.is_interpreter(**f)).and_then(|f| names.frame_id(f));
@@ -65,13 +65,13 @@ pub(crate) fn rows(table: &Table, names: &Names, symbols: &mut Symbols) -> Vec<R
 
 /// The API function by which a context enters the C library, and the user's frame.
 #[derive(Clone)]
-struct Entered {
+struct ApiEntry {
     api: Option<Arc<str>>,
     api_module: Option<ModuleId>,
     user: Option<FrameId>,
 }
 
-impl Entered {
+impl ApiEntry {
     fn by(context: &[RawFrame], names: &Names, symbols: &mut Symbols) -> Self {
         let (api, module) = symbols.api(context).unzip();
         let api_module = module.flatten().and_then(|key| names.module_of(key));

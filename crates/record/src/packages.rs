@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_what_installers_left_beside_the_sources() {
+    fn versions_come_from_installers_metadata() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().to_str().unwrap();
         let write = |path: &str, text: &str| {
@@ -196,7 +196,7 @@ mod tests {
         for unknown in ["site-packages/beta/a.py", "site-packages/gone/a.py", "node_modules/c/i.js", "app.py", ""] {
             assert_eq!(of(unknown), None, "{unknown}");
         }
-        // Several modules of one folder give what each gives alone.
+        // Several modules of one folder yield the same packages as each of them alone.
         let several =
             ["dateutil/tz/tz.py", "sh.py", "gone/a.py", "beta/a.py"].map(|f| format!("{root}/site-packages/{f}"));
         let found = versions(several.iter().filter_map(|source| home(source)));

@@ -1,4 +1,4 @@
-//! What went wrong or is missing in a run, each noted once.
+//! Errors and gaps of a run, each noted once.
 
 use systoll_model::{Problem, ProblemKind};
 

@@ -233,7 +233,7 @@ pub(crate) fn io_calls(pid: i32) -> Option<IoCalls> {
 
 /// A thread's running time and its waiting time for a processor, from /proc/TID/schedstat.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ran {
+pub(crate) struct SchedTimes {
     /// Time on a processor, ns.
     pub(crate) cpu_ns: u64,
     /// Time runnable but waiting for a processor, ns.
@@ -311,12 +311,12 @@ impl Schedstat {
         Some(stat)
     }
 
-    pub(crate) fn read(&self) -> Option<Ran> {
+    pub(crate) fn read(&self) -> Option<SchedTimes> {
         let mut buffer = [0; 96];
         let n = self.file.read_at(&mut buffer, 0).ok()?;
         let text = std::str::from_utf8(buffer.get(..n)?).ok()?;
         let mut fields = text.split_ascii_whitespace().map(|f| f.parse().ok());
-        Some(Ran { cpu_ns: fields.next()??, queued_ns: fields.next()?? })
+        Some(SchedTimes { cpu_ns: fields.next()??, queued_ns: fields.next()?? })
     }
 }
 

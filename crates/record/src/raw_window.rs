@@ -1,6 +1,6 @@
 //! Sampled calls and their windows, with addresses that have no names yet.
 
-use crate::ledger::LookedAt;
+use crate::ledger::SampledCall;
 use crate::table::ImageId;
 use std::sync::Arc;
 use systoll_model::{ArgData, QuestionAsked, Signature};
@@ -28,10 +28,10 @@ pub(crate) struct RawCall {
 
 impl RawCall {
     /// Returns the fields that the ledger needs.
-    pub(crate) fn looked_at(&self) -> LookedAt<'_> {
+    pub(crate) fn looked_at(&self) -> SampledCall<'_> {
         let Self { row, args, data, fd, result, entry_ns, stands_for, .. } = self;
         let (row, result, entry_ns, stands_for) = (*row, *result, *entry_ns, *stands_for);
-        LookedAt { row, args, data, fd: fd.as_deref(), result, entry_ns, stands_for }
+        SampledCall { row, args, data, fd: fd.as_deref(), result, entry_ns, stands_for }
     }
 }
 

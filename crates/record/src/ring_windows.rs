@@ -146,7 +146,7 @@ fn ends_in_page(held: &[u8], address: u64) -> Option<&[u8]> {
     held.get(..end)
 }
 
-/// Fills a buffer with what was copied from an address on. Returns how many bytes there were.
+/// Fills a buffer with the bytes copied from an address on. Returns how many there were.
 fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -> usize {
     let bytes = held(call, read, address);
     let n = bytes.len().min(buffer.len());
@@ -235,7 +235,7 @@ mod tests {
         Piece { argument, read, bytes }
     }
 
-    /// Reads what was copied as if from another process's memory.
+    /// Reads the copied bytes as if from another process's memory.
     fn as_of_a_process(call: &WrittenCall<'_>, signature: &Signature) -> Vec<ArgData> {
         let memory = |read: Read| move |address: u64, buffer: &mut [u8]| copied(call, read, address, buffer);
         let (before, after) = (memory(Read::Entry), memory(Read::Return));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_told_whole_wherever_they_begin() {
+    fn strings_are_copied_whole_from_any_start() {
         let readlink = Sysno(89).signature().unwrap();
         for at in (0x7000 - 40..0x7000 + 4).chain([0x8000 - 300]) {
             for len in [1, 20, 38, 255, 256] {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_copied_is_what_the_signature_says() {
+    fn copied_arguments_follow_the_signature() {
         let read = Sysno(0).signature().unwrap();
         // More was copied than the call moved, and the descriptor's name is not part of its data.
         let pieces = vec![piece(0, Read::Name, b"/etc/passwd"), piece(1, Read::Return, b"rootxxxx")];
@@ -279,7 +279,7 @@ mod tests {
         let pieces = vec![piece(0, Read::Entry, b"/etc\0more")];
         let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-2), pieces), stat, 256);
         assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b"/etc"[..], false));
-        // What could not be copied is missing.
+        // Memory that could not be copied is missing.
         let all = data(&call(4, [0x7000, 0x8000, 0, 0, 0, 0], Some(-14), Vec::new()), stat, 256);
         assert_eq!((all.len(), &all[0].bytes[..], all[0].cut), (1, &b""[..], true));
     }
@@ -368,7 +368,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_some_calls_or_none(seed in any::<u64>(), len in any::<u64>(), dense in any::<bool>()) {
+        fn any_bytes_decode_without_panic(seed in any::<u64>(), len in any::<u64>(), dense in any::<bool>()) {
             let mut random = systoll_model::Random::new(seed);
             let words: Vec<u64> = (0..ring::BUFFER / 8).map(|_| {
                 let word = random.below(u64::MAX);

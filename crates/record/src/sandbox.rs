@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use systoll_model::{BackendKind, Sysno};
 
 /// A call in a form without effect: its arguments are no valid addresses and no descriptors.
-type Harmless = (c_long, [u64; 5]);
+type HarmlessCall = (c_long, [u64; 5]);
 
 const NONE: u64 = u64::MAX;
 
 /// Calls that every backend makes.
-const ALWAYS: [Harmless; 36] = [
+const ALWAYS: [HarmlessCall; 36] = [
     (libc::SYS_ptrace, [2, 0, 0, 0, 0]),
     (libc::SYS_process_vm_readv, [0, 0, 0, 0, 0]),
     (libc::SYS_readlink, [0; 5]),
@@ -55,9 +55,9 @@ const ALWAYS: [Harmless; 36] = [
     (libc::SYS_getppid, [0; 5]),
 ];
 /// Calls of this process's C library: musl opens files by `open`, glibc by `openat`.
-const LIBRARY: &[Harmless] = if cfg!(target_env = "musl") { &[(libc::SYS_open, [0; 5])] } else { &[] };
+const LIBRARY: &[HarmlessCall] = if cfg!(target_env = "musl") { &[(libc::SYS_open, [0; 5])] } else { &[] };
 /// Calls that the inproc backend makes besides.
-const INPROC: [Harmless; 6] = [
+const INPROC: [HarmlessCall; 6] = [
     (libc::SYS_ftruncate, [NONE, 0, 0, 0, 0]),
     (libc::SYS_fallocate, [NONE, 0, 0, 0, 0]),
     (libc::SYS_pwrite64, [NONE, 0, 0, 0, 0]),
@@ -66,7 +66,7 @@ const INPROC: [Harmless; 6] = [
     (libc::SYS_clock_getres, [99, 0, 0, 0, 0]),
 ];
 /// Calls that the ptrace backend makes besides.
-const PTRACE: [Harmless; 7] = [
+const PTRACE: [HarmlessCall; 7] = [
     (libc::SYS_dup, [NONE, 0, 0, 0, 0]),
     (libc::SYS_pipe2, [0; 5]),
     (libc::SYS_getcpu, [0; 5]),
@@ -91,7 +91,7 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     // SECCOMP_MODE_FILTER (proc_pid_status(5)).
     let filtered = |line: &str| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2");
     own_status().lines().any(filtered).then_some(())?;
-    let own: &[Harmless] = if backend == BackendKind::Inproc { &INPROC } else { &PTRACE };
+    let own: &[HarmlessCall] = if backend == BackendKind::Inproc { &INPROC } else { &PTRACE };
     let deadly: Vec<String> =
         [&ALWAYS[..], LIBRARY, own].into_iter().flat_map(deadly).map(|n| Sysno(n as u32).to_string()).collect();
     let what = deadly.join(", ");
@@ -102,7 +102,7 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
 }
 
 /// Returns those of `calls` that end a process.
-fn deadly(calls: &[Harmless]) -> Vec<c_long> {
+fn deadly(calls: &[HarmlessCall]) -> Vec<c_long> {
     static WORD: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
     let Some(at) = *WORD.get_or_init(shared_word) else { return Vec::new() };
     let mut deadly = Vec::new();
@@ -120,7 +120,7 @@ fn deadly(calls: &[Harmless]) -> Vec<c_long> {
 }
 
 /// Makes calls in a child that counts them in `at`. Returns true if the child survived all of them.
-fn make(calls: &[Harmless], at: &AtomicU32) -> bool {
+fn make(calls: &[HarmlessCall], at: &AtomicU32) -> bool {
     // SAFETY: the child only makes system calls, writes to one word and leaves by a call. No call gets a valid
     // address or a descriptor.
     unsafe {

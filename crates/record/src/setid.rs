@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Nested `#!` lines that the kernel follows, at most.
 const MAX_INTERPRETERS: usize = 5;
 
-/// What matters for watching about a file that is about to be executed.
+/// Properties of a file that is about to be executed, as far as they matter for watching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
     /// An ordinary program.
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_machines_are_told() {
+    fn foreign_architectures_are_recognized() {
         let mut head = vec![0; 64];
         head[..5].copy_from_slice(b"\x7fELF\x01");
         head[18] = 3;

@@ -13,9 +13,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time for reading tables that is always granted.
+/// Time for reading socket tables that is granted to every run.
 const ALLOWANCE: Duration = Duration::from_millis(15);
-/// Further time, as a share of the run's.
+/// Additional time for that, as a share of the run's time.
 const SHARE: f64 = 0.005;
 /// Bytes read of a table, at most.
 const MOST: u64 = 4 << 20;
@@ -34,13 +34,13 @@ struct Question {
 }
 
 /// Names of sockets by inode; true if the name is final.
-type Found = Arc<Mutex<HashMap<u64, (Arc<str>, bool)>>>;
+type SocketNames = Arc<Mutex<HashMap<u64, (Arc<str>, bool)>>>;
 
 /// The names of the sockets that windows have seen.
 #[derive(Default)]
 pub(crate) struct Sockets {
     ask: Option<SyncSender<Question>>,
-    found: Found,
+    found: SocketNames,
     waiting: Arc<AtomicUsize>,
 }
 
@@ -49,7 +49,7 @@ impl Sockets {
     pub(crate) fn seen(&mut self, pid: i32, target: &str) {
         let Some(inode) = inode(target) else { return };
         let known =
-            |found: &Found| found.lock().unwrap_or_else(PoisonError::into_inner).get(&inode).is_some_and(|f| f.1);
+            |found: &SocketNames| found.lock().unwrap_or_else(PoisonError::into_inner).get(&inode).is_some_and(|f| f.1);
         if known(&self.found) {
             return;
         }
@@ -76,7 +76,7 @@ fn inode(target: &str) -> Option<u64> {
 }
 
 /// Starts the thread that answers; it ends when the sender is dropped.
-fn start(found: Found, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
+fn start(found: SocketNames, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     let (ask, questions) = sync_channel(QUEUE);
     // If no thread can be started, nothing is received: sockets stay numbers.
     if crate::sys::forbids_futex().is_some() {
@@ -86,7 +86,7 @@ fn start(found: Found, waiting: Arc<AtomicUsize>) -> SyncSender<Question> {
     ask
 }
 
-fn answer(questions: &Receiver<Question>, found: &Found, waiting: &AtomicUsize) {
+fn answer(questions: &Receiver<Question>, found: &SocketNames, waiting: &AtomicUsize) {
     let begun = Instant::now();
     let mut spent = Duration::ZERO;
     while let Ok(first) = questions.recv() {
@@ -100,7 +100,7 @@ fn answer(questions: &Receiver<Question>, found: &Found, waiting: &AtomicUsize) 
     }
 }
 
-fn look_up(asked: &[Question], found: &Found) {
+fn look_up(asked: &[Question], found: &SocketNames) {
     let mut namespaces = HashSet::new();
     for question in asked {
         let namespace = std::fs::read_link(format!("/proc/{}/ns/net", question.pid));
@@ -109,7 +109,7 @@ fn look_up(asked: &[Question], found: &Found) {
         }
         // Read cheap tables first: they name most programs' sockets.
         for (table, parse) in TABLES {
-            let wanted = |found: &Found| {
+            let wanted = |found: &SocketNames| {
                 let found = found.lock().unwrap_or_else(PoisonError::into_inner);
                 asked.iter().any(|q| !found.get(&q.inode).is_some_and(|f| f.1))
             };
@@ -257,7 +257,7 @@ mod tests {
         let path = dir.path().join("s").display().to_string();
         expected.push((format!("socket:[{number}]"), format!("UNIX-STREAM:[{number},\"{path}\"]")));
         // The thread's own work, without its budget.
-        let found = Found::default();
+        let found = SocketNames::default();
         let asked: Vec<_> =
             expected.iter().filter_map(|(link, _)| Some(Question { pid: me, inode: inode(link)? })).collect();
         look_up(&asked, &found);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_asks_nothing() {
+    fn only_sockets_are_looked_up() {
         let mut sockets = Sockets::default();
         for target in ["/etc/passwd", "pipe:[12]", "socket:[x]", "socket:[1", "anon_inode:[eventpoll]"] {
             sockets.seen(1, target);

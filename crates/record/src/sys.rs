@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_read_up_to_where_it_ends() {
+    fn memory_is_read_up_to_its_end() {
         let here = [7u8; 32];
         let mut there = [0; 32];
         assert_eq!(read_memory(std::process::id() as i32, here.as_ptr() as u64, &mut there), 32);

@@ -132,7 +132,7 @@ pub(crate) struct Line {
 const SKIPPED: u32 = 2;
 
 impl RawRow {
-    /// Returns true if the sampled lines tell who made the row's calls: the samples stand for enough of them, or there
+    /// Returns true if the sampled lines show the code that made the row's calls: the samples stand for enough of them, or there
     /// were several and all agree. One sample of the first call tells nothing of a million.
     pub(crate) fn lines_tell(&self) -> bool {
         const PART: u64 = 8;
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_counted_once_where_images_are_folded() {
+    fn threads_of_folded_images_are_counted_once() {
         let mut table = Table::default();
         let first = table.image(Image { pid: 1, exe: "/bin/sh".into(), ..Image::default() });
         let (row, _) = table.row(first, EXECS[0], &[]);
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_stacks_keep_what_all_share() {
+    fn merged_stacks_keep_the_shared_frames() {
         let mut table = Table::default();
         let (row, new) = table.row(ImageId::at(0), Sysno(1), &[frame(1)]);
         assert!(new);

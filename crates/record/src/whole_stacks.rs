@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_that_come_by_the_same_functions_are_one() {
+    fn stacks_through_the_same_functions_are_merged() {
         let mut table = Table::default();
         let (row, _) = table.row(ImageId::FIRST, Sysno(1), &[frame(1)]);
         table.stack_found(row, (&frames([1, 201, 900]), true), 1, 4);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_like_one_as_far_as_looks_have_found_and_no_further() {
+    fn other_stacks_share_only_the_frames_that_samples_found() {
         let mut table = Table::default();
         let (row, _) = table.row(ImageId::FIRST, Sysno(1), &[frame(1)]);
         let whole = frames([1, 2, 300, 400]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_not_looked_at_has_its_program_s_stacks() {
+    fn an_unsampled_process_gets_its_programs_stacks() {
         let mut table = Table::default();
         let mut image = |exe: &str| table.image(Image { exe: exe.into(), ..Image::default() });
         let images = [image("a"), image("a"), image("b"), image("a")];

@@ -52,7 +52,7 @@ pub(crate) struct Windows {
     of_octave: [u8; 64],
     pub(crate) refused: u64,
     sockets: Sockets,
-    /// What expensive calls asked about objects, over the whole run.
+    /// Objects that expensive calls asked about, over the whole run.
     pub(crate) ledger: Ledger,
 }
 
@@ -352,7 +352,7 @@ pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
     FaultAndSwitch { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
 }
 
-/// Time spent, by the classes of [`RESERVES`] and beyond.
+/// Time spent on windows, by the classes of [`RESERVES`]; the last one is for windows beyond all classes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent([Duration; RESERVES.len() + 1]);
 
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_many_calls_gets_some_windows_whatever_was_spent() {
+    fn a_row_of_many_calls_gets_some_windows_over_budget() {
         let mut table = Table::default();
         let (row, _) = table.row(ImageId::at(0), Sysno(39), &[]);
         let mut windows = Windows::new(WindowPolicy::default(), 1);

@@ -1,4 +1,4 @@
-//! What a launch asks for beside counts, from inside: calls that take long one by one, and whole stacks.
+//! Results that a launch requests besides counts, from inside: each long call, and whole stacks.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use systoll_model::{FrameId, Recording, RowId};
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
-/// Backends wait for all children of their process: one at a time.
+/// Held by one test at a time, because backends wait for all children of their process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -40,7 +40,7 @@ fn launched(launch: &Launch) -> Recording {
 }
 
 #[test]
-fn long_calls_are_told_one_by_one_with_their_threads() {
+fn long_calls_are_listed_with_their_threads() {
     let _alone = alone();
     let source = "#include <pthread.h>\n#include <unistd.h>\n\
         static void *second(void *p) { for (int i = 0; i < 7; i++) usleep(3000); return p; }\n\
@@ -57,7 +57,7 @@ fn long_calls_are_told_one_by_one_with_their_threads() {
         let long = recording.longest.iter().filter(move |l| l.ns >= from_ns);
         long.filter(|l| name(l.row) == Some("clock_nanosleep")).collect::<Vec<_>>()
     };
-    // No sleep is cut short; on a busy box one of the thread's may take as long as one of main's.
+    // No sleep is shortened. On a busy machine, one of the thread's may take as long as one of main's.
     assert!(sleeps(20_000_000).len() >= 5 && sleeps(2_000_000).len() == 12, "{:?}", recording.longest);
     assert!(recording.longest.iter().all(|l| l.ns >= 2_000_000 && l.ns < recording.header.wall_ns));
     assert!(recording.longest.is_sorted_by(|a, b| a.ns >= b.ns));
@@ -65,13 +65,13 @@ fn long_calls_are_told_one_by_one_with_their_threads() {
     assert_eq!(threads.len(), 2, "{threads:?}");
     let mut begun: Vec<u64> = sleeps(0).iter().map(|l| l.at_ns).collect();
     begun.sort_unstable();
-    // Main's five follow each other.
+    // The five sleeps of main follow each other.
     assert!(begun[11] - begun[0] >= 60_000_000 && begun[11] < recording.header.wall_ns, "{begun:?}");
     assert!(of(None).longest.is_empty());
 }
 
 #[test]
-fn whole_stacks_are_seen_also_where_contexts_are_known_from_an_earlier_run() {
+fn whole_stacks_are_sampled_even_if_contexts_are_known_from_an_earlier_run() {
     let _alone = alone();
     let source = "#include <sys/stat.h>\n\
         __attribute__((noinline)) static void ask(void) { struct stat s; for (int i = 0; i < 500; i++) stat(\"/\", &s); }\n\

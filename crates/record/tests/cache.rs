@@ -1,4 +1,4 @@
-//! What is kept on disk is private, bounded, and believed only if it is ours.
+//! The cache is private and bounded, and only entries of this user's own build are used.
 
 #![allow(clippy::print_stderr, reason = "whoever runs tests must see what was skipped")]
 
@@ -11,7 +11,7 @@ use systoll_record::inproc::cache::{Cache, DEFAULT_LIMIT, Key, Kind};
 use systoll_symbols::FileState;
 use tempfile::{TempDir, tempdir};
 
-/// Any kind: all are kept alike.
+/// An arbitrary kind: all are kept alike.
 const BLOB: Kind = Kind::Code;
 
 fn fresh() -> (TempDir, Cache) {
@@ -25,7 +25,7 @@ fn key(cache: &Cache, content: &str) -> Key {
     cache.key(content.as_bytes()).unwrap()
 }
 
-/// Entries, without the secret.
+/// Returns the entries, without the secret.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let all = fs::read_dir(dir.join("systoll")).unwrap().map(|e| e.unwrap().path());
     all.filter(|p| !p.ends_with("secret")).collect()
@@ -47,7 +47,7 @@ fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// A file of this box with calls in it.
+/// Returns a file of this machine that makes system calls.
 fn elf() -> Option<Vec<u8>> {
     let path = "/lib64/ld-linux-x86-64.so.2";
     let elf = fs::read(path).ok();
@@ -58,7 +58,7 @@ fn elf() -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_is_put_is_got() {
+fn stored_payloads_are_found() {
     let (_dir, cache) = fresh();
     let (one, two) = (key(&cache, "one"), key(&cache, "two"));
     assert_ne!(one, two);
@@ -71,13 +71,13 @@ fn what_is_put_is_got() {
     assert_eq!(cache.get(Kind::Plan, &one), None);
 }
 
-/// The build "one" or "two" of this program.
+/// Returns the build "one" or "two" of this program.
 fn build(name: &str) -> &'static Build {
     Box::leak(Box::new(Build::named(format!("build {name}").as_bytes())))
 }
 
 #[test]
-fn what_another_build_has_kept_is_not_found_whatever_it_is() {
+fn entries_of_another_build_are_not_found() {
     let dir = tempdir().unwrap();
     let [one, two] = ["one", "two"].map(|name| Cache::of_build(dir.path(), DEFAULT_LIMIT, build(name)));
     let x = key(&one, "x");
@@ -88,11 +88,11 @@ fn what_another_build_has_kept_is_not_found_whatever_it_is() {
         assert!(two.put(kind, &x, b"by two"));
         assert_eq!(one.get(kind, &x).as_deref(), Some(&b"by one"[..]), "{kind:?}");
     }
-    // Nor under the other's name.
+    // Not under the other build's name either.
     let (by_one, by_two) = (one.path_of(BLOB, &x).unwrap(), two.path_of(BLOB, &x).unwrap());
     fs::copy(by_one, by_two).unwrap();
     assert_eq!(two.get(BLOB, &x), None);
-    // Whoever makes entries does so by a kind: what plans and states are kept as is none of them without a build.
+    // Entries of every kind depend on the build: those of plans and states too.
     let Some(elf) = elf() else { return };
     one.plan(&elf).unwrap();
     one.key_of(Some(&state()), None, || Some(b"content".to_vec()));
@@ -135,14 +135,14 @@ fn plans_come_back_as_they_were() {
     assert_eq!(cache.plan(&elf).unwrap(), new);
     let after = fs::metadata(only(dir.path())).unwrap();
     assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()), "read, not written again");
-    // Another file of the same build-id is another file.
+    // A different file with the same build-id is another file.
     let mut other = elf.clone();
     *other.last_mut().unwrap() ^= 1;
     assert_ne!(cache.key(&other), cache.key(&elf));
 }
 
 #[test]
-fn nobody_else_may_look() {
+fn the_folder_is_private() {
     let (dir, cache) = fresh();
     cache.put(BLOB, &key(&cache, "x"), b"mine");
     let folder = dir.path().join("systoll");
@@ -240,14 +240,14 @@ fn entries_of_others_are_not_believed() {
     let path = only(dir.path());
     fs::copy(only(other_dir.path()), &path).unwrap();
     assert_eq!(cache.get(BLOB, &x), None);
-    // Nor one of ours under the name of another file.
+    // An entry of ours under the name of another file is not used either.
     cache.put(BLOB, &x, b"mine");
     let y = key(&cache, "y");
     cache.put(BLOB, &y, b"for y");
     let (first, second) = (entries(dir.path()).remove(0), entries(dir.path()).remove(1));
     fs::copy(&first, &second).unwrap();
     assert_eq!([cache.get(BLOB, &x), cache.get(BLOB, &y)].iter().flatten().count(), 1);
-    // Nor one that others can write.
+    // An entry that others can write is not used either.
     cache.put(BLOB, &x, b"mine");
     cache.put(BLOB, &y, b"for y");
     for path in entries(dir.path()) {
@@ -299,7 +299,7 @@ fn it_does_not_grow_without_bound() {
     let keys: Vec<Key> = (0..40).map(|n| key(&cache, &format!("file {n}"))).collect();
     for (n, key) in keys.iter().enumerate() {
         assert!(cache.put(BLOB, key, &[n as u8; 1000]));
-        // Ages are told by the file system's clock, which is coarse.
+        // Ages are measured by the file system's clock, which is coarse.
         std::thread::sleep(std::time::Duration::from_millis(5));
         let size: u64 = entries(dir.path()).iter().map(|p| fs::metadata(p).unwrap().len()).sum();
         assert!(size <= 10_000, "{size}");
@@ -314,7 +314,7 @@ fn it_does_not_grow_without_bound() {
 #[test]
 fn leftovers_of_the_dead_are_cleared() {
     let dir = tempdir().unwrap();
-    // Of which what is put is so much that it looks at the others.
+    // With this limit, each new entry is large enough that the folder's size is checked.
     let cache = Cache::at(dir.path(), 64);
     let [old, new] = ["new-1-0", "new-2-0"].map(|name| dir.path().join("systoll").join(name));
     for path in [&old, &new] {
@@ -327,7 +327,7 @@ fn leftovers_of_the_dead_are_cleared() {
 }
 
 #[test]
-fn without_a_folder_work_goes_on() {
+fn without_a_folder_plans_are_made_anew() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, b"").unwrap();
@@ -343,13 +343,13 @@ fn without_a_folder_work_goes_on() {
             assert_eq!(cache.plan(&elf), plan(&elf));
         }
     }
-    // One level is made, as on an account's first day.
+    // One level of folders is made, as on an account's first day.
     assert!(Cache::at(&dir.path().join("cache"), DEFAULT_LIMIT).is_usable());
     assert_eq!(mode(&dir.path().join("cache")), 0o700);
 }
 
 #[test]
-fn many_at_once_see_whole_entries() {
+fn concurrent_readers_see_whole_entries() {
     let dir = tempdir().unwrap();
     std::thread::scope(|scope| {
         for n in 0..4u8 {
@@ -368,7 +368,7 @@ fn many_at_once_see_whole_entries() {
     assert!(entries(dir.path()).iter().all(|p| !p.to_string_lossy().contains("new-")));
 }
 
-/// A file that was last changed long ago, on ext4.
+/// Returns the state of a file on ext4 that was last changed long ago.
 fn state() -> FileState {
     FileState { device: 1, inode: 2, size: 3, modified: (1000, 0), changed: (1000, 5), file_system: 0xef53 }
 }
@@ -396,7 +396,7 @@ fn a_file_in_a_known_state_is_not_read_again() {
 }
 
 #[test]
-fn states_that_tell_little_are_not_believed() {
+fn file_states_that_can_miss_changes_are_not_used() {
     let (dir, cache) = fresh();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
     let doubtful = [

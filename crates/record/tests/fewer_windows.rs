@@ -1,4 +1,4 @@
-//! What earlier programs of a file have shown need not be shown again.
+//! Calls that windows of earlier programs of a file have shown need no further windows.
 
 use std::time::Duration;
 use systoll_record::inproc::InprocBackend;

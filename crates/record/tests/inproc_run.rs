@@ -1,5 +1,5 @@
-//! Programs counted from inside, beside the same programs counted by ptrace, and what becomes of
-//! them when either side is killed.
+//! Compares programs counted from inside with the same programs counted by ptrace, and tests what happens when either
+//! side is killed.
 
 #![allow(clippy::print_stderr, reason = "a test that says why it ends says it there")]
 
@@ -13,10 +13,10 @@ use systoll_model::{BackendKind, Elision, Errno, Exit, InPlace, Missed, Recordin
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Closely, Launch, PtraceBackend, Quiet};
 
-/// Longer than anything here takes, on a busy box.
+/// Longer than any test here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// Backends wait for all children of their process: one at a time.
+/// Held by one test at a time, because backends wait for all children of their process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -34,7 +34,7 @@ fn watch(mut backend: Box<dyn Backend>, command: &[&str]) -> Recording {
     recording
 }
 
-/// Runs `test` in a thread and ends the whole process if it takes too long.
+/// Runs `test` in a thread, and ends the whole process if it takes too long.
 fn bounded<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let _alone = alone();
     let (done, result) = mpsc::channel();
@@ -56,8 +56,8 @@ fn inside(command: &[&str]) -> Recording {
 
 type Totals = BTreeMap<String, (u64, BTreeMap<Errno, u64>)>;
 
-/// Calls and errors by system call. A signal's return has no result of its own: what a tracer
-/// finds in its register is the interrupted code's.
+/// Returns calls and errors by system call. A signal's return has no result of its own: a tracer finds the interrupted
+/// code's value in its register.
 fn totals(recording: &Recording) -> Totals {
     let all = recording.by_syscall().into_iter().filter(|t| t.counts.calls > 0);
     all.map(|t| {
@@ -161,8 +161,7 @@ fn four_threads_lose_no_call() {
     assert_eq!(recording.processes.first().map(|p| p.threads), Some(5));
 }
 
-/// Makes threads, forks or programs, `argv[2]` of them one after the other; each asks for its
-/// parent once.
+/// Makes threads, forks or programs, `argv[2]` of them one after the other; each calls getppid once.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -221,7 +220,7 @@ fn programs_of_known_files_count_as_the_first_did() {
         let rows = runs.rows.iter().filter(|r| r.process.0 == process && r.counts.calls > 0);
         let mut rows: Vec<_> = rows
             .map(|r| {
-                // The context alone: what lies above it is known where a window was afforded.
+                // Only the context: the frames above it are known if the budget allowed a window.
                 let context = &runs.stacks[r.context.0 as usize].frames;
                 let frames = context.iter().map(|id| &runs.frames[id.0 as usize]);
                 let frames: Vec<_> = frames.map(|f| (f.module, f.address)).collect();
@@ -252,7 +251,7 @@ fn static_programs_are_counted_too() {
 }
 
 #[test]
-fn calls_made_the_32_bit_way_take_the_word_exact_away() {
+fn calls_by_the_32_bit_gate_make_counts_inexact() {
     let source = "#include <unistd.h>\n\
         int main(void) { int r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20) : \"memory\");\n\
         return r == getpid() ? 0 : 1; }";
@@ -268,7 +267,7 @@ fn calls_made_the_32_bit_way_take_the_word_exact_away() {
 }
 
 #[test]
-fn contexts_end_at_the_users_frame_and_name_what_it_called() {
+fn contexts_end_at_the_users_frame_and_name_its_callee() {
     let source = "#include <time.h>\n\
         int day(time_t t) { return localtime(&t)->tm_mday; }\n\
         int main(void) { int s = 0; for (int i = 0; i < 1000; i++) s += day(i); return s < 0; }";
@@ -287,7 +286,7 @@ fn contexts_end_at_the_users_frame_and_name_what_it_called() {
 }
 
 #[test]
-fn windows_hold_consecutive_calls_with_what_they_pointed_to() {
+fn windows_hold_consecutive_calls_with_their_arguments_data() {
     let source = "#include <sys/stat.h>\n#include <unistd.h>\n\
         int main(void) { struct stat s; for (int i = 0; i < 5000; i++) { stat(\"/proc/nothing\", &s); getppid(); } }";
     let program = Program::written(source, &[]);
@@ -310,7 +309,7 @@ fn windows_hold_consecutive_calls_with_what_they_pointed_to() {
 }
 
 #[test]
-fn waiting_is_told_from_working() {
+fn waiting_time_is_told_apart_from_working_time() {
     let recording = inside(&["sleep", "0.3"]);
     let row = calls(&recording, "clock_nanosleep").next().unwrap();
     let waited = row.counts.waited_ns.unwrap();
@@ -331,7 +330,7 @@ fn a_killed_program_keeps_its_counts() {
 }
 
 #[test]
-fn what_can_not_be_started_says_why() {
+fn start_failures_say_why() {
     let refused = |command: &str| {
         let command = command.to_owned();
         bounded(move || {
@@ -342,7 +341,7 @@ fn what_can_not_be_started_says_why() {
     assert_eq!((refused("/no/such/program"), refused("/tmp"), refused("/etc/passwd")), (127, 126, 126));
 }
 
-/// Not a test: what [`killing_the_launcher_changes_nothing`] runs in a process of its own.
+/// Not a test: [`killing_the_launcher_changes_nothing`] runs it in a process of its own.
 #[test]
 #[ignore = "run by another test"]
 fn launcher_of_another_test() {
@@ -368,9 +367,9 @@ fn killing_the_launcher_changes_nothing() {
             launcher.wait().unwrap();
             let (start, mut all) = (Instant::now(), Vec::new());
             output.read_to_end(&mut all).unwrap();
-            // Killed while it is busy it is given up after BUSY_LIMIT, which is long in unoptimised code.
+            // If it is killed while it is busy, threads give up after BUSY_LIMIT, which is long in unoptimized code.
             assert!(start.elapsed() < Duration::from_secs(90));
-            // The test's own lines come before the script's, and after them where it ended by itself.
+            // The test harness's own lines come before the script's, and after them if it ended by itself.
             let said = String::from_utf8_lossy(&all);
             let wanted = String::from_utf8_lossy(&unwatched);
             assert!(said.contains(&*wanted) || !began(&said), "round {round}: {said}");
@@ -378,7 +377,7 @@ fn killing_the_launcher_changes_nothing() {
     });
 }
 
-/// Whether the script has said anything.
+/// Returns true if the script has printed anything.
 fn began(said: &str) -> bool {
     said.lines().any(|l| l.trim().parse::<u32>().is_ok())
 }
@@ -394,7 +393,7 @@ fn launcher(script: &PathBuf) -> std::process::Child {
 }
 
 #[test]
-fn calls_into_the_vdso_are_told_by_function_and_caller_and_are_no_system_calls() {
+fn vdso_calls_are_counted_by_function_and_caller_apart_from_system_calls() {
     let source = "#include <time.h>\n#include <unistd.h>\n\
         __attribute__((noinline)) static long stamp(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_nsec; }\n\
         int main(void) { long sum = 0; for (int i = 0; i < 1000; i++) sum += stamp(); sum += time(0); return sum == 42; }";
@@ -412,8 +411,8 @@ fn calls_into_the_vdso_are_told_by_function_and_caller_and_are_no_system_calls()
 }
 
 #[test]
-fn each_process_is_told_its_own_processor_time() {
-    // Each burns what its own clock says, so that no load of the box changes what is expected.
+fn each_process_gets_its_own_processor_time() {
+    // Each burns processor time by its own clock, so that the machine's load does not change the expected value.
     let source = "#include <time.h>\n#include <unistd.h>\n#include <sys/wait.h>\n\
         static long used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }\n\
         int main(void) { for (int i = 1; i <= 2; i++) if (!fork()) { while (used() < 60 * i) for (volatile int k = 0; k < 1000000; k++); _exit(0); }\n\
@@ -422,11 +421,11 @@ fn each_process_is_told_its_own_processor_time() {
     let recording = inside(&[&program.path()]);
     let mut cpu: Vec<u64> = recording.processes.iter().skip(1).map(|p| p.cpu_ns.unwrap() / 1_000_000).collect();
     cpu.sort_unstable();
-    // What watching took is taken off.
+    // The processor time of watching is subtracted.
     assert!(cpu.len() == 2 && (30..=90).contains(&cpu[0]) && (60..=180).contains(&cpu[1]), "{cpu:?}");
 }
 
-/// Runs a program with all that can be answered in place answered there.
+/// Runs a program and answers all possible calls in place.
 fn elided(command: Vec<String>) -> Recording {
     elided_by(command, Elision::ALL.to_vec(), Closely::All)
 }
@@ -446,7 +445,7 @@ fn elided_calls(recording: &Recording, name: &str) -> u64 {
 }
 
 #[test]
-fn what_is_answered_in_place_is_what_the_kernel_would_say() {
+fn answers_in_place_equal_the_kernels() {
     let program = Program::of_the_tests("elided.c", &["-pthread"]);
     // SYSTOLL_ROUNDS: 90,000 make more than a million answers.
     let rounds = std::env::var("SYSTOLL_ROUNDS").unwrap_or_else(|_| "4000".into());
@@ -459,7 +458,7 @@ fn what_is_answered_in_place_is_what_the_kernel_would_say() {
 }
 
 #[test]
-fn calls_answered_in_place_are_counted_apart_and_only_where_asked_for() {
+fn calls_are_answered_in_place_only_on_request_and_counted_apart() {
     let source = "#include <signal.h>\n#include <unistd.h>\n\
         int main(void) { sigset_t s, o; sigemptyset(&s); for (int i = 0; i < 1000; i++) { getpid(); sigprocmask(SIG_BLOCK, &s, &o); } }";
     let program = Program::written(source, &[]);
@@ -473,7 +472,7 @@ fn calls_answered_in_place_are_counted_apart_and_only_where_asked_for() {
 }
 
 #[test]
-fn what_is_asked_by_number_is_answered_too_and_only_what_is_to_be() {
+fn calls_by_number_are_answered_if_requested() {
     let source = "#define _GNU_SOURCE\n#include <unistd.h>\n#include <sys/syscall.h>\n\
         int main(void) { for (int i = 0; i < 1000; i++) { syscall(SYS_getpid); syscall(SYS_gettid); getppid(); getuid(); } }";
     let program = Program::written(source, &[]);
@@ -486,7 +485,7 @@ fn what_is_asked_by_number_is_answered_too_and_only_what_is_to_be() {
     }
 }
 
-/// How many calls of a name that change nothing were answered in place, and how many were not.
+/// Returns how many calls of a name that change nothing were answered in place, and how many were not.
 fn answered_of(recording: &Recording, name: &str) -> (u64, u64) {
     let of = |p: &&InPlace| p.syscall.name() == Some(name);
     let all: Vec<&InPlace> = recording.in_place.iter().filter(of).collect();
@@ -498,7 +497,7 @@ fn answered_of(recording: &Recording, name: &str) -> (u64, u64) {
     (all[0].answered, all[0].missed())
 }
 
-/// A program of this body, all of whose signal masks are answered but a few.
+/// Runs a program of this body, and checks that nearly all of its signal mask calls were answered.
 fn nearly_all_answered(body: &str, calls: u64) {
     let source = format!(
         "#define _GNU_SOURCE\n#include <signal.h>\n#include <sys/mman.h>\n#include <sys/syscall.h>\n#include <ucontext.h>\n\
@@ -513,8 +512,8 @@ fn nearly_all_answered(body: &str, calls: u64) {
 }
 
 #[test]
-fn masks_are_answered_wherever_they_lie() {
-    // Each on a page of its own, none that of the stack's end: an interpreter's frames.
+fn masks_are_answered_at_any_address() {
+    // Each mask is on a page of its own, none of them at the stack's end, as in an interpreter's frames.
     nearly_all_answered("getcontext((ucontext_t *)(pages + 4096 * (i % 90)));", 3000);
     nearly_all_answered(
         "sigprocmask(SIG_SETMASK, (sigset_t *)(pages + 4096 * (i % 7)), (sigset_t *)(pages + 4096 * (7 + i % 5)));",
@@ -523,13 +522,13 @@ fn masks_are_answered_wherever_they_lie() {
 }
 
 #[test]
-fn masks_are_learnt_anew_after_a_signal_also_where_nobody_asks_for_the_old_one() {
+fn masks_are_learnt_again_after_a_signal_even_if_the_old_one_is_not_requested() {
     nearly_all_answered("if (i % 500 == 7) raise(SIGUSR1); sigprocmask(SIG_BLOCK, &some, 0);", 2990);
     nearly_all_answered("if (i % 500 == 7) raise(SIGUSR1); sigprocmask(SIG_UNBLOCK, &some, 0);", 2990);
 }
 
 #[test]
-fn calls_that_change_no_mask_and_take_no_memory_make_nobody_forget_it() {
+fn calls_without_effect_on_masks_or_mappings_keep_the_known_mask() {
     let held = "sigset_t *mask = (sigset_t *)(pages + 4096);";
     let more = "mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);";
     for between in [
@@ -543,7 +542,7 @@ fn calls_that_change_no_mask_and_take_no_memory_make_nobody_forget_it() {
 }
 
 #[test]
-fn what_is_not_answered_is_told_by_why() {
+fn unanswered_calls_are_counted_by_reason() {
     let source = "#define _GNU_SOURCE\n#include <signal.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
         int main(void) { sigset_t none, some, old; sigemptyset(&none); sigemptyset(&some); sigaddset(&some, SIGHUP);\n\
         for (int i = 0; i < 1000; i++) { sigprocmask(SIG_BLOCK, &some, &old); sigprocmask(SIG_SETMASK, &old, 0);\n\
@@ -558,7 +557,7 @@ fn what_is_not_answered_is_told_by_why() {
 }
 
 #[test]
-fn nothing_is_answered_in_place_once_code_may_run_that_nobody_has_looked_at() {
+fn nothing_is_answered_in_place_once_unexamined_code_may_run() {
     let source = "#include <sys/mman.h>\n#include <unistd.h>\n\
         int main(void) { for (int i = 0; i < 10; i++) getpid();\n\
         void *p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\

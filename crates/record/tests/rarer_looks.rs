@@ -1,5 +1,5 @@
-//! What earlier programs of a file have asked need not all be looked at again. A file of its own: a backend waits for all
-//! children of its process.
+//! Calls that earlier programs of a file have made need not all be sampled again. A file of its own, because a backend
+//! waits for all children of its process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
 #[test]
-fn what_earlier_programs_of_a_file_have_asked_is_looked_at_more_rarely() {
+fn calls_seen_in_earlier_programs_of_a_file_are_sampled_more_rarely() {
     let list = |files: usize| "/etc/group ".repeat(files);
     let (some, many) = (list(400), list(8_000));
     let script = format!("i=0; while [ $i -lt 40 ]; do ls {some}; i=$((i+1)); done; ls {many}");
@@ -27,10 +27,10 @@ fn what_earlier_programs_of_a_file_have_asked_is_looked_at_more_rarely() {
     let looks: Vec<u64> = looks.into_values().collect();
     assert_eq!(looks.len(), 41, "{looks:?}");
     assert!(looks[..8].iter().all(|looks| *looks >= 400), "{looks:?}");
-    // What the ninth asks is known, but not before those before it have been collected.
+    // The calls of the ninth program are known, but only after those of the programs before it have been collected.
     let later = looks[20..40].iter().sum::<u64>();
     assert!(later < 20 * 100, "{looks:?}");
-    // They stand for all calls as before, and one that asks twenty times as much is looked at closely again.
+    // The samples still stand for all calls, and a program that makes twenty times as many is sampled closely again.
     let stood_for: Vec<u64> = stood_for.into_values().collect();
     assert!(stood_for.iter().all(|calls| *calls >= 350), "{stood_for:?}");
     assert!(looks[40] > 1_500, "{looks:?}");

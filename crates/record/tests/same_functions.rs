@@ -1,5 +1,5 @@
-//! The planner of hooks and the namer of frames see the same functions: a call that is counted has a
-//! caller that can be named, and code that is named is looked through for calls.
+//! The planner of hooks and the naming of frames find the same functions: a counted call has a caller with a name, and
+//! code with a name is searched for calls.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test says how much it has compared, and skipped")]
 
@@ -13,7 +13,7 @@ fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// The first of some files that is there, as the kernel calls it.
+/// Returns the first of some files that exists, by the kernel's name.
 fn first(paths: &[&str]) -> Option<PathBuf> {
     let found = paths.iter().find_map(|path| std::fs::canonicalize(path).ok());
     if found.is_none() {
@@ -22,7 +22,7 @@ fn first(paths: &[&str]) -> Option<PathBuf> {
     found
 }
 
-/// A program built from a source; `None` where there is no such compiler.
+/// Builds a program from a source; `None` if there is no such compiler.
 fn built(dir: &Path, command: &[&str], source: (&str, &str)) -> Option<PathBuf> {
     let (input, output) = (dir.join(source.0), dir.join(format!("{}{}", source.0, command.len())));
     std::fs::write(&input, source.1).unwrap();
@@ -39,13 +39,13 @@ fn built(dir: &Path, command: &[&str], source: (&str, &str)) -> Option<PathBuf> 
 
 #[derive(Debug, Default)]
 struct Compared {
-    /// Calls in functions that the planner has looked through from their start.
+    /// Calls in functions that the planner has followed from their start.
     planned: usize,
-    /// Calls in functions that the namer has the extent of.
+    /// Calls in functions whose range the naming knows.
     named: usize,
-    /// Calls of which one knows the function and the other does not.
+    /// Calls whose function only one of both knows.
     apart: Vec<String>,
-    /// Functions that both let begin at the same address.
+    /// Functions that both start at the same address.
     same_start: usize,
 }
 
@@ -114,6 +114,6 @@ fn planner_and_namer_see_the_same_functions() {
     }
     assert!(planned > 100, "{planned} calls tell nothing");
     assert!(apart.is_empty(), "{}", apart.join("\n"));
-    // Both look at the same tables, in another order: symbols' sizes are written by hand.
+    // Both read the same tables in another order: in assembly, sizes of symbols are written by hand.
     assert!(same * 10 >= planned * 9, "{same} of {planned} begin alike");
 }

@@ -1,14 +1,14 @@
-//! What descriptors are behind, in windows that threads write. A file of its own: a backend waits for all children of its
-//! process.
+//! Names of descriptors in windows that threads write. A file of its own, because a backend waits for all children of
+//! its process.
 
-mod looked;
+mod window_data;
 
-use looked::written_and_asked;
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
+use window_data::written_and_asked;
 
 #[test]
-fn names_that_follow_from_others_are_those_that_the_kernel_tells() {
+fn derived_names_equal_the_kernels() {
     let tree = tempfile::tempdir().unwrap();
     for folder in ["a/b", "a/.c/d", "e"] {
         std::fs::create_dir_all(tree.path().join(folder)).unwrap();
@@ -16,7 +16,7 @@ fn names_that_follow_from_others_are_those_that_the_kernel_tells() {
     }
     std::os::unix::fs::symlink("a/b", tree.path().join("link")).unwrap();
     let root = std::fs::canonicalize(tree.path()).unwrap().into_os_string().into_string().unwrap();
-    // Of calls about so many files at least, whichever windows show: most of those there are.
+    // Calls about at least this many files, whichever windows show them: most of those that exist.
     for (command, call, least) in [
         (&["find", &root, "-name", "*.h"][..], "getdents64", 4),
         (&["grep", "-r", "include", &root], "read", 1),
@@ -32,10 +32,10 @@ fn names_that_follow_from_others_are_those_that_the_kernel_tells() {
     }
 }
 
-/// Calls whose object is what their first argument, a descriptor, is behind.
+/// Calls whose object is the file behind their first argument, a descriptor.
 const BY_DESCRIPTOR: [&str; 4] = ["read", "getdents64", "close", "fcntl"];
 
-/// Such calls of a command, and their objects in a folder, as strace has the kernel tell them.
+/// Returns such calls of a command and their objects in a folder, according to strace.
 fn by_strace(command: &[&str], folder: &str) -> BTreeSet<(String, String)> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let only = format!("trace={}", BY_DESCRIPTOR.join(","));

@@ -1,13 +1,13 @@
-//! Windows that threads write by themselves, beside those that the launcher looks at.
+//! Compares windows that threads write with those that the launcher observes.
 
-mod looked;
+mod window_data;
 
-use looked::written_and_asked;
+use window_data::written_and_asked;
 
 #[test]
-fn windows_that_threads_write_are_those_that_the_launcher_looks_at() {
+fn windows_written_by_threads_equal_the_launchers() {
     let [written, asked] = written_and_asked(&["cat", "/etc/passwd", "/etc/of/nobody", "/etc/group"], "/etc");
-    // Which calls are in windows hangs on how many came before: each way may have seen some that the other has not.
+    // The number of calls before decides which calls are in windows: each way may show some that the other does not.
     for (call, seen) in &written {
         let alike = asked.get(call).is_none_or(|others| seen.is_subset(others) || others.is_subset(seen));
         assert!(alike, "{call:?}: {seen:?}, but {:?}", asked.get(call));

@@ -1,49 +1,49 @@
-//! Addresses as backends hand them in, before they have names.
+//! Addresses from the backends, before they are named.
 
-/// A file, or the vDSO, that was seen mapped executable: index into the modules of [`crate::Symbols`].
+/// Index, among the modules of [`crate::Symbols`], of a file or the vDSO that was mapped executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleKey(pub(crate) u32);
 
-/// An address of a stack, independent of where its file was mapped.
+/// An address on a stack, independent of where its file was mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RawFrame {
-    /// The file the address lies in; `None` where nothing known is mapped.
+    /// The file that the address lies in; `None` if no known file is mapped there.
     pub module: Option<ModuleKey>,
-    /// ELF virtual address within `module`; absolute where there is none.
+    /// ELF virtual address within `module`; an address in memory if `module` is `None`.
     pub address: u64,
-    /// Whether `address` is a return address, that is, one past the call that is meant.
+    /// True if `address` is a return address: one past the call instruction.
     pub is_return: bool,
 }
 
 impl RawFrame {
-    /// An address inside the instruction that is meant.
+    /// Returns an address inside the instruction that the frame runs.
     pub(crate) fn lookup(self) -> u64 {
         self.address.wrapping_sub(u64::from(self.is_return))
     }
 }
 
-/// A frame, and where it was found.
+/// A frame with its position on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedFrame {
     /// The frame.
     pub frame: RawFrame,
-    /// Its address in memory.
+    /// The instruction pointer: the frame's address in memory.
     pub ip: u64,
-    /// The stack pointer in it; a return address lies in the word below.
+    /// The stack pointer in the frame. If `ip` is a return address, it lies in the word below.
     pub sp: u64,
-    /// Whether the code that was called from here has this frame at the same distance from its own
-    /// stack pointer whenever it is at the same instruction.
+    /// True if the function called from here has this frame at a fixed distance from its own stack pointer whenever it
+    /// is at the same instruction.
     pub constant: bool,
-    /// Where it does not: the frame pointer by which it lies at a constant distance, if it does by one.
+    /// If the distance varies: the frame pointer at a fixed distance from which the frame lies, if there is one.
     pub pointer: Option<FramePointer>,
 }
 
-/// A register that points into a frame, as a function with an array of varying size has one to find its caller.
+/// A register that points into a frame. A function with an array of varying size uses one to find its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramePointer {
-    /// Where those called from there have saved it; none: it is still in rbp.
+    /// Address at which a called function has saved the register; `None` if it is still in rbp.
     pub saved_at: Option<u64>,
-    /// Where it points.
+    /// Value of the register: an address in the frame.
     pub value: u64,
 }
 
@@ -71,7 +71,8 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// In DWARF's order (System V ABI, AMD64 supplement, figure 3.36): 0–15, then the return address.
+    /// Returns the registers in DWARF's order (System V ABI, AMD64 supplement, figure 3.36): 0–15, then the return
+    /// address.
     pub(crate) fn in_dwarf_order(&self) -> [u64; 17] {
         [
             self.ax, self.dx, self.cx, self.bx, self.si, self.di, self.bp, self.sp, self.r8, self.r9, self.r10,
@@ -80,11 +81,11 @@ impl Registers {
     }
 }
 
-/// How far to unwind.
+/// Where unwinding ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Up to and including the first frame of class `User` or `Unknown`.
+    /// At the first frame of class `User` or `Unknown`, which is included.
     UserFrame,
-    /// The whole stack, at most [`crate::MAX_FRAMES`] frames.
+    /// At the root of the stack, or after [`crate::MAX_FRAMES`] frames.
     Root,
 }

@@ -1,30 +1,30 @@
-//! Everything this crate does with a file, with bytes of the caller's: for tests and fuzzing.
+//! Runs every operation of this crate on given bytes, for tests and fuzzing.
 //!
-//! Invariant: whatever the bytes are, names come back, one for each frame asked for.
+//! Invariant: whatever the bytes are, every requested frame gets a name.
 
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileBytes, MapsEntry};
 use crate::module::Module;
 use crate::{AddressSpace, RawFrame, Registers, Symbols, Until};
 
-/// Asks of a file with these bytes everything that is ever asked of one; `seed` chooses addresses in
-/// it. False if it is no ELF file for x86-64.
+/// Asks a file with these bytes every question that the crate answers; `seed` chooses addresses in it. Returns false if
+/// it is no ELF file for x86-64.
 ///
 /// # Panics
-/// If an answer breaks a promise of this crate: that is what it looks for.
+/// If an answer breaks a promise of this crate: the fuzzer searches for such cases.
 pub fn use_file(bytes: Vec<u8>, seed: u64) -> bool {
     asked(bytes, seed).is_some()
 }
 
-/// Reads the heap of an interpreter with these bytes.
+/// Reads the heap of an interpreter from these bytes.
 pub fn use_heap(bytes: &[u8], seed: u64) {
     crate::script::fuzzing::use_heap(bytes, seed);
 }
 
-/// Reads a map of compiled code with these bytes.
+/// Reads a map of compiled code from these bytes.
 ///
 /// # Panics
-/// If a name told is not the map's.
+/// If a returned name is not in the map.
 pub fn use_perf_map(bytes: &[u8], seed: u64) {
     crate::script::fuzzing::use_perf_map(bytes, seed);
 }
@@ -34,8 +34,8 @@ pub fn use_maps(text: &[u8]) {
     let _ = mapped::maps::executable_in(text);
 }
 
-/// Unwinds through these bytes as code, with call frame information if there is any, over a stack that
-/// is made of them too.
+/// Unwinds through these bytes as code, with their call frame information if there is any, over a stack made of the
+/// same bytes.
 pub fn use_stack(bytes: &[u8], seed: u64) {
     let mut space = AddressSpace::new();
     let mut symbols = Symbols::new();
@@ -53,7 +53,7 @@ pub fn use_stack(bytes: &[u8], seed: u64) {
             reads += 1;
             let from = at as usize % bytes.len().max(1);
             let word = bytes.get(from..).and_then(|b| b.first_chunk::<8>()).map(|b| u64::from_le_bytes(*b));
-            // Half of them lead on.
+            // Half of the words are addresses of code.
             word.map(|w| if at & 8 == 0 { w } else { 0x10_0000 + w % (bytes.len() as u64).max(1) })
         };
         let mut frames = Vec::new();

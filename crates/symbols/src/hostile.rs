@@ -1,4 +1,4 @@
-//! Damaged files, cut or with bytes changed, through everything that reads them.
+//! Damaged files, truncated or with changed bytes, given to every reader.
 
 use crate::fuzzing::use_file;
 use proptest::prelude::*;
@@ -10,18 +10,18 @@ const PROGRAM: &str = "#include <time.h>\n#include <stdlib.h>\n#include <stdio.h
     int compare(const void *a, const void *b) { return inner(*(int *)a) - inner(*(int *)b); }\n\
     int main(int argc, char **argv) { int v[2] = {argc, 1}; qsort(v, 2, 4, compare); return puts(argv[0]); }\n";
 
-/// How a program's debug information is there.
+/// Form in which a program has its debug information.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Plain,
     Compressed,
-    /// Symbols alone, packed by xz into a section of a stripped program.
+    /// Symbols only, packed by xz into a section of a stripped program.
     Packed,
 }
 
 const KINDS: [Kind; 3] = [Kind::Plain, Kind::Compressed, Kind::Packed];
 
-/// A program with all kinds of sections; empty where there is no compiler.
+/// Returns a program with all kinds of sections; empty if there is no compiler.
 fn program(kind: Kind) -> &'static [u8] {
     static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
     static COMPRESSED: OnceLock<Vec<u8>> = OnceLock::new();
@@ -54,7 +54,7 @@ fn program(kind: Kind) -> &'static [u8] {
     })
 }
 
-/// Where to change bytes: in the headers at either end as often as anywhere.
+/// Positions of bytes to change. Those in the headers, at either end, are as frequent as all others.
 fn place(len: usize) -> impl Strategy<Value = usize> {
     let len = len.max(1);
     prop_oneof![0..len.min(1024), len.saturating_sub(2400)..len, 0..len, 0..len]
@@ -81,7 +81,7 @@ fn damaged() -> impl Strategy<Value = Damaged> {
     })
 }
 
-/// Not printed byte by byte when a case fails.
+/// A damaged file that is not printed byte by byte when a case fails.
 struct Damaged {
     bytes: Vec<u8>,
     kind: Kind,

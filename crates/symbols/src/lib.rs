@@ -1,18 +1,18 @@
 //! Names for the addresses of a running program, and the stacks of its stopped threads.
 //!
-//! An observer hands in what it sees of a process (`/proc/PID/maps`, registers, memory) and gets back
-//! who called: stacks as addresses that outlive the process ([`RawFrame`]), and, once the run is over,
-//! their functions, source lines and the public API behind each system call.
+//! An observer passes in what it sees of a process (`/proc/PID/maps`, registers, memory). It gets back the callers:
+//! stacks of addresses that outlive the process ([`RawFrame`]) and, once the run is over, their functions, source lines
+//! and the public API behind each system call.
 //!
-//! 1. [`AddressSpace`] knows what one process has mapped, and unwinds its threads.
-//! 2. [`Symbols`] knows all files of a run, opened while they are mapped: one for all processes.
-//! 3. [`Symbols::resolve`] names frames, and [`Symbols::api`] tells by which public function the user's
-//!    code entered the C library.
+//! 1. [`AddressSpace`] has the mappings of one process and unwinds its threads.
+//! 2. [`Symbols`] has all files of a run, opened while they are mapped: one for all processes.
+//! 3. [`Symbols::resolve`] names frames, and [`Symbols::api`] returns the public function by which the user's code
+//!    entered the C library.
 //!
-//! Invariant: nothing here fails. What can't be named is `Unknown` or a
-//! [`systoll_model::Problem`]; what a file or a target says is checked, never trusted.
+//! Invariant: no operation here fails. A frame without a name is `Unknown`, or a [`systoll_model::Problem`] says why;
+//! data of a file or a target is checked before it is used.
 //!
-//! The name of a function of this very process, with its source line where the compiler has left one:
+//! The name of a function of this process, with its source line if the compiler has recorded one:
 //!
 //! ```
 //! use systoll_symbols::{AddressSpace, Symbols};

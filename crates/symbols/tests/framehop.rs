@@ -1,8 +1,8 @@
-//! Stacks against those of framehop, an unwinder written by others for profilers.
+//! Compares stacks with those of framehop, an independent unwinder for profilers.
 //!
-//! Both must give the same return addresses. Where they differ, the frame at which they part must have
-//! a rule that framehop does not follow ([`Reason`]): it keeps rsp, rbp and the instruction pointer
-//! only, and its expressions read no memory. The doc of src/unwind/mod.rs says why that does not serve.
+//! Both must find the same return addresses. If they differ, the frame at which they part must have a rule that
+//! framehop does not support ([`Reason`]): it keeps only rsp, rbp and the instruction pointer, and its expressions read
+//! no memory. The module documentation of src/unwind/mod.rs says why that does not suffice.
 
 #![expect(clippy::print_stdout, reason = "how many stacks differ, and why, is what it is run for")]
 
@@ -16,25 +16,25 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame, Symbols, Until};
 
-/// Why framehop goes another way from a frame.
+/// The reason why framehop goes another way from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
-    /// A signal's frame: its rule reads the registers of the interrupted code from memory.
+    /// A signal frame: its rule reads the interrupted code's registers from memory.
     SignalFrame,
-    /// The file has no call frame information for the code: framehop takes rbp for a frame pointer.
+    /// The file has no call frame information for the code: framehop uses rbp as a frame pointer.
     NoTable,
-    /// The frame's address is told by an expression that reads memory, or by a register other than
-    /// rsp and rbp: code that realigns its stack.
+    /// The frame's address is an expression that reads memory, or relative to a register other than rsp and rbp: code
+    /// that realigns its stack.
     OtherRule,
-    /// A function that a return enters at its first byte, as what a coroutine ends with: framehop looks up
-    /// the byte before, which is another function's.
+    /// A return enters a function at its first byte, as at the end of a coroutine: framehop looks up the byte before
+    /// it, which belongs to another function.
     EnteredByReturn,
-    /// The word at the return address' place points to data, as below a coroutine's first function: framehop
-    /// takes it for a caller, and goes on by the frame pointer.
+    /// The word at the place of the return address points to data, as below a coroutine's first function: framehop
+    /// accepts it as a caller and continues by the frame pointer.
     NoCode,
 }
 
-/// A file's call frame information, read by gimli alone.
+/// A file's call frame information, read by gimli only.
 struct Table {
     bytes: Vec<u8>,
     bases: gimli::BaseAddresses,
@@ -51,7 +51,7 @@ impl Table {
         Some(Self { bytes: section.data().ok()?.to_vec(), bases })
     }
 
-    /// What of a frame's rule framehop does not follow.
+    /// Returns the part of a frame's rule that framehop does not support.
     fn reason(&self, frame: RawFrame) -> Option<Reason> {
         let section = EhFrame::new(&self.bytes, LittleEndian);
         let starts = section.fde_for_address(&self.bases, frame.address, EhFrame::cie_from_offset);
@@ -88,7 +88,7 @@ fn reads_memory(expression: gimli::Expression<Slice<'_>>, encoding: gimli::Encod
 struct Framehop {
     unwinder: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,
-    /// Start of each mapping that it has been told of, and its file's table.
+    /// The file of each mapping that it has been given, by start of the mapping.
     known: HashMap<u64, ModuleKey>,
     tables: HashMap<ModuleKey, Option<Table>>,
 }
@@ -156,7 +156,7 @@ fn sections(file: &[u8]) -> framehop::ExplicitModuleSectionInfo<Vec<u8>> {
     info
 }
 
-/// What a program's stacks have shown.
+/// Results for a program's stacks.
 #[derive(Debug, Default)]
 struct Seen {
     stacks: usize,
@@ -180,10 +180,11 @@ fn compare(exe: &Path) -> Seen {
             return;
         }
         let agreed = ips.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
-        // A stack pointer that was wrong already shows at a frame further up only.
+        // A stack pointer that is wrong already shows only at a frame further up.
         let rule = || ours.iter().take(agreed).rev().find_map(|placed| framehop.reason(placed.frame));
         let next = theirs.get(agreed).filter(|ip| !space.maps_executable(**ip));
-        // By a wrong stack pointer framehop reads whatever lies there, code's address or not: the rule tells more.
+        // With a wrong stack pointer, framehop reads any word, an address of code or not. The rule is the better
+        // reason.
         match rule().or_else(|| next.map(|_| Reason::NoCode)) {
             Some(reason) => *seen.reasons.entry(reason).or_default() += 1,
             None => seen.unexplained.push(format!("after {agreed} frames\nours     {ips:x?}\nframehop {theirs:x?}")),
@@ -197,7 +198,7 @@ fn names(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/names").join(file).canonicalize().unwrap()
 }
 
-/// A source of tests/programs/names, waiting for its input to end before it begins.
+/// Builds a source of tests/programs/names, which waits until its input ends before it begins.
 fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<PathBuf> {
     let file = if compiler == "g++" { "calls.cpp" } else { "calls.c" };
     let text = format!(
@@ -207,7 +208,7 @@ fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<Pat
     bench.compile(compiler, &[flags, &["-pthread", "-w", "-D_GNU_SOURCE"]].concat(), &text, out)
 }
 
-/// C with and without frame pointers, static C, and C++ with exceptions on their way up.
+/// C with and without frame pointers, static C, and C++ during exceptions.
 #[test]
 fn both_unwinders_give_the_same_return_addresses() {
     let bench = Bench::new();
@@ -224,12 +225,12 @@ fn both_unwinders_give_the_same_return_addresses() {
         let seen = compare(&exe);
         assert!(seen.stacks > 15, "{compiler} {flags:?}: {seen:?}");
         assert!(seen.unexplained.is_empty(), "{compiler} {flags:?}:\n{}", seen.unexplained.join("\n"));
-        // What framehop does not follow is rare in compiled code.
+        // Rules that framehop does not support are rare in compiled code.
         assert!(seen.same * 10 >= seen.stacks * 8, "{compiler} {flags:?}: {seen:?}");
     }
 }
 
-/// Calls from within an exception's search for its handler, from destructors on its way, and where it lands.
+/// Calls from an exception's search for its handler, from destructors on its way, and from the handler.
 #[test]
 fn exceptions_are_unwound_alike() {
     const SOURCE: &str = "
@@ -256,7 +257,7 @@ int main() {
     }
 }
 
-/// What framehop does not follow, each by a program of its own: if it learns to, this test says so.
+/// One program for each rule that framehop does not support: the test fails once it does.
 #[test]
 fn where_framehop_goes_another_way() {
     const SIGNAL: &str = "
@@ -289,7 +290,7 @@ int main() { wait_for_us(); return outer(3, 1, 1, 1, 1, 1, 1) == 0; }";
         let seen = compare(&exe);
         assert!(seen.unexplained.is_empty(), "{compiler} {flags:?}:\n{}", seen.unexplained.join("\n"));
         assert!(seen.reasons.contains_key(reason), "{compiler} {flags:?}: {seen:?}");
-        // Ours go through to the root all the same.
+        // This crate's stacks reach the root all the same.
         let mut run = run(&exe);
         assert!(run.reaches_main(SYS_GETPPID), "{compiler} {flags:?}: {:?}", run.functions(SYS_GETPPID));
     }

@@ -1,4 +1,4 @@
-//! Names of programs as people really build them.
+//! Names in programs as they are usually built.
 
 mod common;
 use common::*;
@@ -54,7 +54,7 @@ fn localtime_and_its_line_at_every_level_of_optimisation() {
     }
 }
 
-/// What `gdb` calls the frames of a stopped process, outermost function only.
+/// Returns gdb's names for the frames of a stopped process, without inlined functions.
 fn backtrace(pid: i32) -> Vec<String> {
     let out = std::process::Command::new("gdb")
         .args(["-batch", "-nx", "-iex", "set debuginfod enabled off", "-p", &pid.to_string(), "-ex", "bt"])
@@ -95,7 +95,7 @@ fn stacks_are_those_of_gdb() {
         let child = std::process::Command::new(&exe).stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id() as i32;
         let mut child = Killed(child);
-        // musl reads by readv (19) where the buffer is empty.
+        // musl reads by readv (19) if the buffer is empty.
         let waits = |s: &str| s.starts_with("0 0x0 ") || s.starts_with("19 0x0 ");
         while !std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|s| waits(&s)) {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -110,7 +110,7 @@ fn stacks_are_those_of_gdb() {
         assert_eq!(users(&ours), ["three", "compare", "two", "main"], "{what}");
         assert!(complete, "{what}");
         if compiler == "gcc" {
-            // gdb ends at main.
+            // gdb's stacks end at main.
             assert_eq!(users(&ours), users(&expected), "{what}");
             let main = ours.iter().position(|n| n == "main").unwrap();
             assert_eq!(main + 1, expected.len(), "{what}");
@@ -118,7 +118,7 @@ fn stacks_are_those_of_gdb() {
     }
 }
 
-/// Kills the child when the test ends, however it ends.
+/// Kills the child when the test ends, for any reason.
 struct Killed(std::process::Child);
 
 impl Killed {

@@ -1,4 +1,4 @@
-//! Libraries that are looked for before a program has them mapped, beside what the loader says.
+//! Compares the libraries found before a program maps them with those of the loader.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use systoll_symbols::{Preloaded, PreloadedFile, libraries_of};
 
-/// What `program` needs by our account, as inodes.
+/// Returns the inodes of the files that `program` needs, as this crate finds them.
 fn by_us(program: &Path, most: usize) -> Vec<u64> {
     let preloaded = Preloaded::default();
     let file = preloaded.open(program).unwrap();
@@ -17,7 +17,7 @@ fn by_us(program: &Path, most: usize) -> Vec<u64> {
     preloaded.open_needed(&file, &loader, most).iter().map(inode).collect()
 }
 
-/// The same by the loader's, in its order.
+/// Returns the inodes that the loader lists, in its order.
 fn by_the_loader(program: &Path) -> Vec<u64> {
     let loader = libraries_of(None).remove(0);
     let said = Command::new(loader).arg("--list").arg(program).output().unwrap();
@@ -36,7 +36,7 @@ fn libraries_are_those_that_the_loader_maps() {
     for program in programs.iter().filter(|path| path.is_file()) {
         let (ours, theirs) = (by_us(program, 512), by_the_loader(program));
         assert!(!ours.is_empty(), "{program:?}");
-        // It lists the loader last where it is needed by others alone.
+        // The loader lists itself last if only other libraries need it.
         let sorted = |mut all: Vec<u64>| {
             all.sort_unstable();
             all

@@ -1,4 +1,4 @@
-//! Whole programs: languages, libraries, threads, stripped and deleted files.
+//! Names and stacks of whole programs: languages, libraries, threads, stripped and deleted files.
 
 mod common;
 use common::*;
@@ -52,7 +52,7 @@ fn separate_debug_files_are_found_by_their_link() {
     assert_eq!((user.function(), user.location().unwrap().line), ("stamp", Some(2)));
 }
 
-/// Lines alone, of an earlier run.
+/// Kept answers of an earlier run that are lines only.
 #[derive(Debug)]
 struct KeptLines(LineAnswers);
 
@@ -98,14 +98,14 @@ fn lines_that_an_earlier_run_has_kept_are_not_looked_up_again() {
     let told = first.user(SYS_NEWFSTATAT);
     let mut lines = first.symbols.asked_lines(module(&first));
     assert_eq!(lines.values().map(|l| l[0].line).collect::<Vec<_>>(), [Some(2)]);
-    // Another line than the file's own tells where it was taken from.
+    // A line that the file does not have shows where the answer came from.
     lines.values_mut().for_each(|l| *l = [Location { line: Some(77), ..l[0].clone() }].into());
     let key = module(&second);
     second.symbols.know_names(key, Arc::new(KeptLines(lines.clone())));
     let kept = second.user(SYS_NEWFSTATAT);
     assert_eq!((kept.function(), kept.location().unwrap().line), ("stamp", Some(77)));
     assert_eq!((told.function(), told.location().unwrap().line), ("stamp", Some(2)));
-    // What is known is not counted as new; what is not known is looked up, and kept too.
+    // Known lines do not count as new. Unknown ones are looked up and kept as well.
     assert_eq!(second.symbols.asked_lines(key), lines);
     let stack = second.call(SYS_NEWFSTATAT).stack.clone();
     assert!(second.frames(&stack).iter().any(|f| f.function() == "main" && f.location().unwrap().line == Some(3)));
@@ -146,7 +146,7 @@ fn functions_without_any_table_are_told_by_where_they_are_called() {
     let mut run = run(&exe);
     let stack = run.call(SYS_GETPPID).stack.clone();
     let frames = run.frames(&stack);
-    // What the C library does between its `qsort` and us has no names, and is called directly.
+    // The C library's frames between its `qsort` and the user's code have no names and are called directly.
     let at = |name: &str| frames.iter().position(|f| f.function() == name).unwrap();
     let between = &frames[at("compare") + 1..at("qsort_r")];
     assert!(!between.is_empty());
@@ -187,7 +187,7 @@ fn libraries_loaded_late_and_deleted_at_once_have_names() {
     let user = run.user(SYS_GETPPID);
     assert_eq!((user.function(), user.location().unwrap().line), ("plugin", Some(2)));
     assert_eq!(run.functions(SYS_GETPPID)[1..3], ["plugin", "main"]);
-    // openat of dlopen is the loader's work on the user's behalf.
+    // openat of dlopen is made by the loader on the user's behalf.
     assert_eq!(run.api(257).as_deref(), Some("dlopen"));
 }
 
@@ -263,7 +263,8 @@ fn stacks_go_through_signal_handlers_threads_and_realigned_frames() {
     }
 }
 
-/// Whether a function is what the C library has handlers return to: only its debug file, which few have, names it.
+/// Returns true for the function that the C library makes handlers return to. Only its debug file, which few machines
+/// have, names it.
 fn restores(function: &str) -> bool {
     function == "__restore_rt" || function.starts_with("libc.so.6+0x")
 }
@@ -278,7 +279,7 @@ fn a_handler_that_jumps_away_does_not_make_its_call_that_of_the_interrupted() {
     let functions = run.functions(SYS_GETPPID);
     assert!(functions[0] == "getppid" && restores(&functions[1]), "or the test tests nothing: {functions:?}");
     assert_eq!(run.api(SYS_GETPPID).as_deref(), Some("getppid"));
-    // Returning from the handler is a call without a caller.
+    // The return from a handler is a call without a caller.
     assert_eq!(run.api(15), None);
 }
 

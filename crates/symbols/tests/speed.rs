@@ -1,4 +1,4 @@
-//! What names cost. Run with `cargo test --release -p systoll-symbols --test speed -- --nocapture`.
+//! Measures the cost of names. Run with `cargo test --release -p systoll-symbols --test speed -- --nocapture`.
 
 #![expect(clippy::print_stdout, reason = "figures are what a person runs it for")]
 
@@ -16,14 +16,14 @@ fn fastest<T>(times: u32, mut work: impl FnMut() -> T) -> Duration {
     (0..times).map(one).min().unwrap()
 }
 
-/// Processor time of this thread, to a few milliseconds: other work on the machine does not count.
+/// Returns the processor time of this thread, to a few milliseconds. Other work on the machine does not count.
 fn cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Unwinding to the user's frame is done at every system call, so its bound is tight in release
-/// builds; debug builds, which is what tests are, only have to come to an end.
+/// Unwinding to the user's frame happens at every system call, so its bound is tight in release builds. Debug builds
+/// only have to end.
 #[test]
 fn a_warm_stack_takes_a_microsecond() {
     let source = "#include <time.h>\n#include <unistd.h>\n#include <stdio.h>\nint main(void) { return getchar() > 0; }";
@@ -54,14 +54,14 @@ fn a_warm_stack_takes_a_microsecond() {
     assert!(warm < Duration::from_micros(bound), "{warm:?}");
 }
 
-/// A report is printed half a second after the program's end; names are the largest part of it.
+/// A report is printed half a second after the program's end, and names take most of that time.
 #[test]
 fn five_hundred_frames_are_resolved_in_time() {
     let stopped = Stopped::start(std::path::Path::new("/usr/bin/cat"));
     let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
     space.update(&mut symbols, stopped.pid.as_raw());
     let (stack, _) = stopped.unwind(&mut space, &mut symbols, Until::Root);
-    // Addresses all over the C library.
+    // Addresses spread over the C library.
     let libc = stack.iter().find(|f| f.module == stack[0].module).unwrap();
     let frames: Vec<RawFrame> =
         (0..500).map(|n| RawFrame { address: 0x28000 + n * 0x8c0, is_return: true, ..*libc }).collect();

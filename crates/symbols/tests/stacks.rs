@@ -1,4 +1,4 @@
-//! Whole stacks against gdb's, frame by frame, at every system call whose caller is known.
+//! Compares whole stacks with gdb's, frame by frame, at every system call with a known caller.
 
 #![expect(clippy::print_stdout, reason = "how many of how many is what it is run for")]
 
@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the programs of tests/programs/names call, in numbers and as gdb knows them; not the calls that
-/// gdb makes a program make otherwise, or that threads make.
+/// Calls of the programs in tests/programs/names, by number and by gdb's name. Calls that gdb makes a program make, or
+/// that threads make, are left out.
 const CALLS: &[(u64, &str)] = &[
     (110, "getppid"),
     (124, "getsid"),
@@ -36,7 +36,7 @@ const CALLS: &[(u64, &str)] = &[
     (231, "exit_group"),
 ];
 
-/// Prints number and return addresses of each call of the first thread, once its input has ended.
+/// Prints the number and the return addresses of each call of the first thread, once its input has ended.
 const SCRIPT: &str = r#"
 import gdb
 for setting in ("pagination off", "confirm off", "backtrace past-main on", "backtrace past-entry on", "debuginfod enabled off"):
@@ -59,7 +59,7 @@ while gdb.selected_thread() and gdb.selected_thread().is_valid():
     gdb.execute("continue")
 "#;
 
-/// The stacks that gdb sees in `exe`; `None` where it isn't installed.
+/// Returns the stacks that gdb finds in `exe`; `None` if it is not installed.
 fn by_gdb(bench: &Bench, exe: &Path) -> Option<Vec<(u64, Vec<u64>)>> {
     let mut probe = Command::new("gdb");
     bench.run("gdb", {
@@ -79,7 +79,8 @@ fn by_gdb(bench: &Bench, exe: &Path) -> Option<Vec<(u64, Vec<u64>)>> {
     Some(text.lines().filter_map(stack).collect())
 }
 
-/// The stacks that we see in `exe`: at the same addresses, for gdb has them chosen without chance.
+/// Returns the stacks that this crate finds in `exe`. The addresses are the same as gdb's, which disables address
+/// randomization.
 fn by_us(exe: &Path) -> Vec<(u64, Vec<u64>, bool)> {
     let run = Stopped::start_by(Command::new("setarch").arg("-R").arg(exe)).finish();
     let asked = |nr| CALLS.iter().any(|(n, _)| *n == nr);
@@ -90,7 +91,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/names").canonicalize().unwrap()
 }
 
-/// The program of a source, waiting for its input to end before it begins.
+/// Builds the program of a source, which waits until its input ends before it begins.
 fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<PathBuf> {
     let sources = sources();
     if compiler != "rustc" {
@@ -121,7 +122,7 @@ fn build(bench: &Bench, compiler: &str, flags: &[&str], out: &str) -> Option<Pat
 #[test]
 fn stacks_are_gdbs_frame_by_frame() {
     let bench = Bench::new();
-    // Where addresses can't be fixed (some containers), ours are not gdb's.
+    // If addresses can't be fixed (some containers), they differ from gdb's.
     if !Command::new("setarch").args(["-R", "true"]).status().is_ok_and(|s| s.success()) {
         return skip("setarch -R is not possible");
     }
@@ -140,13 +141,13 @@ fn stacks_are_gdbs_frame_by_frame() {
     for (n, (compiler, flags)) in flavours.iter().enumerate() {
         let Some(exe) = build(&bench, compiler, flags, &format!("prog{n}")) else { continue };
         let Some(expected) = by_gdb(&bench, &exe) else { return };
-        // A gdb older than the compiler may not follow what it makes; C it must.
+        // A gdb older than the compiler may not understand its output; C must work.
         if *compiler == "rustc" && expected.len() <= 20 {
             skip(&format!("{compiler} {flags:?}: this gdb can't follow it ({} calls seen)", expected.len()));
             continue;
         }
         assert!(expected.len() > 20, "{compiler} {flags:?}: gdb has seen {} calls", expected.len());
-        // Ours begin where the program has been let go, gdb's at its very start.
+        // This crate's stacks begin where the program was released, gdb's at its very start.
         let mut expected: VecDeque<_> = expected.into();
         let ours = by_us(&exe);
         expected.drain(..expected.len().saturating_sub(ours.len()));
@@ -166,6 +167,6 @@ fn stacks_are_gdbs_frame_by_frame() {
     }
     println!("{same} of {all} stacks are gdb's, frame by frame; {complete_ones} reach their roots\n{other}");
     assert!(same * 100 >= all * 99, "{same} of {all}\n{other}");
-    // Recursion deeper than what is ever unwound is one of each program's calls at most.
+    // Recursion deeper than the unwinding limit is at most one of each program's calls.
     assert!(complete_ones * 100 >= all * 95, "{complete_ones} of {all}");
 }

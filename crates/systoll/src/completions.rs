@@ -211,6 +211,7 @@ fn completed() -> Command {
     let command = with(command, "demo", "story", &stories);
     let command = with(command, "fleet", "cause", &causes);
     let command = with(command, "run", "trace", &calls);
+    let command = with(command, "attach", "trace", &calls);
     with(command, "report", "trace", &calls)
 }
 

@@ -6,63 +6,62 @@ use crate::layout::{self, IMAGE, NODE_SIZE, TABLE_LEN, image};
 use iced_x86::code_asm::{AsmRegister64, rbp, rsp};
 use std::ops::Range;
 
-/// The code for one file at one distance from it. The same wherever the file is loaded, so that
-/// processes can share it.
+/// The code for one file at one distance from it. It is the same wherever the file is loaded, so that processes can
+/// share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// Address of the code, from the file's load address: what was asked for.
+    /// Distance of the code from the file's load address, as requested.
     pub delta: i64,
     /// The code, with roots at the first region; see [`Blob::code_for`].
     pub code: Vec<u8>,
-    /// Offsets in the code of addresses (8 bytes) into the file's region of roots.
+    /// Offsets in the code of 8-byte addresses that lie in the file's region of roots.
     pub references: Vec<u32>,
-    /// What to write over the file's text, once the code is in place.
+    /// Bytes to write over the file's text, once the code is in place.
     pub patches: Vec<Patch>,
-    /// What is counted where, in the order of the roots.
-    pub sites: Vec<Counted>,
+    /// The counted places, in the order of their roots.
+    pub sites: Vec<CountedPlace>,
     /// Sites of the plan that are not counted, or only in part.
     pub refused: Vec<Refused>,
-    /// For all of the code, what it stands for: where the thread would be without us. By rising
-    /// offset in the code, without gaps.
+    /// For all of the code, where the thread would be without us, by rising offset in the code, without gaps.
     pub origins: Vec<(Range<u32>, Origin)>,
-    /// What the code does.
+    /// Options by which the code was made.
     pub options: Options,
 }
 
 /// Bytes to be written over the file's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Where (ELF vaddr).
+    /// Address of the bytes (ELF vaddr).
     pub vaddr: u64,
-    /// A jump, and filling up to an instruction's end.
+    /// A jump, padded to an instruction's end.
     pub bytes: Vec<u8>,
 }
 
-/// A place that counts.
+/// A place whose calls are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// Of the `syscall`, or of a vDSO function (ELF vaddr).
+pub struct CountedPlace {
+    /// Address of the `syscall`, or of a vDSO function (ELF vaddr).
     pub address: u64,
-    /// The system call, `None` if only known when it is made.
+    /// The system call; `None` if it is only known when the call is made.
     pub number: Option<u32>,
-    /// Where the return address lies, from `base` at the hook, if contexts are told apart.
+    /// Place of the return address, from `base` at the hook, if contexts are told apart.
     pub offset: Option<u32>,
-    /// What return addresses lie at constant distances from.
+    /// Register from which return addresses lie at constant distances.
     pub base: Base,
-    /// Offset in the region of the table of roots by number, where `number` is not known.
+    /// Offset in the region of the table of roots by number, if `number` is unknown.
     pub table: Option<u32>,
-    /// Whether returns are seen to: errors, bytes, and time if timed.
+    /// True if returns are hooked: for errors, bytes, and time if timed.
     pub results: bool,
-    /// Whether it is the entry of a vDSO function: counts what are no system calls.
+    /// True for the entry of a vDSO function, whose calls are no system calls.
     pub vdso: bool,
 }
 
-/// A register that a call's frame is found from.
+/// The register from which a call's frame is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// The stack pointer: nearly always.
+    /// The stack pointer: the usual case.
     Rsp,
-    /// The frame pointer, where the function has aligned its stack.
+    /// The frame pointer, if the function has aligned its stack.
     Rbp,
 }
 
@@ -78,47 +77,47 @@ impl Base {
 /// A site, or a part of one, that is not hooked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Of the `syscall`.
+    /// Address of the `syscall`.
     pub address: u64,
-    /// What is missing.
+    /// The missing part.
     pub what: Unhooked,
 }
 
-/// What of a site is not hooked.
+/// The part of a site that is not hooked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unhooked {
-    /// It is not counted at all: nothing before it can be displaced.
+    /// The site is not counted at all: nothing before it can be displaced.
     Site,
-    /// It would have to be made in our code, and no window holds it whole.
+    /// The call would have to be made in our code, and no window contains it.
     Whole,
-    /// Calls are counted; their returns are not seen to.
+    /// Calls are counted, but their returns are not hooked.
     Return,
 }
 
 impl Blob {
-    /// Bytes of roots and tables in the file's region.
+    /// Returns the bytes of roots and tables in the file's region.
     #[must_use]
     pub fn region_size(&self) -> u64 {
         let tables = self.sites.iter().filter_map(|s| s.table).map(|t| u64::from(t) + TABLE).max();
         tables.unwrap_or_default().max(self.sites.len() as u64 * NODE_SIZE)
     }
 
-    /// The code with its roots in the region at address `region`.
+    /// Returns the code with its roots in the region at address `region`.
     ///
     /// # Errors
     ///
-    /// When no region can lie there.
+    /// If no region can lie there.
     pub fn code_for(&self, region: u64) -> Result<Vec<u8>, AssembleError> {
         let mut code = self.code.clone();
         self.settle(&mut code, region)?;
         Ok(code)
     }
 
-    /// Has `code`, which is this blob's, refer to roots in the region at address `region`.
+    /// Makes `code`, which is this blob's, refer to roots in the region at address `region`.
     ///
     /// # Errors
     ///
-    /// Those of [`Blob::code_for`].
+    /// The errors of [`Blob::code_for`].
     pub fn settle(&self, code: &mut [u8], region: u64) -> Result<(), AssembleError> {
         let len = code.len();
         if let Some(offset) = self.references.iter().find(|r| (**r as usize).saturating_add(8) > len) {
@@ -127,11 +126,11 @@ impl Blob {
         self.settle_piece(code, 0, region)
     }
 
-    /// The same for a piece of the code that begins at `start`, and ends where [`Blob::piece`] says that one may.
+    /// [`Blob::settle`] for a piece of the code that begins at `start`, and ends where [`Blob::piece`] allows it.
     ///
     /// # Errors
     ///
-    /// Those of [`Blob::code_for`].
+    /// The errors of [`Blob::code_for`].
     pub fn settle_piece(&self, piece: &mut [u8], start: usize, region: u64) -> Result<(), AssembleError> {
         self.check(region)?;
         let first = self.references.partition_point(|r| (*r as usize) < start);
@@ -144,8 +143,8 @@ impl Blob {
         Ok(())
     }
 
-    /// Where a piece of code of `len` bytes ends that begins at `start` and has `most` bytes at most: at a multiple
-    /// of 8, or the code's end, and in no address that is to be settled.
+    /// Returns where a piece of code ends that begins at `start` and has `most` bytes at most, in code of `len` bytes:
+    /// at a multiple of 8, or at the code's end, and not inside an address that must be settled.
     #[must_use]
     pub fn piece(&self, start: usize, most: usize, len: usize) -> usize {
         let mut end = start.saturating_add(most) & !7;
@@ -160,12 +159,12 @@ impl Blob {
         len
     }
 
-    /// The roots for a new image, as (offset in the image, word), with roots' records from
-    /// `first_record` on, one a site. Tables start empty, as fresh memory is.
+    /// Returns the roots for a new image, as (offset in the image, word); their records begin at `first_record`, one a
+    /// site. Tables start empty, like fresh memory.
     ///
     /// # Errors
     ///
-    /// When no region can lie there, or a slot has no room for so many records.
+    /// If no region can lie there, or a slot has no room for so many records.
     pub fn roots(&self, region: u64, first_record: u64) -> Result<Vec<(u64, u64)>, AssembleError> {
         self.check(region)?;
         let mut words = Vec::with_capacity(8 * self.sites.len());
@@ -186,7 +185,7 @@ impl Blob {
     }
 }
 
-/// Where code refers to until it is told.
+/// Region to which unsettled code refers.
 pub(super) const FIRST_REGION: u64 = IMAGE + image::ROOTS;
 
 /// Bytes of a table of roots by number.
@@ -196,7 +195,7 @@ pub(super) const TABLE: u64 = TABLE_LEN * 8;
 mod tests {
     use super::*;
 
-    /// The C library that this process has mapped.
+    /// Returns the C library that this process has mapped.
     fn c_library() -> Vec<u8> {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));

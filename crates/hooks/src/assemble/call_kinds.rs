@@ -1,4 +1,4 @@
-//! Which calls are treated in ways of their own, by number.
+//! Classifies calls that need special treatment, by number.
 
 use super::{faults_served, own_memory, stack_bounds};
 use crate::numbers::{
@@ -10,30 +10,30 @@ use crate::numbers::{
     SETRESUID, SETREUID, SETUID, SIGALTSTACK, TIME, TIMES, UMASK, UNAME, UNSHARE, VFORK,
 };
 
-/// Whether the call comes back twice.
+/// Returns true if the call returns twice.
 pub(super) fn clones(number: u32) -> bool {
     matches!(number, CLONE | FORK | VFORK | CLONE3)
 }
 
-/// Whether the call may make code of what was none.
+/// Returns true if the call may make memory executable.
 pub(super) fn brings_code(number: u32) -> bool {
     matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
 }
 
-/// Whether the call, if all goes well, comes back in another program.
+/// Returns true if the call, on success, continues in another program.
 pub(super) fn execs(number: u32) -> bool {
     matches!(number, EXECVE | EXECVEAT)
 }
 
-/// Whether the call may change what its process may do: its user, groups, capabilities, namespaces,
-/// root, or what confines it. Not those that change only what a later `execve` gives.
+/// Returns true if the call may change its process's rights: its user, groups, capabilities, namespaces, root, or
+/// confinement. Calls that only affect a later `execve` are not included.
 pub(super) fn changes_identity(number: u32) -> bool {
     matches!(number, SETUID | SETREUID | SETRESUID | SETFSUID | CAPSET | UNSHARE | SETNS | CHROOT | PIVOT_ROOT)
         || matches!(number, SETGID | SETREGID | SETRESGID | SETFSGID | SETGROUPS | LANDLOCK_RESTRICT_SELF)
 }
 
-/// Whether more is done at a call of this number than counting it, where a site makes calls of any
-/// number: the bytes of [`image::HEEDED`].
+/// Returns true if a call of this number needs more than counting at a site that makes calls of any number: the bytes
+/// of [`image::HEEDED`].
 pub fn is_heeded(number: u32) -> bool {
     clones(number)
         || brings_code(number)
@@ -46,14 +46,14 @@ pub fn is_heeded(number: u32) -> bool {
         || matches!(number, EXIT | EXIT_GROUP | RSEQ)
 }
 
-/// Whether such a call is looked at before it is made: it may take from the thread what hooks need,
-/// or fill all the memory they have.
+/// Returns true if such a call is examined before it is made: it may take from the thread what hooks need, or allocate
+/// all of their memory.
 pub(super) fn may_end_watching(number: u32) -> bool {
     matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
 }
 
-/// Whether the call only reads or writes words of the kernel's own: it waits for nobody, no device and no file
-/// system. What is not known to be so may wait.
+/// Returns true if the call only reads or writes words of the kernel's own: it waits for nobody, no device and no file
+/// system. A call that is not known to be like that may wait.
 pub(super) fn never_waits(number: u32) -> bool {
     matches!(number, GETPID | GETPPID | GETTID | GETPGID | GETPGRP | GETSID | GETPRIORITY | UMASK | UNAME)
         || matches!(number, GETUID | GETEUID | GETRESUID | GETGID | GETEGID | GETRESGID)

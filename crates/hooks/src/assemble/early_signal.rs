@@ -1,10 +1,9 @@
-//! Sleeps that a signal came too early for.
+//! Calls that sleep, interrupted by a signal before they are made.
 //!
-//! A handler that runs while its thread is in our code, or waits there, on the way to a call that would
-//! have been cut short by the signal, must not find the thread asleep for its full time afterwards:
-//! unwatched, the few instructions in question would hardly ever have met it. Such a call is not
-//! made: it ends with EINTR, as it would have. This holds for calls that never go on after a
-//! handler, whatever SA_RESTART says (man 7 signal); what others do depends on how the handler was
+//! A handler may run while its thread is in our code, or waits there, just before a call that the signal would have cut
+//! short. The thread must not sleep for the full time afterwards: unwatched, the signal would hardly have hit those few
+//! instructions. Such a call is not made: it ends with EINTR, as it would have. This applies to calls that never
+//! continue after a handler, whatever SA_RESTART says (man 7 signal); for other calls it depends on how the handler was
 //! installed.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
@@ -19,7 +18,7 @@ use iced_x86::{Code, Instruction, Register};
 
 const TIMER_ABSTIME: u32 = 1;
 
-/// Whether a call may be cut short so.
+/// Returns true if a signal may cut the call short in this way.
 pub(super) fn sleeps(number: u32) -> bool {
     matches!(
         number,
@@ -37,14 +36,14 @@ pub(super) fn sleeps(number: u32) -> bool {
     )
 }
 
-/// Before such a call is counted: no handler has come yet.
+/// Notes, before such a call is counted, that no handler has run yet.
 pub(super) fn begin(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rcx, gs(slot::SIGRETURNS)); mov(gs(slot::SIGRETURNS_BEFORE), rcx););
     Ok(())
 }
 
-/// Right before it would be made, and counted already: if handlers ended meanwhile, takes it out of
-/// the count and goes to `plain` with EINTR. What does not wait at all is made.
+/// Checks, right before the counted call would be made, if handlers have ended meanwhile: then uncounts it and goes to
+/// `plain` with EINTR. A call that does not wait is made.
 pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
     let (handled, go) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););
@@ -55,7 +54,7 @@ pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
         match number {
             POLL => asm!(e; test(edx, edx); je(go);),
             EPOLL_WAIT | EPOLL_PWAIT => asm!(e; test(r10d, r10d); je(go);),
-            // What is left of the time must be told, unless the program does not ask or it is there already.
+            // The remaining time must be returned, unless the program does not ask for it or it is there already.
             NANOSLEEP => asm!(e; test(rsi, rsi); je(cut); cmp(rsi, rdi); jne(go);),
             CLOCK_NANOSLEEP => {
                 asm!(e; test(esi, TIMER_ABSTIME); jne(cut); test(r10, r10); je(cut); cmp(r10, rdx); jne(go););
@@ -68,7 +67,7 @@ pub(super) fn end(e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Takes the call under way out of the count and goes to `plain` with EINTR.
+/// Uncounts the pending call and goes to `plain` with EINTR.
 fn not_made(e: &mut Emitter, done: CodeLabel, plain: CodeLabel) -> Emitted {
     asm!(e; mov(r11, gs(slot::NODE)); mov(rcx, at(r11, node::RECORD)); dec(gs_at(rcx, record::ENTERED)););
     asm!(e; mov(rcx, rdx););
@@ -78,8 +77,8 @@ fn not_made(e: &mut Emitter, done: CodeLabel, plain: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Whether a call is made by musl's `__syscall_cp_asm` (src/thread/x86_64/syscall_cp.s), by what its
-/// hook displaces: the address of the thread's word for cancellation goes to 8(%rsp) last.
+/// Returns true if a call is made by musl's `__syscall_cp_asm` (src/thread/x86_64/syscall_cp.s), by the instructions
+/// that its hook displaces: the last one stores the address of the thread's cancellation word at 8(%rsp).
 pub(super) fn is_cancellation_point(head: &[Instruction]) -> bool {
     head.last().is_some_and(|i| {
         i.code() == Code::Mov_rm64_r64
@@ -90,9 +89,9 @@ pub(super) fn is_cancellation_point(head: &[Instruction]) -> bool {
     })
 }
 
-/// [`end`] for such a call: the signal that cancels a thread does so only where it finds the thread
-/// at an address of that function, and finds it in our code. EINTR has the caller look again; but
-/// for `close`, which would be left out.
+/// [`end`] for such a call: the signal that cancels a thread does so only if the thread is at an address of that
+/// function, but finds it in our code. After EINTR the caller checks again; `close` is made, since it would be left out
+/// otherwise.
 pub(super) fn end_at_cancellation_point(e: &mut Emitter, plain: CodeLabel) -> Emitted {
     let (handled, go) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::SIGRETURNS_BEFORE)); jne(handled););

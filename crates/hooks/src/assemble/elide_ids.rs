@@ -1,16 +1,15 @@
-//! Calls answered in place: who a thread is. Signal masks that do not change: [`super::elide_masks`].
+//! Answers calls for a thread's ids in place. For unchanged signal masks see [`super::elide_masks`].
 //!
-//! **Answers** hold for a thread's life: its ids do, its user until it first changes that. A user
-//! without a name in its namespace (65534) may be given one from outside, and is asked for again.
-//! The parent is not among them: it changes when it dies.
+//! **Answers** hold for a thread's life: its ids always, its user until it first changes that. A user without a name in
+//! its namespace (65534) may get one from outside, so it is asked for again. The parent's id is not answered: it
+//! changes when the parent dies.
 //!
-//! All of it rests on seeing every call of the process. Where a file has places that are not counted,
-//! nothing is answered; memory made executable takes [`image::ELIDE`] down, for good where it is
-//! no file that can be looked at.
+//! This requires seeing every call of the process. If a file has places that are not counted, no call is answered;
+//! memory that becomes executable clears [`image::ELIDE`], for good if it is no file that can be examined.
 
 use super::call_kinds::brings_code;
 use super::elide_masks::{self, before_maps, forget_by_number};
-use super::elided::count;
+use super::elision::count;
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;
@@ -23,35 +22,36 @@ use iced_x86::code_asm::*;
 
 const PROT_EXEC: i32 = 4;
 const MAP_SHARED: i32 = 1;
-/// What the kernel calls a user that has no name in its namespace (its default, which is also that
-/// of the user "nobody").
+/// User id that the kernel shows for a user without a name in its namespace (by default also that of the user
+/// "nobody").
 const OVERFLOW_USER: i32 = 65534;
-/// Calls after which the thread may be another user.
+/// Calls after which the thread may have another user.
 const CHANGE_USER: [u32; 5] = [SETUID, SETREUID, SETRESUID, UNSHARE, SETNS];
 
 /// The calls that [`slot::ANSWERS`] answer.
 const ANSWERED: [u32; slot::ANSWER_COUNT as usize] = [GETPID, GETTID, GETUID, GETEUID];
 
-/// Bits of [`crate::layout::image::ELIDE`], and the number of the calls each is for; by [`slot::NEEDED`].
+/// Returns the bits of [`crate::layout::image::ELIDE`] with the numbers of their calls, in the order of
+/// [`slot::NEEDED`].
 pub fn elided_calls() -> impl Iterator<Item = (u32, u32)> {
     let answers = (0..).zip(ANSWERED).map(|(index, number)| (1u32 << index, number));
     answers.chain([(elide::MASK, RT_SIGPROCMASK)])
 }
 
-/// Which of [`slot::ANSWERS`] a call asks for.
+/// Returns the index in [`slot::ANSWERS`] that a call asks for.
 pub(super) fn answer(number: u32) -> Option<u64> {
     ANSWERED.iter().position(|n| *n == number).map(|i| i as u64)
 }
 
-/// Answers that a change of the thread's user changes.
+/// Indexes of the answers that depend on the thread's user.
 const USER_ANSWERS: [u64; 2] = [2, 3];
 
-/// Whether calls of this number may be answered in place.
+/// Returns true if calls of this number may be answered in place.
 pub(super) fn elidable(number: u32) -> bool {
     number == RT_SIGPROCMASK || answer(number).is_some()
 }
 
-/// Answers the call if the answer is known and goes to `answered`, else falls through.
+/// Answers the call if the answer is known and goes to `answered`, otherwise falls through.
 pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: CodeLabel) -> Emitted {
     let Some(index) = answer(number) else { return elide_masks::try_answer(e, entry, answered) };
     let real = e.label();
@@ -60,19 +60,19 @@ pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: C
     Ok(())
 }
 
-/// Goes to `answered` with an answer that is known and may be given, else to `real`.
+/// Goes to `answered` with an answer that is known and allowed, otherwise to `real`.
 fn known(e: &mut Emitter, index: u64, entry: Entry, (answered, real): (CodeLabel, CodeLabel)) -> Emitted {
     asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
     asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
     count(e, entry)?;
-    // Looked at again: a handler may have come since.
+    // Read it again: a handler may have run since.
     asm!(e; mov(rcx, gs(slot::ANSWERS + 8 * index)); btr(rcx, 32u32); jnc(real); mov(eax, ecx); jmp(answered););
     Ok(())
 }
 
-/// [`try_answer`] of a call whose number is in eax. Else notes what is asked: behind the call the
-/// number is gone. Every call made by number notes it anew, so that what a handler's call left, or
-/// one that never returned, is forgotten.
+/// [`try_answer`] for a call whose number is in eax. If there is no answer, notes what is asked, since the number is
+/// gone behind the call. Every call made by number notes it anew, so that nothing is left of a handler's call, or of
+/// one that never returned.
 pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
     let go = e.label();
     asm!(e; mov(gs(slot::ASKED), 0););
@@ -91,7 +91,7 @@ pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) 
     Ok(())
 }
 
-/// Behind a call made by number: remembers the answer if [`try_by_number`] noted that it is one.
+/// Remembers, behind a call made by number, the answer if [`try_by_number`] noted that it is one.
 pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
     let (noted, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::ASKED), 0); jne(noted););
@@ -112,7 +112,7 @@ pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Before a call that must not be followed by old answers.
+/// Forgets, before a call, answers that it makes invalid.
 pub(super) fn before_others(e: &mut Emitter, number: u32) -> Emitted {
     if CHANGE_USER.contains(&number) {
         user_changes(e)?;
@@ -128,7 +128,7 @@ fn user_changes(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Before a call whose number is in eax: forgets what it might change.
+/// Forgets, before a call whose number is in eax, what it might change.
 pub(super) fn forget(e: &mut Emitter) -> Emitted {
     let (user, code, done) = (e.label(), e.label(), e.label());
     forget_by_number(e)?;
@@ -152,8 +152,8 @@ pub(super) fn forget(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Behind a call that has made memory executable, perhaps: nothing is answered before the launcher
-/// has looked at it, and never where that can't be done once and for all.
+/// Handles, behind a call, memory that may have become executable: no call is answered before the launcher has examined
+/// it, and never again if that can't be done once and for all.
 pub(super) fn code_comes(e: &mut Emitter, number: u32) -> Emitted {
     let (comes, sealed, done) = (e.label(), e.label(), e.label());
     if !brings_code(number) {
@@ -175,15 +175,15 @@ pub(super) fn code_comes(e: &mut Emitter, number: u32) -> Emitted {
     Ok(())
 }
 
-/// Nothing is answered any more. Lost: r11.
+/// Stops answering for good. Lost: r11.
 pub(super) fn seal(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, IMAGE + image::UNSEEN); mov(dword_ptr(r11), 1););
     asm!(e; mov(r11, IMAGE + image::ELIDE); mov(dword_ptr(r11), 0););
     Ok(())
 }
 
-/// Behind a call that was made: remembers its answer, which holds for the thread's life. The first one
-/// had to be made.
+/// Remembers, behind a call that was made, its answer, which holds for the thread's life. The first such call had to be
+/// made.
 pub(super) fn remember(e: &mut Emitter, answer: u64) -> Emitted {
     let (known, done) = (e.label(), e.label());
     unless_shared(e, done)?;
@@ -200,7 +200,7 @@ pub(super) fn remember(e: &mut Emitter, answer: u64) -> Emitted {
     e.here(known)?;
     asm!(e; mov(ecx, eax); bts(rcx, 32u32); mov(gs(slot::ANSWERS + 8 * answer), rcx););
     if user {
-        // Stored first, looked at then: a handler may have changed it since the call.
+        // Store first, then check: a handler may have changed the user since the call.
         asm!(e; cmp(gs32(slot::USER_CHANGES), 0); je(done); mov(gs(slot::ANSWERS + 8 * answer), 0););
     }
     e.here(done)?;

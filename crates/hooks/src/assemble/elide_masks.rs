@@ -1,15 +1,14 @@
-//! Signal masks that do not change, answered in place.
+//! Answers calls in place that do not change the signal mask.
 //!
-//! A mask is known from the thread's own changes. Handlers change it behind their back: that one was
-//! entered shows in the rseq area (the kernel zeroes the pointer when it delivers a signal), that one
-//! has ended in the count of `rt_sigreturn`. Memory is touched in place of the kernel only where the
-//! kernel has done so itself since the program last took memory away, or on the page the stack pointer
-//! is on: a bad pointer fails with EFAULT, as it should.
+//! A mask is known from the thread's own changes. Signal handlers change it behind their back: the rseq area shows that
+//! one was entered (the kernel zeroes the pointer when it delivers a signal), and the count of `rt_sigreturn` shows
+//! that one has ended. Our code touches memory in the kernel's place only if the kernel has touched it itself since the
+//! program last unmapped memory, or if it is on the stack pointer's page: a bad pointer must fail with EFAULT.
 //!
-//! Each call that is made after all is told by why it was: it did something ([`slot::NEEDED`]), or it
-//! could not be answered ([`slot::MISSED`]). What is neither was made where nothing is answered.
+//! Each call that is made after all is classified: it had an effect ([`slot::NEEDED`]), or it could not be answered
+//! ([`slot::MISSED`]). Any other call was made where no call is answered.
 
-use super::elided::count;
+use super::elision::count;
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;
@@ -23,26 +22,26 @@ use iced_x86::code_asm::*;
 const SIG_BLOCK: i32 = 0;
 const SIG_UNBLOCK: i32 = 1;
 const SIG_SETMASK: i32 = 2;
-/// Bits of SIGKILL and SIGSTOP, which can't be blocked; the first says that the mask is known.
+/// Bits of SIGKILL and SIGSTOP, which can't be blocked; the first is set if the mask is known.
 const KNOWN: u32 = 8;
 const STOP: u32 = 18;
-/// Bytes of a page, and the last place in one where a mask has room.
+/// Bytes of a page, and the last offset in it at which a mask fits.
 const PAGE: i32 = 4096;
 const LAST: i32 = PAGE - 8;
 /// PROT_READ and PROT_WRITE.
 const READ_WRITE: i32 = 3;
-/// MAP_FIXED: it may take the place of other memory.
+/// MAP_FIXED: the mapping may replace other memory.
 const MAP_FIXED: i32 = 0x10;
-/// Advice from MADV_HWPOISON on may take memory away: what is below leaves something to be touched.
+/// Lowest advice that may unmap memory, MADV_HWPOISON: after lower ones the memory can be touched.
 const TAKES_AWAY: i32 = 100;
-/// 2^32 divided by the golden ratio: the top bits of the product spread pages over places.
+/// 2^32 divided by the golden ratio: the top bits of the product spread pages over the table.
 const SPREADS: i32 = 0x9e37_79b9_u32 as i32;
-/// Numbers from here on are none of the table's: x32, whose calls nothing here knows.
+/// Lowest number outside the table: x32 calls, which are unknown here.
 const UNKNOWN_NUMBER: i32 = 512;
-/// Bits of an address above those of the image's area: `IMAGE >> AREA_SHIFT` for all of its slots.
+/// Bits to shift an address of the image's area: `IMAGE >> AREA_SHIFT` is the same for all of its slots.
 const AREA_SHIFT: u32 = 40;
 
-/// Answers the call if it changes nothing, and goes to `answered`; else falls through.
+/// Answers the call if it changes nothing, and goes to `answered`; otherwise falls through.
 pub(super) fn try_answer(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
     let (real, changes) = (e.label(), e.label());
     unchanged(e, real, changes)?;
@@ -56,8 +55,8 @@ pub(super) fn try_answer(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> 
     Ok(())
 }
 
-/// Right before the call is made: where it does not want to know what the mask was, we do, since
-/// from "add these" and "take these off" alone it cannot be told what it is then.
+/// Prepares the call right before it is made: if the program does not ask for the old mask, we do, since "add these"
+/// and "remove these" alone do not tell the new one.
 pub(super) fn lend_old(e: &mut Emitter) -> Emitted {
     let own = e.label();
     asm!(e; test(rdx, rdx); jne(own); mov(rdx, gs(slot::SELF)); add(rdx, slot::OLD_MASK as i32););
@@ -65,8 +64,8 @@ pub(super) fn lend_old(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Behind the call: rdx is the program's again. A child that was forked by a handler at this place has
-/// the address of another slot there. Lost: rcx.
+/// Sets rdx back to the program's value, zero, behind the call if [`lend_old`] replaced it. In a child that a signal
+/// handler forked here, rdx points to the slot of another thread. Changes rcx.
 pub(super) fn take_old_back(e: &mut Emitter) -> Emitted {
     let own = e.label();
     asm!(e; mov(rcx, rdx); shr(rcx, AREA_SHIFT); cmp(ecx, (IMAGE >> AREA_SHIFT) as i32); jne(own););
@@ -76,16 +75,16 @@ pub(super) fn take_old_back(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Goes to `real` unless the thread's rseq area tells that no signal has come since the mask was
-/// last learnt. A pointer of the program's own tells nothing.
+/// Goes to `real` unless the thread's rseq area shows that no signal has come since the mask was last learnt. A pointer
+/// of the program's own shows nothing.
 fn undisturbed(e: &mut Emitter, real: CodeLabel) -> Emitted {
     asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(real););
     asm!(e; mov(r11, IMAGE + image::RSEQ_CS); cmp(qword_ptr(rcx + 8), r11); jne(real););
     Ok(())
 }
 
-/// ecx: offset in the slot, from a table's start, of the entry for the page of `pointer`, its first or its
-/// second place: pages of two stacks that share the one hardly share the other.
+/// Computes into ecx the offset, from a table's start, of the entry for the page of `pointer`, its first or its second
+/// place: pages of two stacks that share the first place rarely share the second.
 fn entry_of(e: &mut Emitter, pointer: AsmRegister64, second: bool) -> Emitted {
     const PLACES: i32 = (slot::GOOD_LEN - 1) as i32;
     asm!(e; mov(rcx, pointer); shr(rcx, 12u32););
@@ -118,9 +117,8 @@ fn touchable(e: &mut Emitter, pointer: AsmRegister64, good: u64, not: CodeLabel)
     Ok(())
 }
 
-/// Falls through where `rt_sigprocmask(how, set, old, 8)` would change nothing, and has written `old`.
-/// Goes to `changes` where it would, or would fail, and to `real` with why in the slot where that can't
-/// be told.
+/// Falls through if `rt_sigprocmask(how, set, old, 8)` would change nothing, after writing `old`. Goes to `changes` if
+/// it would change something or fail, and to `real`, with the reason in the slot, if that is unknown.
 fn unchanged(e: &mut Emitter, real: CodeLabel, changes: CodeLabel) -> Emitted {
     let (set, block, old, done, no_old, with_set) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
     let (unknown, elsewhere, down) = (e.label(), e.label(), e.label());
@@ -141,7 +139,7 @@ fn unchanged(e: &mut Emitter, real: CodeLabel, changes: CodeLabel) -> Emitted {
     e.here(set)?;
     asm!(e; bts(r11, KNOWN); cmp(rcx, r11); jne(changes););
     e.here(old)?;
-    // Read again: a handler that came since has made it unknown.
+    // Read it again: a handler that ran since has made it unknown.
     asm!(e; mov(rcx, gs(slot::MASK)); btr(rcx, KNOWN); jnc(unknown););
     asm!(e; test(rdx, rdx); je(done); mov(qword_ptr(rdx), rcx););
     e.here(done)?;
@@ -155,21 +153,21 @@ fn unchanged(e: &mut Emitter, real: CodeLabel, changes: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Behind a `rt_sigprocmask` that was made: what the mask is now, and whether it was that before.
-/// The slot holds what was there where the program did not ask. Lost: rcx, r11, flags.
+/// Learns, behind a `rt_sigprocmask` that was made, the new mask, and if it changed. The slot holds the old mask if the
+/// program did not ask for it. Lost: rcx, r11, flags.
 pub(super) fn mask_changed(e: &mut Emitter) -> Emitted {
     let (asked, before, add, have, unknown, done) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
     let (failed, needed, told, out) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; test(rax, rax); jne(failed););
     unless_shared(e, out)?;
-    // What we know ourselves first: other threads may write to the program's memory.
+    // Use our own knowledge first: other threads may write to the program's memory.
     asm!(e; mov(rax, gs(slot::MASK)); btr(rax, KNOWN); jc(before););
     asm!(e; test(rdx, rdx); jne(asked); mov(rax, gs(slot::OLD_MASK)); jmp(before););
     e.here(asked)?;
     asm!(e; mov(rax, qword_ptr(rdx)););
     e.here(before)?;
     asm!(e; mov(rcx, rax); test(rsi, rsi); je(have););
-    // Where the two overlap, what was set has been overwritten.
+    // If the two overlap, the new mask was overwritten.
     asm!(e; mov(rcx, rsi); sub(rcx, rdx); add(rcx, 7); cmp(rcx, 14); jbe(unknown););
     asm!(e; mov(r11, qword_ptr(rsi)); btr(r11, KNOWN); btr(r11, STOP);
         mov(rcx, r11); cmp(edi, SIG_SETMASK); je(have);
@@ -177,7 +175,7 @@ pub(super) fn mask_changed(e: &mut Emitter) -> Emitted {
     e.here(add)?;
     asm!(e; or(rcx, r11););
     e.here(have)?;
-    // rax: before; rcx: now. Whether it did anything, for the report.
+    // rax is the old mask, rcx the new one; the report needs to know if they differ.
     asm!(e; cmp(rax, rcx); jne(needed););
     asm!(e; mov(r11, gs(slot::WHY)); and(r11d, (slot::WHYS - 1) as i32);
         inc(qword_ptr(r11 * 8 + slot::MISSED as i32).gs()););
@@ -185,7 +183,7 @@ pub(super) fn mask_changed(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rax, rcx););
     undisturbed(e, unknown)?;
     asm!(e; bts(rax, KNOWN); mov(gs(slot::MASK), rax););
-    // Stored first, looked at then: a handler that ends in between is seen either way.
+    // Store first, then check: a handler that ends in between is seen either way.
     asm!(e; mov(rcx, gs(slot::SIGRETURNS)); cmp(rcx, gs(slot::MASK_SEQUENCE)); jne(unknown););
     touched(e)?;
     asm!(e; jmp(done););
@@ -205,18 +203,18 @@ pub(super) fn mask_changed(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// The kernel has just touched both masks, those that there are.
+/// Notes that the kernel has just touched both masks, if there are two.
 fn touched(e: &mut Emitter) -> Emitted {
     for (pointer, good) in [(rsi, slot::GOOD_READ), (rdx, slot::GOOD_WRITTEN)] {
         let (put, none) = (e.label(), e.label());
         asm!(e; test(pointer, pointer); je(none););
-        // The first place, unless another page of now has it.
+        // Use the first place, unless another page has it that is still valid.
         entry_of(e, pointer, false)?;
         asm!(e; mov(r11, gs_at(rcx, good)); xor(r11, pointer); test(r11, -PAGE); je(put););
         asm!(e; mov(r11, gs(slot::MAPS_BEFORE)); cmp(r11, gs_at(rcx, good + 8)); jne(put););
         entry_of(e, pointer, true)?;
         e.here(put)?;
-        // No number stands with a page that it is not of, also where a handler's call comes in between.
+        // A number must never belong to another page, even if a handler's call comes in between.
         asm!(e; mov(gs_at(rcx, good + 8), 0); mov(gs_at(rcx, good), pointer););
         asm!(e; mov(r11, gs(slot::MAPS_BEFORE)); mov(gs_at(rcx, good + 8), r11););
         e.here(none)?;
@@ -224,19 +222,19 @@ fn touched(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Before `rt_sigreturn`: the mask becomes what the kernel saved, or the handler made of that.
-/// Also before a call that may change the mask and whose return is not seen to.
+/// Forgets the mask before `rt_sigreturn`, which restores the one that the kernel saved, or the handler changed. Also
+/// before a call that may change the mask and whose return is not hooked.
 pub(super) fn forget_mask(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs(slot::MASK), 0); inc(gs(slot::SIGRETURNS)););
     Ok(())
 }
 
-/// Before a call with this number: counts it where it may take memory away, or make it another's.
+/// Notes, before a call with this number that may unmap memory or give it to another owner, that mappings change.
 pub(super) fn before_maps(e: &mut Emitter, number: u32) -> Emitted {
     let (changes, done) = (e.label(), e.label());
     match number {
         MUNMAP | BRK | MREMAP | SHMDT | SHMAT | PROCESS_MADVISE => return maps_change(e),
-        // New memory, where there was none.
+        // The mapping is new, in unused memory.
         MMAP => asm!(e; test(r10d, MAP_FIXED); jne(changes);),
         MADVISE => asm!(e; cmp(edx, TAKES_AWAY); jae(changes);),
         MPROTECT | PKEY_MPROTECT => {
@@ -259,7 +257,7 @@ fn maps_change(e: &mut Emitter) -> Emitted {
     e.a.lock().inc(qword_ptr(r11))
 }
 
-/// Before a call whose number is in eax: forgets what it might change. Lost: r11.
+/// Forgets, before a call whose number is in eax, what it might change. Lost: r11.
 pub(super) fn forget_by_number(e: &mut Emitter) -> Emitted {
     let (all, mask, maps, done) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; cmp(eax, UNKNOWN_NUMBER); jae(all););

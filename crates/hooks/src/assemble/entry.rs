@@ -1,8 +1,8 @@
-//! What runs before a call: count it in its context, and note what its return will need.
+//! Code that runs before a call: it counts the call in its context, and notes what its return needs.
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
-use super::sampled::{self, Timing};
+use super::sampling::{self, Timing};
 use super::start::{arm, start_time};
 use super::tree_walk::{Start, walk, walk_for_the_last_time};
 use crate::layout::{capture, node, record, slot};
@@ -10,20 +10,20 @@ use crate::numbers::EXIT;
 use iced_x86::code_asm::*;
 use systoll_model::Sysno;
 
-/// What `before` writes of a site.
+/// Facts about a site that [`before`] needs.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
-    /// The system call, where it is known: it need not be in eax yet.
+    /// The system call, if it is known: eax may not hold it yet.
     pub(super) number: Option<u32>,
-    /// Where its tree starts.
+    /// The start of its tree.
     pub(super) start: Start,
-    /// What return addresses are to be looked for from, if any are.
+    /// Register from which return addresses are searched, if any.
     pub(super) base: Option<AsmRegister64>,
-    /// Whether something will see to the call's return.
+    /// True if the call's return is hooked.
     pub(super) results: bool,
-    /// Which calls are timed, if any is.
+    /// Which calls are timed.
     pub(super) timing: Timing,
-    /// Whether the kernel is asked to tell that the thread was scheduled out, or met a signal.
+    /// True if the kernel is asked to tell that the thread was scheduled out, or received a signal.
     pub(super) arms: bool,
 }
 
@@ -34,12 +34,12 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
     }
     match (entry.number, entry.start) {
         (Some(EXIT), Start::Root(root)) if entry.base == Some(rsp) => walk_for_the_last_time(e, root)?,
-        // By rbp nobody finds out whether its stack is still there.
+        // With rbp there is no way to find out if the stack still exists.
         (Some(EXIT), start) => walk(e, start, None, rcx)?,
         (_, start) => walk(e, start, entry.base, rcx)?,
     }
     if entry.results {
-        // rsp first: from here on a signal handler's call keeps what is in the slot.
+        // Set rsp first: from here on a signal handler's call keeps what is in the slot.
         asm!(e; mov(gs(slot::RSP), rsp); mov(gs(slot::NODE), r11););
     }
     count(e, rcx)?;
@@ -57,7 +57,7 @@ pub(super) fn before(e: &mut Emitter, options: &Options, entry: Entry) -> Emitte
             }
             Ok(())
         }
-        Timing::Sampled { may_wait } => sampled::start(e, options, asked, may_wait),
+        Timing::Sampled { may_wait } => sampling::start(e, options, asked, may_wait),
     }
 }
 
@@ -67,17 +67,17 @@ pub(super) fn count(e: &mut Emitter, scratch: AsmRegister64) -> Emitted {
     Ok(())
 }
 
-/// If a call is under way in this thread, this one is made by a signal handler that interrupted
-/// it (or the other never ended, because a handler jumped away): puts the other aside.
+/// Puts another pending call of this thread aside: this call is made by a signal handler that interrupted it, or the
+/// other never ended, because a handler jumped away.
 fn interrupted(e: &mut Emitter) -> Emitted {
     let (aside, clear, room) = (e.label(), e.label(), e.label());
     asm!(e; cmp(gs(slot::RSP), 0); jne(aside););
     e.here(clear)?;
     e.cold(move |e| {
         e.here(aside)?;
-        // A call from the very same place on the stack: that one can't be under way any more.
+        // A call from the very same place on the stack can't be pending any more.
         asm!(e; mov(r11, gs(slot::RSP)); cmp(r11, rsp); je(clear););
-        // Full of calls that never ended: forget them all.
+        // If the stack is full of calls that never ended, forget them all.
         asm!(e; mov(rcx, gs(slot::DEPTH)); cmp(rcx, slot::STACK_SIZE as i32); jb(room); xor(ecx, ecx););
         e.here(room)?;
         // A handler in the middle of this puts aside the same values at the same place.
@@ -90,9 +90,8 @@ fn interrupted(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Hands the call to the launcher if a window is open, or due by this thread's count, or to be looked at.
-/// In: r11 the node, rcx its record.
-/// It goes on at `asked` then.
+/// Hands the call to the launcher if a window is open, or due by this thread's count, or if the call is to be sampled;
+/// then it continues at `asked`. In: r11 the node, rcx its record.
 fn window(e: &mut Emitter, number: Option<u32>, asked: CodeLabel) -> Emitted {
     let ask = e.label();
     if number.is_none_or(|n| Sysno(n).signature().is_some_and(capture::is_looked_at)) {

@@ -1,56 +1,56 @@
-//! Code that a stopped thread of a running program runs for the launcher: it makes system calls, and the thread is as it
-//! was.
+//! Code that a stopped thread of a running program executes for the launcher: it makes system calls and restores the
+//! thread.
 //!
-//! Whatever becomes of the launcher, the thread comes back by itself to where it was stopped, with all its registers,
-//! flags and signals. The code uses no stack and no memory but a page of its own, and every wait in it has an end.
+//! If the launcher fails, the thread returns by itself to the place where it was stopped, with all its registers, flags
+//! and signals. The code uses no stack and no memory except a page of its own, and every wait in it ends.
 //!
 //! ```text
-//!   maps a page at an address that is free
+//!   maps a page at an unused address
 //!   blocks all signals
-//!   waits until the launcher has written which calls there are
-//!   makes them, and writes down what each came to
-//!   waits until the launcher has read that
+//!   waits until the launcher has written the calls
+//!   makes them and stores their results
+//!   waits until the launcher has read these
 //!   unmaps the page
-//!   waits for the launcher, which sets the thread's registers as they were
-//!   unblocks signals, and goes on            only if nobody came
+//!   waits for the launcher, which restores the thread's registers
+//!   if it did not: unblocks signals and continues
 //! ```
 
 use super::AssembleError;
 use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
 
-/// Offset in the page of a u64: not zero once the calls stand there.
+/// Offset in the page of a u64 that is not zero once the calls are written there.
 pub const GO: u64 = 0x00;
-/// Offset of a u64: not zero once they were made.
+/// Offset of a u64 that is not zero once the calls were made.
 pub const DONE: u64 = 0x08;
-/// Offset of a u64: not zero once the launcher has read what they came to.
+/// Offset of a u64 that is not zero once the launcher has read the results.
 pub const READ: u64 = 0x10;
-/// Offset of the calls, [`CALL`] bytes each: seven addresses of where the number and the arguments stand, and the result.
-/// The one whose number stands nowhere (address zero) is behind the last.
+/// Offset of the calls, [`CALL`] bytes each: the addresses of the number and of the six arguments, and the result. A
+/// call whose first address is zero ends the list.
 pub const CALLS: u64 = 0x40;
-/// Bytes of a call.
+/// Size of a call in bytes.
 pub const CALL: u64 = 0x40;
-/// Offset in a call of its result.
+/// Offset of the result in a call.
 pub const RESULT: u64 = 0x38;
 
-/// Times that a thread looks in a wait before it gives up its processor once.
+/// Number of times that a waiting thread polls before it yields its processor once.
 const LOOKS: u32 = 100;
 
-/// Registers as the code leaves them, in the order in which it loads them.
+/// Registers that the code restores, in the order in which it loads them.
 const REGISTERS: usize = 15;
 
-/// What the code is to know.
+/// Input of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errand {
     /// Address of the page, where nothing is mapped.
     pub page: u64,
-    /// Bytes of it.
+    /// Size of the page in bytes.
     pub size: u64,
-    /// Cycles of the time stamp counter that each wait takes at most.
+    /// Longest time of each wait, in cycles of the time stamp counter.
     pub patience: u64,
     /// The thread's blocked signals.
     pub mask: u64,
-    /// Where the thread goes on.
+    /// Address at which the thread continues.
     pub rip: u64,
     /// Its flags.
     pub flags: u64,
@@ -58,24 +58,24 @@ pub struct Errand {
     pub registers: [u64; REGISTERS],
 }
 
-/// Words behind the code, by their places.
+/// Offsets of the words behind the code.
 const PAGE: i32 = 0;
 const SIZE: i32 = 8;
 const MASK: i32 = 16;
 const ALL: i32 = 24;
 const FLAGS: i32 = 32;
 const PATIENCE: i32 = 40;
-/// Behind the address at which the thread goes on.
+/// Offset of the registers, behind the address at which the thread continues.
 const SAVED: i32 = 56;
 
-/// Flags as `lahf` has them, and the one that it has not.
+/// Flags that `lahf` loads, and the one that it does not.
 const OF_LAHF: u64 = 0xd5;
 const OVERFLOW: u64 = 1 << 11;
 
-/// How the code begins: where its words lie is told by the four bytes in the middle.
+/// Bytes with which the code begins, before and after the four that hold the distance to the words.
 const BEGINS: ([u8; 3], [u8; 8]) = ([0x48, 0x8d, 0x2d], [0x48, 0x8b, 0x7d, 0x00, 0x48, 0x8b, 0x75, 0x08]);
 
-/// Where code of an errand's begins in some bytes, if it is there.
+/// Returns the offset of an errand's code in `bytes`, if they contain one.
 #[must_use]
 pub fn find(bytes: &[u8]) -> Option<usize> {
     let (first, last) = BEGINS;
@@ -84,10 +84,10 @@ pub fn find(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Errand {
-    /// The code, to be written to address `at` and run from its first byte.
+    /// Returns the code, to be written to address `at` and run from its first byte.
     ///
     /// # Errors
-    /// When an instruction can't be written: a mistake of ours.
+    /// If an instruction can't be encoded, which is a mistake of ours.
     pub fn code(&self, at: u64) -> Result<Vec<u8>, AssembleError> {
         let mut a = CodeAssembler::new(64)?;
         let (mut words, mut entry) = (a.create_label(), a.create_label());
@@ -102,8 +102,8 @@ impl Errand {
     }
 }
 
-/// Waits, but not for ever: until the word at an offset of the page is not zero, and goes to a label then, where such are
-/// given.
+/// Waits until the word at an offset of the page is not zero, then jumps to a label; at most for [`Errand::patience`].
+/// Without these, waits for all of that time.
 fn wait(a: &mut CodeAssembler, until: Option<(u64, CodeLabel)>) -> Result<(), AssembleError> {
     let (mut turn, mut look) = (a.create_label(), a.create_label());
     a.rdtsc()?;
@@ -131,7 +131,7 @@ fn wait(a: &mut CodeAssembler, until: Option<(u64, CodeLabel)>) -> Result<(), As
     Ok(())
 }
 
-/// Blocks or unblocks: sets the signal mask as the word at `from` says, by `how`.
+/// Changes the signal mask by `how` with the word at `from`.
 fn set_mask(a: &mut CodeAssembler, how: i32, from: i32) -> Result<(), AssembleError> {
     a.mov(edi, how as u32)?;
     a.lea(rsi, qword_ptr(rbp + from))?;

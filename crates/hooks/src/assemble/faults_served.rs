@@ -1,4 +1,4 @@
-//! Programs that serve page faults of their own: to read a page of theirs may wait for them.
+//! Recognises programs that serve their own page faults: reading a page of theirs may wait for them.
 
 use super::emitter::{Emitted, Emitter, asm};
 use crate::layout::{IMAGE, image};
@@ -8,12 +8,12 @@ use iced_x86::code_asm::*;
 /// USERFAULTFD_IOC_NEW of include/uapi/linux/userfaultfd.h, by which /dev/userfaultfd gives a descriptor.
 const NEW: i32 = 0xaa00;
 
-/// Whether a call of this number may open a `userfaultfd`.
+/// Returns true if a call of this number may open a `userfaultfd`.
 pub(super) fn opens(number: u32) -> bool {
     matches!(number, USERFAULTFD | IOCTL)
 }
 
-/// Before a call with this number: notes that it is to open one. Lost: r11, flags.
+/// Notes, before a call with this number, that it opens one. Lost: r11, flags.
 pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
     match number {
         USERFAULTFD => note(e),

@@ -1,9 +1,9 @@
-//! Finding call frame information for code of ours, in a process that unwinds itself.
+//! Finds call frame information for our code, in a process that unwinds itself.
 //!
-//! GCC's unwinder (exceptions, `pthread_cancel`, `backtrace`) knows files only, and would end at
-//! the first address of ours: a handler's backtrace cut short, destructors not run. Its look-up is
-//! hooked, and answers for our code itself. What it answers is made on the spot, in the thread's
-//! slot: a table for all of it beforehand would be larger than the code.
+//! GCC's unwinder (exceptions, `pthread_cancel`, `backtrace`) knows only files, and would stop at the first address of
+//! ours: a handler's backtrace would be cut short, and destructors would not run. Its look-up is hooked, and answers
+//! for our code itself. The answer is made on the spot, in the thread's slot: a table for all of the code would be
+//! larger than the code.
 
 use super::Blob;
 use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
@@ -14,20 +14,20 @@ use crate::layout::{IMAGE, code, image, slot};
 use crate::plan::Span;
 use iced_x86::code_asm::*;
 
-/// Which of [`image::FRAMES`] is for an address.
+/// Piece of [`image::FRAMES`] for a known address.
 const AT_ADDRESS: u64 = 0;
-/// Which is for code whose place rcx tells.
+/// Piece for code whose place is in rcx.
 const AT_RCX: u64 = 1;
-/// Which is for the hand-shake.
+/// Piece for the hand-shake.
 const AT_SLOT: u64 = 2;
 
-/// Words of a new image for [`image::FRAMES`] and what follows them, as (offset in the image, value).
+/// Returns the words of a new image for [`image::FRAMES`] and what follows them, as (offset in the image, value).
 pub(super) fn frames() -> impl Iterator<Item = (u64, u64)> {
     let (_, mut signal) = signal_piece();
     signal.resize(image::SIGNAL_FRAME_SIZE as usize, 0);
     let signal: Vec<u64> = signal.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
     let signal = (0..).zip(signal).map(|(i, word)| (image::SIGNAL_FRAME + 8 * i, word));
-    // One entry: from the first byte on.
+    // The table has one entry, which is valid from the first byte on.
     let table = (image::SIGNAL_TABLE, u64::from(code::IN_SIGNAL as u32) << 32);
     pieces().chain(signal).chain([table])
 }
@@ -42,13 +42,13 @@ fn pieces() -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// What a blob's code stands for, as [`code::TABLE`] says, and the number of entries.
+/// Returns the table of a blob's origins in the form of [`code::TABLE`], and its number of entries.
 #[must_use]
 pub fn origins_table(blob: &Blob) -> (Vec<u8>, u64) {
     let (mut table, mut count, mut last) = (Vec::new(), 0, None);
     for (range, origin) in &blob.origins {
         let value = match origin {
-            // Jumps of 32 bits lead from one to the other.
+            // The distance fits 32 bits, because jumps lead from one to the other.
             Origin::Address(address) => (*address as i64).wrapping_sub(blob.delta) as i32,
             Origin::InRcx => code::IN_RCX,
             Origin::InSlot => code::IN_SLOT,
@@ -62,8 +62,8 @@ pub fn origins_table(blob: &Blob) -> (Vec<u8>, u64) {
     (table, count)
 }
 
-/// Writes the hook of `_Unwind_Find_FDE` (address, where to write its bases): behind the function's
-/// entry, where all registers are free that a function may change.
+/// Writes the hook of `_Unwind_Find_FDE` (its arguments: an address, and where to write its bases): behind the
+/// function's entry, where all registers that a function may change are free.
 pub(super) fn write(e: &mut Emitter, span: &Span) -> Emitted<Vec<Hook>> {
     let Some(head) = decode(span).filter(|i| i.iter().all(movable)) else { return Ok(Vec::new()) };
     let (entry, theirs) = (e.label(), e.label());
@@ -79,8 +79,8 @@ pub(super) fn write(e: &mut Emitter, span: &Span) -> Emitted<Vec<Hook>> {
     Ok(vec![Hook { start: span.start, bytes: span.bytes.len(), label }])
 }
 
-/// rcx: the entry of [`image::CODES`] with the address in rdi, rdx: the offset there. Goes to
-/// `theirs` if there is none.
+/// Finds the entry of [`image::CODES`] with the address in rdi (rcx), and the offset there (rdx). Goes to `theirs` if
+/// there is none.
 fn code_at(e: &mut Emitter, theirs: CodeLabel) -> Emitted {
     let next = e.label();
     asm!(e; mov(rcx, IMAGE + image::CODE_COUNT); mov(rax, qword_ptr(rcx)););
@@ -90,7 +90,7 @@ fn code_at(e: &mut Emitter, theirs: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// rax: what the code at offset rdx of the entry at rcx stands for, from its table.
+/// Looks up in rax what the code at offset rdx of the entry at rcx stands for, from its table.
 fn origin_of(e: &mut Emitter) -> Emitted {
     let (halve, lower, found) = (e.label(), e.label(), e.label());
     asm!(e; mov(r8, at(rcx, code::TABLE)); xor(r9d, r9d); mov(r10, at(rcx, code::LEN)););
@@ -105,7 +105,7 @@ fn origin_of(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Returns an FDE for what rax says, of the code whose entry is at rcx.
+/// Returns an FDE for the origin in rax, of the code whose entry is at rcx.
 fn answer(e: &mut Emitter) -> Emitted {
     let (in_rcx, in_slot, in_signal) = (e.label(), e.label(), e.label());
     let (begins, address_at, bytes) = piece(Origin::Address(0));
@@ -136,13 +136,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_fit_and_the_address_is_where_it_is_looked_for() {
+    fn frame_descriptions_fit_and_hold_the_address() {
         for origin in [Origin::Address(0), Origin::InRcx, Origin::InSlot] {
             assert!(piece(origin).2.len() as u64 <= image::FRAME, "{origin:?}");
         }
         let (begins, at, bytes) = piece(Origin::Address(0x1122_3344_5566_7788));
         assert_eq!(bytes[at..at + 8], 0x1122_3344_5566_7788u64.to_le_bytes());
-        // The distance to the CIE, from where it stands.
+        // The distance to the CIE is relative to its own place.
         assert_eq!(bytes[begins + 4..begins + 8], (begins as u32 + 4).to_le_bytes());
         assert_eq!(pieces().count() as u64, image::FRAMES_LEN * image::FRAME / 8);
         assert!(signal_piece().1.len() as u64 <= image::SIGNAL_FRAME_SIZE);

@@ -1,11 +1,9 @@
-//! Call frame information for the code: how an unwinder gets from it to where the thread would be
-//! without us.
+//! Call frame information for our code: how an unwinder gets from it to where the thread would be without us.
 //!
-//! A signal may come at any instruction, and its handler may unwind: profilers do, and so does
-//! the cancellation of threads. The code has no frame of its own, so a made-up one is told of,
-//! which lies nowhere on the stack: all registers as they are, and as its return address the place
-//! in the file the code stands for. The file's own information goes on from there. Augmentation
-//! "S" says that this address is exact, not one behind a call.
+//! A signal may come at any instruction, and its handler may unwind: profilers do, and so does the cancellation of
+//! threads. The code has no frame of its own, so it describes an artificial one without a place on the stack: all
+//! registers are unchanged, and its return address is the place in the file that the code stands for. The file's own
+//! information continues from there. Augmentation "S" says that this address is exact, not one behind a call.
 
 use super::{Blob, Origin};
 use crate::layout::{Saved, slot};
@@ -17,18 +15,18 @@ use gimli::constants::{
 use gimli::{DwCfa, DwOp};
 use iced_x86::{Decoder, DecoderOptions};
 
-// DWARF's numbers of registers, x86-64 psABI, figure 3.36.
+// DWARF's register numbers (x86-64 psABI, figure 3.36).
 const RCX: u8 = 2;
 const RBP: u8 = 6;
 const RSP: u8 = 7;
 const RIP: u8 = 16;
 
-/// Bits of an address a question leaves.
+/// The address bits of a word that also holds a question.
 const ADDRESS: u64 = (1 << 48) - 1;
 
 impl Blob {
-    /// An `.eh_frame` section for the code, right for any load address, to lie at `at` bytes from
-    /// the code's start. Ends with a terminator, as `__register_frame` wants it.
+    /// Returns an `.eh_frame` section for the code, valid for any load address, to lie at `at` bytes from the code's
+    /// start. It ends with a terminator, as `__register_frame` expects.
     #[must_use]
     pub fn eh_frame(&self, at: u32) -> Vec<u8> {
         let mut out = Vec::new();
@@ -45,8 +43,8 @@ impl Blob {
         out
     }
 
-    /// Rules for code that stands for one address: as a distance from each instruction, since
-    /// nothing here knows where the file is loaded.
+    /// Returns the rules for code that stands for one address: a distance from each instruction, since the file's load
+    /// address is unknown here.
     fn rows(&self, start: u32, end: u32, address: u64) -> Vec<u8> {
         let code = self.code.get(start as usize..end as usize).unwrap_or_default();
         let mut rules = Vec::new();
@@ -65,8 +63,8 @@ impl Blob {
     }
 }
 
-/// A CIE and an FDE of its own for code that stands for `origin`: where the FDE begins, where the
-/// address is (if it is an address), and the bytes. The range of code it is for is left out.
+/// Returns a CIE and an FDE of its own for code that stands for `origin`: the offset of the FDE, the offset of the
+/// address (if it is one), and the bytes. The FDE's range of code is left empty.
 pub(super) fn piece(origin: Origin) -> (usize, usize, Vec<u8>) {
     let mut out = Vec::new();
     cie(&mut out);
@@ -80,16 +78,16 @@ pub(super) fn piece(origin: Origin) -> (usize, usize, Vec<u8>) {
         Origin::InRcx => val_expression(RIP, &masked(&breg(RCX, 0))),
         Origin::InSlot => in_slot(),
     };
-    // Length, distance of the CIE, start and length of the code, length of the augmentation; then
-    // of the rule: operation, register, length, operation.
+    // The fields are length, distance of the CIE, start and length of the code, and length of the augmentation; then
+    // those of the rule: operation, register, length, operation.
     const ADDRESS_AT: usize = 4 + 4 + 4 + 4 + 1 + 4;
     fde(&mut out, 0, 0, 0, &rules);
     (begins, begins + ADDRESS_AT, out)
 }
 
-/// What lies where in the kernel's struct ucontext, which a handler's stack ends with (struct ucontext of
-/// asm-generic/ucontext.h, struct sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h): DWARF's
-/// number of the register, distance from rsp where the handler returns to.
+/// Layout of the kernel's struct ucontext, at the end of a handler's stack (struct ucontext of asm-generic/ucontext.h,
+/// struct sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h): DWARF's number of each register, and its distance
+/// from rsp where the handler returns.
 const INTERRUPTED: [(u8, i64); 17] = [
     (0, 144),
     (1, 136),
@@ -110,8 +108,8 @@ const INTERRUPTED: [(u8, i64); 17] = [
     (RIP, 168),
 ];
 
-/// [`piece`] for where handlers return to, as glibc has it for its own: where the FDE begins, and the
-/// bytes.
+/// Returns [`piece`] for the place that handlers return to, in the form that glibc uses for its own: the offset of the
+/// FDE, and the bytes.
 pub(super) fn signal_piece() -> (usize, Vec<u8>) {
     let mut out = Vec::new();
     cie(&mut out);
@@ -128,7 +126,7 @@ pub(super) fn signal_piece() -> (usize, Vec<u8>) {
     (begins, out)
 }
 
-/// In the hand-shake: rbp is the slot's address.
+/// Returns the rules for the hand-shake, in which rbp is the slot's address.
 fn in_slot() -> Vec<u8> {
     let mut resume = breg(RBP, slot::RESUME as i64);
     resume.push(DW_OP_deref.0);
@@ -154,7 +152,7 @@ fn val_expression(register: u8, expression_of: &[u8]) -> Vec<u8> {
     expression(DW_CFA_val_expression, register, expression_of)
 }
 
-/// Expressions here are shorter than 128 bytes: their length is one byte of LEB128.
+/// The expressions are shorter than 128 bytes, so their length is one byte of LEB128.
 fn expression(rule: DwCfa, register: u8, expression: &[u8]) -> Vec<u8> {
     let mut out = vec![rule.0, register, expression.len() as u8];
     out.extend(expression);
@@ -171,7 +169,7 @@ fn cie(out: &mut Vec<u8>) {
     entry(out, body);
 }
 
-/// One entry, the CIE being the section's first.
+/// Writes one entry; the CIE is the section's first.
 fn fde(out: &mut Vec<u8>, at: u32, start: u32, end: u32, rules: &[u8]) {
     let here = out.len() as u32 + 4;
     let mut body = here.to_le_bytes().to_vec();

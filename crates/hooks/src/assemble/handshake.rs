@@ -1,8 +1,7 @@
-//! The hand-shake: one piece of code in each blob that asks the launcher and waits, with a limit.
+//! The hand-shake: one piece of code in each blob that asks the launcher and waits, up to a limit.
 //!
-//! In: rcx where to go on and the question, r11 a node (or table). Out: r11 the answer, or what it
-//! was; rcx and flags lost. A signal handler's calls made meanwhile find the slot taken and go on
-//! at once.
+//! In: rcx the address to continue at and the question, r11 a node (or table). Out: r11 the answer, or its old value;
+//! rcx and flags are lost. Calls that a signal handler makes meanwhile find the slot in use and go on at once.
 
 use super::emitter::{Emitted, Emitter, Origin, asm, at, gs, gs32};
 use super::handshake_time;
@@ -18,12 +17,12 @@ use iced_x86::code_asm::*;
 /// Not FUTEX_PRIVATE_FLAG: the launcher is another process.
 const FUTEX_WAIT: i32 = 0;
 const FUTEX_WAKE: u32 = 1;
-/// How often a thread tries to wake a launcher that is about to sleep.
+/// Attempts of a thread to wake a launcher that is about to sleep.
 const WAKES: u32 = 64;
-/// Where an rseq area has the processor the thread is on (include/uapi/linux/rseq.h: `cpu_id`).
+/// Offset in an rseq area of the thread's processor (include/uapi/linux/rseq.h: `cpu_id`).
 const RSEQ_CPU_ID: i32 = 4;
 
-/// In the order they come back: rbp, by which unwinders find the others' place, as the last of
+/// Saved registers in the order in which they are restored: rbp, by which unwinders find the others, is the last of
 /// those that the stub changes.
 const SAVED: [(AsmRegister64, Saved); 14] = [
     (rax, Saved::Rax),
@@ -42,7 +41,7 @@ const SAVED: [(AsmRegister64, Saved); 14] = [
     (r15, Saved::R15),
 ];
 
-/// What the stub itself changes.
+/// Number of registers that the stub itself changes.
 const CHANGED: usize = 8;
 
 /// Writes the stub, its entry first.
@@ -95,9 +94,8 @@ pub(super) fn stub(e: &mut Emitter) -> Emitted {
     taken(e, busy)
 }
 
-/// The thread is waiting already, and this is a call of a handler that interrupted the wait (or
-/// jumped out of it): no context, and other questions stay unasked. r11 is kept: it is where a
-/// context is counted then.
+/// Handles a call of a signal handler that interrupted the thread's hand-shake or jumped out of it. A call that asks
+/// for its context gets none, and other questions are not asked. Keeps r11, the node that then counts the call.
 fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     let (context, aside, done) = (e.label(), e.label(), e.label());
     e.here(busy)?;
@@ -110,7 +108,7 @@ fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     e.here(aside)?;
     asm!(e; mov(gs(slot::RING_MISSED), 1););
     e.here(done)?;
-    // Bit by bit: so the address in the low bits can be read at every instruction.
+    // Clear bit by bit, so that the address in the low bits can be read at every instruction.
     for bit in 48..64u32 {
         asm!(e; btr(rcx, bit););
     }
@@ -118,14 +116,14 @@ fn taken(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Where a bit of a question is in the word that carries it.
+/// Returns the bit of a question in the word that carries it.
 const fn bit(of: u16) -> u32 {
     48 + of.trailing_zeros()
 }
 
-/// Notes how often to look for the answer before sleeping. A launcher on the thread's own processor
-/// can only answer once the thread sleeps. The rseq area, which the kernel keeps up to date, is read
-/// and no more; where there is none the launcher is taken to be elsewhere.
+/// Decides how often to poll for the answer before sleeping. A launcher on the thread's own processor can only answer
+/// once the thread sleeps. The rseq area, which the kernel keeps up to date, is only read; without one the launcher is
+/// assumed to be elsewhere.
 fn patience(e: &mut Emitter) -> Emitted {
     let elsewhere = e.label();
     asm!(e; mov(r11, GLOBAL); mov(r8, at(r11, global::SPINS)););
@@ -137,12 +135,12 @@ fn patience(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Queues the slot and wakes the launcher if it sleeps. r8 is kept, but zero where the launcher had to be woken: that takes
+/// Queues the slot and wakes the launcher if it sleeps. r8 is kept, or zero if the launcher had to be woken, which
+/// takes longer than a thread polls. All else is lost.
 /// longer than a thread looks for its answer. All else is lost.
-///
-/// The launcher takes AWAKE down before it looks at the queues for the last time: either it sees the
-/// entry, or the thread sees that it sleeps; the locked instruction keeps the order. Between that
-/// look and its sleep a wake-up is lost, so that one is tried again.
+/// The launcher clears AWAKE before it checks the queues for the last time: either it sees the entry, or the thread
+/// sees that it sleeps; the locked instruction keeps the order. A wake-up between that check and the sleep is lost, so
+/// it is tried again.
 fn enqueue(e: &mut Emitter) -> Emitted {
     let (awake, again, woken) = (e.label(), e.label(), e.label());
     asm!(e; mov(gs32(slot::STATE), state::WAITING); mov(r11, IMAGE); mov(eax, 1););
@@ -155,7 +153,7 @@ fn enqueue(e: &mut Emitter) -> Emitted {
     e.here(again)?;
     asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(););
     asm!(e; test(eax, eax); jne(woken); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
-    // It may be on this processor, and needs it to fall asleep.
+    // The launcher may be on this processor, and needs it to fall asleep.
     asm!(e; sub(r9d, 1); je(awake); mov(eax, SCHED_YIELD); syscall(); jmp(again););
     e.here(woken)?;
     asm!(e; xor(r8d, r8d););
@@ -163,7 +161,7 @@ fn enqueue(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Looks for an answer r8 times without sleeping.
+/// Polls r8 times for an answer without sleeping.
 fn spin(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     let (again, tired) = (e.label(), e.label());
     e.here(again)?;
@@ -172,14 +170,14 @@ fn spin(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Sleeps until answered or out of time. Signals cut sleep short, so the clock decides.
+/// Sleeps until there is an answer or the time is over. Signals cut sleep short, so the clock decides.
 fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     let (again, clock, short, awake) = (e.label(), e.label(), e.label(), e.label());
     e.here(again)?;
     asm!(e; mov(r11, GLOBAL); lea(r9, at(r11, global::LIMIT_CYCLES)); lea(r10, at(r11, global::LIMIT)););
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32););
     asm!(e; sub(eax, Question::Mapped as i32); cmp(eax, (Question::Confine as i32) - (Question::Mapped as i32)); ja(short););
-    // Still asleep no longer than the short one at a time: then it is seen soon if the launcher ends.
+    // Each sleep is still no longer than the short limit, so that the launcher's end is noticed soon.
     asm!(e; add(r9, (global::LONG_LIMIT_CYCLES - global::LIMIT_CYCLES) as i32););
     e.here(short)?;
     quiet(e, awake)?;
@@ -192,14 +190,14 @@ fn sleep(e: &mut Emitter, answered: CodeLabel, out: CodeLabel) -> Emitted {
     asm!(e; test(dword_ptr(r11 + global::OWNER as i32), global::OWNER_DIED as i32); jne(out););
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rdx, rax); mov(rax, rdx); sub(rax, gs(slot::WAIT_START)););
     asm!(e; cmp(rax, qword_ptr(r9)); jb(again););
-    // Out of patience; but the launcher may be at something long. Its clock may be a little ahead.
+    // The limit is over, but the launcher may be working on something long. Its clock may be a little ahead.
     asm!(e; mov(r11, GLOBAL); mov(rax, at(r11, global::BUSY)); test(rax, rax); je(out););
     asm!(e; sub(rdx, rax); cmp(rdx, at(r11, global::BUSY_CYCLES)); jl(again); jmp(out););
     Ok(())
 }
 
-/// Makes the system calls the launcher wants made, if it does, up to one that fails. Then it queues again, or
-/// goes on to `fin` where none has failed and the launcher has let it.
+/// Makes the system calls that the launcher requests, up to one that fails. Then queues again, or continues at `fin` if
+/// none has failed and the launcher allows it.
 fn request(e: &mut Emitter, queue: CodeLabel, fin: CodeLabel) -> Emitted {
     const FIRST_ERROR: i32 = -4095;
     let (done, next, call, reply, last, back) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
@@ -222,25 +220,23 @@ fn request(e: &mut Emitter, queue: CodeLabel, fin: CodeLabel) -> Emitted {
     e.here(last)?;
     asm!(e; cmp(gs(slot::REQUESTS_LET_GO), 0); je(back); mov(gs(slot::REQUESTS_LET_GO), 0); jmp(fin););
     e.here(back)?;
-    // The launcher is there: the wait begins anew.
+    // The launcher is alive, so the wait begins anew.
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); mov(gs(slot::WAIT_START), rax); jmp(queue););
     e.here(done)?;
     Ok(())
 }
 
-/// A word of what the launcher wants.
+/// Returns a word of the launcher's request.
 fn requested(nth: u64) -> AsmMemoryOperand {
     gs(slot::REQUEST + 8 * nth)
 }
 
-/// Writes over code as [`WRITE_CODE`] says, whose words are in the registers of a system call's arguments.
-/// Its pages are writable no longer than that, and executable all the while, so that no policy forbids them to
-/// become so again. rax is negative where the kernel would not have it: nothing is written where that is at
-/// once.
+/// Writes over code as [`WRITE_CODE`] says, whose words are in the registers of a system call's arguments. The pages
+/// are writable no longer than that, and executable all the time, so that no policy forbids making them executable
+/// again. rax is negative if the kernel refuses; nothing is written if it refuses the first change.
 ///
-/// Pages become the process's own by a call for all that lie next to each other: a fault at each page's first
-/// byte takes half as long again. Kernels before 5.14 don't know that call, and any may refuse it; then those
-/// faults come.
+/// One call makes all adjacent pages private to the process: a page fault at each page's first byte takes half as long
+/// again. Kernels before 5.14 don't know that call, and any may refuse it; then those faults occur.
 fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
     let (next, write, byte, end) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(eax, MPROTECT); syscall(); test(rax, rax); jne(reply););
@@ -251,7 +247,7 @@ fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
     e.here(write)?;
     asm!(e; mov(rcx, at(r8, piece::LEN)); mov(rdi, at(r8, piece::AT)); add(rdi, r9););
     asm!(e; lea(rsi, at(r8, piece::BYTES)); lea(r8, qword_ptr(rsi + rcx + 7)); and(r8, -8););
-    // Not by a string instruction: which way those go is for the program to say.
+    // Don't use a string instruction: the program decides its direction.
     e.here(byte)?;
     asm!(e; mov(al, byte_ptr(rsi)); mov(byte_ptr(rdi), al); add(rsi, 1); add(rdi, 1); sub(rcx, 1); jne(byte););
     asm!(e; jmp(next););
@@ -261,7 +257,7 @@ fn write_code(e: &mut Emitter, reply: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Takes the question back, unless the answer has just come, and says that the launcher is gone.
+/// Withdraws the question, unless the answer has just come, and notes that the launcher is gone.
 fn give_up(e: &mut Emitter, answered: CodeLabel) -> Emitted {
     asm!(e; mov(eax, state::WAITING); mov(ecx, state::FILLING););
     e.a.lock().cmpxchg(gs32(slot::STATE), ecx)?;
@@ -282,9 +278,9 @@ fn unheard(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// No launcher gives the process an image of its own before it changes what it may do, so the thread
-/// takes a private copy of the image itself, in place and with all that stands there: from then on the
-/// process writes nothing that others read. Only who may open the file of a mapping can do that: root.
+/// Without a launcher, nobody gives the process an image of its own before it changes its rights. Therefore the thread
+/// maps a private copy of the image itself, in place and with its contents: from then on the process writes nothing
+/// that others read. This needs the right to open the file of a mapping, which root has.
 fn part_alone(e: &mut Emitter) -> Emitted {
     const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let (parts, done) = (e.label(), e.label());

@@ -1,9 +1,8 @@
-//! What a hand-shake takes of its thread's processor time, by the thread's own clock.
+//! Measures the processor time that a hand-shake costs its thread, by the thread's own clock.
 //!
-//! The thread reads it when it has begun to ask and before it goes on: what it runs in between is the
-//! observer's, looking for an answer, falling asleep, waking, and what the launcher has it do. To
-//! calculate that from outside was wrong by a factor on a busy box. Where no system call may be made, the
-//! time that has passed is kept instead, which is more.
+//! The thread reads it when it begins to ask and before it continues: what it runs in between is the observer's, such
+//! as polling, falling asleep, waking, and requests of the launcher. Estimates from outside were wrong by a factor on a
+//! busy machine. If no system call may be made, the elapsed time is counted instead, which is more.
 
 use super::emitter::{Emitted, Emitter, asm, gs};
 use crate::layout::{IMAGE, image, slot};
@@ -13,11 +12,11 @@ use iced_x86::code_asm::*;
 /// Of linux/time.h.
 const CLOCK_THREAD_CPUTIME_ID: i32 = 3;
 const NS: i32 = 1_000_000_000;
-/// A hand-shake that takes longer than this, ns, was interrupted by a handler of the program, which
-/// worked on its own.
+/// Longest hand-shake that counts, ns: a longer one was interrupted by a handler of the program, which did work of its
+/// own.
 const AT_MOST: i32 = 20_000_000;
 
-/// The thread begins to ask. Lost: rax, rcx, rdi, rsi, r11.
+/// Begins the measurement, when the thread begins to ask. Lost: rax, rcx, rdi, rsi, r11.
 pub(super) fn begin(e: &mut Emitter) -> Emitted {
     let (quiet, begun) = (e.label(), e.label());
     if_quiet(e, quiet)?;
@@ -29,7 +28,7 @@ pub(super) fn begin(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// The thread goes on. Lost: as for [`begin`], and rdx.
+/// Ends the measurement, before the thread continues. Lost: as for [`begin`], and rdx.
 pub(super) fn end(e: &mut Emitter) -> Emitted {
     let (quiet, astray, done) = (e.label(), e.label(), e.label());
     // The launcher was not asked, or a process was forked meanwhile, whose clock began anew.

@@ -1,22 +1,22 @@
-//! A site's jumps, and what is told of it.
+//! A site's jumps, and the result of writing its code.
 
-use super::blob::{Counted, Refused};
+use super::blob::{CountedPlace, Refused};
 use iced_x86::code_asm::CodeLabel;
 
 /// A jump to be written into the file's text.
 pub(super) struct Hook {
-    /// Over what (ELF vaddr).
+    /// Address of the replaced bytes (ELF vaddr).
     pub(super) start: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub(super) bytes: usize,
-    /// To where.
+    /// Target of the jump.
     pub(super) label: CodeLabel,
 }
 
-/// What one site came to.
+/// The result of writing one site's code.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct SiteCode {
     pub(super) hooks: Vec<Hook>,
-    pub(super) counted: Option<Counted>,
+    pub(super) counted: Option<CountedPlace>,
     pub(super) refused: Option<Refused>,
 }

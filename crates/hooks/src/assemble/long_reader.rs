@@ -1,4 +1,4 @@
-//! Reading back the long calls that a thread has kept one by one.
+//! Reads back the long calls that a thread has kept one by one.
 
 use super::Words;
 use crate::layout::{image, long, slot, slot_address};
@@ -6,18 +6,18 @@ use crate::layout::{image, long, slot, slot_address};
 /// A long call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongCall {
-    /// The record it was counted at, see [`crate::layout::record_at`].
+    /// The record at which it was counted, see [`crate::layout::record_at`].
     pub record: u64,
     /// Cycles inside the call.
     pub cycles: u64,
     /// Time stamp counter at its entry.
     pub start: u64,
-    /// How many long calls of the thread came back before it.
+    /// Number of the thread's long calls that returned before it.
     pub nth: u64,
 }
 
-/// The long calls that slot `index` holds: the thread's newest. What a program has written there
-/// itself may be anything, but for the record: `record_of` tells the one of a node.
+/// Returns the long calls in slot `index`: the thread's newest. The program may have written anything there, so the
+/// record comes from `record_of`, which returns that of a node.
 #[must_use]
 pub fn long_calls<W: Words + ?Sized>(words: &W, index: u64, record_of: impl Fn(u64) -> Option<u64>) -> Vec<LongCall> {
     let start = image::SLOTS + index * slot::SIZE;
@@ -46,7 +46,7 @@ mod tests {
         }
     }
 
-    /// Slot 1 after `drawn` long calls: the nth took 1000 + n cycles from time stamp n on, at the node at `at`.
+    /// Returns slot 1 after `drawn` long calls: the nth took 1000 + n cycles from time stamp n on, at the node at `at`.
     fn drawn(drawn: u64, at: u64) -> Sparse {
         let start = image::SLOTS + slot::SIZE;
         let mut words = HashMap::from([(start + slot::SELF, slot_address(1)), (start + slot::LONG_COUNT, drawn)]);
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(read.len(), 3);
         let over = long_calls(&drawn(long::LEN + 5, 0x5000), 1);
         assert_eq!((over.len() as u64, over[0].nth, over[0].start), (long::LEN, 5, 5));
-        // None in a slot that no thread has, nor at what is no node; and a count that can't be ends.
+        // There is none in a slot that no thread has, nor at an address of no node; and an impossible count ends.
         assert!(long_calls(&drawn(3, 0x5000), 0).is_empty() && long_calls(&drawn(3, 0x6000), 1).is_empty());
         let mut wild = drawn(1, 0x5000);
         wild.0.insert(image::SLOTS + slot::SIZE + slot::LONG_COUNT, u64::MAX);

@@ -1,8 +1,8 @@
-//! Looks at single calls, see [`crate::layout::look`]: which are due, and where they are written.
+//! Samples single calls, see [`crate::layout::look`]: decides which are due, and writes them.
 //!
-//! A look goes into a buffer like a window's call and by the same code ([`super::ring`]); the buffer is kept
-//! from look to look. A call that is entered while one is looked at ends that look: a handler has come between,
-//! or it never returned.
+//! A sample goes into a buffer like a window's call and by the same code ([`super::ring`]); the buffer is kept from
+//! sample to sample. A call that is entered during a sampled one ends that sample: it was made by a handler, or the
+//! sampled call never returned.
 
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::ring_buffer::{draw, free_buffer, go_on_in, leave};
@@ -10,8 +10,8 @@ use crate::layout::ring::call;
 use crate::layout::{GLOBAL, IMAGE, NUMBERS, Saved, capture, global, image, look, node, record, slot, want};
 use iced_x86::code_asm::*;
 
-/// Notes in [`slot::LOOK_FLAGS`] whether this call is looked at, and if it is draws the next one: at a random
-/// place of the part of the count that comes next. In: what is asked, in the slot. Lost: rax, rcx, rdx, r8, r10, r11.
+/// Notes in [`slot::LOOK_FLAGS`] if this call is sampled, and if so draws the next one, at a random place of the
+/// count's next part. In: the question, in the slot. Lost: rax, rcx, rdx, r8, r10, r11.
 pub(super) fn plan(e: &mut Emitter) -> Emitted {
     let (due, done) = (e.label(), e.label());
     asm!(e; mov(gs(slot::LOOK_FLAGS), 0); mov(r11, gs(slot::ANSWER)); mov(r11, at(r11, node::RECORD)););
@@ -27,15 +27,15 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
         asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(never); shl(eax, global::CAPTURE_SHIFT););
         asm!(e; mov(r8, GLOBAL + global::CAPTURES); add(r8, rax););
         asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), i32::from(capture::LOOKS)); je(never););
-        // A name in a folder that a descriptor stands for takes another call to tell, dearer than the look.
+        // A name relative to a descriptor would need another call to resolve, dearer than the sample.
         asm!(e; cmp(byte_ptr(r8 + capture::FD as i32), 0); je(named); cmp(gs32(Saved::Rdi.offset()), libc::AT_FDCWD); jne(later););
         e.here(named)?;
-        // What can't be copied is not looked at.
+        // A call whose memory can't be copied is not sampled.
         asm!(e; mov(r8, IMAGE + image::QUIET); cmp(dword_ptr(r8), 0); jne(later););
         asm!(e; mov(rax, gs_at(r11, record::LOOK_SHIFT)); shl(eax, call::LOOK_SHIFT); or(eax, call::LOOK as i32););
         asm!(e; mov(gs(slot::LOOK_FLAGS), rax););
         e.here(later)?;
-        // r8: the next part's first call, behind this one.
+        // r8 is the next part's first call, after this one.
         asm!(e; mov(r8, gs_at(r11, record::LOOK_NEXT)); mov(r10, gs_at(r11, record::ENTERED)); cmp(r8, r10); ja(ahead););
         asm!(e; lea(r8, qword_ptr(r10 + 1)););
         e.here(ahead)?;
@@ -58,7 +58,7 @@ pub(super) fn plan(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Ends a look whose call has not returned. Lost: all but r9.
+/// Ends a sample whose call has not returned. Lost: all but r9.
 pub(super) fn unfinished(e: &mut Emitter) -> Emitted {
     let (under_way, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::WANT), want::LOOK as i32); je(under_way););
@@ -70,7 +70,7 @@ pub(super) fn unfinished(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Has this call written if it is to be looked at and there is room; else goes to `done`.
+/// Begins to write this call if it is to be sampled and there is room; otherwise goes to `done`.
 pub(super) fn begin(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (fill, ready, none) = (e.label(), e.label(), e.label());
     asm!(e; cmp(gs(slot::LOOK_FLAGS), 0); je(done); mov(rdi, gs(slot::LOOK_HEADER)); test(rdi, rdi); jne(fill););

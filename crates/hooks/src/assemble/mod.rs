@@ -1,7 +1,6 @@
-//! Writes the code that counts: from a [`Plan`] to bytes that are mapped into a process, and the
-//! jumps that lead there.
+//! Writes the code that counts: turns a [`Plan`] into bytes that are mapped into a process, and the jumps to them.
 //!
-//! A call's way through a hook, where its number is known and nothing has to be asked:
+//! The path of a call through a hook, if its number is known and nothing has to be asked:
 //!
 //! ```text
 //!   the file's code                      code of ours
@@ -15,21 +14,22 @@
 //!   …               ◄─────────────────── jmp back
 //! ```
 //!
-//! A thread that meets a context for the first time leaves this way at the walk, asks by a hand-shake
-//! (`handshake`), and goes on with the node that the launcher answers.
+//! A thread that reaches a new context leaves this path at the walk, asks by a hand-shake (`handshake`), and continues
+//! with the node that the launcher answers.
 //!
-//! The code uses rcx and r11, which the `syscall` destroys anyway, and the thread's slot behind
-//! gs: no stack, no thread-local storage, no lock. Invariant: between any two instructions of it
-//! a signal handler may make hooked calls of its own, or never return.
+//! The code uses rcx and r11, which the `syscall` destroys anyway, and the thread's slot behind gs: no stack, no
+//! thread-local storage, no lock. Invariant: between any two of its instructions a signal handler may make hooked calls
+//! of its own, or never return.
 
-mod asking;
+mod asking_site;
 mod blob;
 mod call_kinds;
 mod early_signal;
 mod elide_ids;
 mod elide_masks;
-mod elided;
+mod elision;
 mod emitter;
+mod encoding;
 mod entry;
 pub mod errand;
 mod faults_served;
@@ -54,7 +54,7 @@ mod ring_data;
 mod ring_reader;
 mod room;
 mod rseq_areas;
-mod sampled;
+mod sampling;
 mod shared_slot;
 mod signal_exits;
 mod site;
@@ -62,17 +62,17 @@ mod slot_reader;
 mod stack_bounds;
 mod stack_walk;
 mod start;
-mod stored;
 mod tree_walk;
 mod tree_writer;
 mod trunk;
 mod who;
 mod write_blob;
 
-pub use blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
+pub use blob::{Base, Blob, CountedPlace, Patch, Refused, Unhooked};
 pub use call_kinds::is_heeded;
 pub use elide_ids::elided_calls;
 pub use emitter::Origin;
+pub use encoding::{SIZE as CODE_SIZE_LEN, code_size};
 pub use find_fde::origins_table;
 pub use long_reader::{LongCall, long_calls};
 pub use new_image::{new_image, number_roots, own_words};
@@ -81,40 +81,38 @@ pub use room::{Place, Room};
 pub use slot_reader::{
     Failure, Losses, MadeInPlace, Sampled, SlotCounts, SlotReading, Thread, TrunkLooks, Words, read_slot, slots_drawn,
 };
-pub use stored::{SIZE as CODE_SIZE_LEN, code_size};
 pub use tree_writer::{Above, Due, FramePointer, Step, TreeError, Trunk, grow, grow_due, grow_seen, number_site};
 pub use write_blob::assemble;
 
 use thiserror::Error;
 
-/// What the code is to do besides counting calls by context.
+/// Features of the code besides counting calls by context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// See to calls' returns: errors and bytes.
+    /// Hook calls' returns, for errors and bytes.
     pub results: bool,
-    /// Time them by the time stamp counter, which must run at a constant rate (constant_tsc and
-    /// nonstop_tsc). Wants `results`, and has them.
+    /// Time calls by the time stamp counter, which must run at a constant rate (constant_tsc and nonstop_tsc). Implies
+    /// `results`.
     pub time: bool,
-    /// Tell waiting from working by the thread's rseq area. Wants `time`, and has it.
+    /// Tell waiting from working by the thread's rseq area. Implies `time`.
     pub waited: bool,
-    /// Time one call of each block where that is enough, see [`crate::layout::timing`]. Wants `waited`, and
-    /// has it.
+    /// Time one call of each block where that is enough, see [`crate::layout::timing`]. Implies `waited`.
     pub sampled: bool,
     /// Hand calls of windows to the launcher.
     pub windows: bool,
-    /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place where the answer is known
-    /// and `image::ELIDE` allows it. Wants `results`, and has them; uses the thread's rseq area.
+    /// Answer getpid, gettid, getuid, geteuid and `rt_sigprocmask` in place if the answer is known and `image::ELIDE`
+    /// allows it. Implies `results`; uses the thread's rseq area.
     pub elide: bool,
-    /// Keep calls of this many cycles or more one by one, as a power of two below 2^31, see
-    /// [`crate::layout::long`]. `None`: none. Wants `time`, and has it.
+    /// Keep calls of at least this many cycles one by one, as a power of two below 2^31, see [`crate::layout::long`].
+    /// `None`: keep none. Implies `time`.
     pub long: Option<u8>,
 }
 
-/// The largest of [`Options::long`]: an instruction has room for no more.
+/// Largest value of [`Options::long`] that fits an instruction.
 pub const LONGEST_POWER: u8 = 30;
 
 impl Options {
-    /// With everything that is wanted for what is asked.
+    /// Returns the options with everything that they imply.
     fn completed(self) -> Self {
         let waited = self.waited || self.sampled;
         let time = self.time || waited || self.long.is_some();
@@ -123,7 +121,7 @@ impl Options {
     }
 }
 
-/// Why no code came of a plan.
+/// Why a plan could not be assembled.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum AssembleError {
     /// The code would lie too far from the file for a jump of 32 bits.
@@ -135,8 +133,8 @@ pub enum AssembleError {
     /// Records beyond what a slot has room for.
     #[error("no room for {0} more records")]
     Records(u64),
-    /// An instruction could not be written, by the assembler's words: a mistake of ours, or an
-    /// instruction in the file that can't be moved so far.
+    /// An instruction could not be written, in the assembler's words: a mistake of ours, or an instruction of the file
+    /// that can't be moved so far.
     #[error("can't assemble: {0}")]
     Instruction(String),
 }

@@ -1,4 +1,4 @@
-//! What a new image begins with.
+//! The initial contents of an image.
 
 use super::{call_kinds, find_fde};
 use crate::layout::{
@@ -6,9 +6,9 @@ use crate::layout::{
     transfers,
 };
 
-/// Words of a new image, as (offset in the image, value): all others are zero. `id` is the
-/// launcher's number for it, `rseq_signature` what C libraries register rseq areas with
-/// (0x53053053 on x86, by glibc's and the kernel's headers).
+/// Returns the words of a new image, as (offset in the image, value); all others are zero. `id` is the launcher's
+/// number for it, `rseq_signature` the one by which C libraries register rseq areas (0x53053053 on x86, by glibc's and
+/// the kernel's headers).
 ///
 /// The program's first thread has slot 0; the launcher points its gs base there.
 #[must_use]
@@ -18,14 +18,14 @@ pub fn new_image(id: u32, rseq_signature: u32) -> Vec<(u64, u64)> {
     words
 }
 
-/// Of [`new_image`] what tells one image from another.
+/// Returns the words of [`new_image`] that differ between images.
 #[must_use]
 pub fn own_words(id: u32) -> [(u64, u64); 3] {
     let tag = |slot: u64| (image::SLOTS + slot * slot::SIZE + slot::TAG, u64::from(id) << 16 | (slot + 1));
     [(image::ID, u64::from(id)), tag(0), tag(image::SLOT_COUNT - 1)]
 }
 
-/// Of [`new_image`] what is the same in all of them.
+/// Returns the words of [`new_image`] that are the same in all images.
 fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     let mut words = vec![
         (image::VERSION, VERSION),
@@ -44,7 +44,7 @@ fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     let name = image::MAPPED_FILE_NAME.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     words.extend((image::MAPPED_FILE..).step_by(8).zip(name));
     words.extend(heeded());
-    // Slots from 1 on, two entries of four bytes a word.
+    // The slots from 1 on; a word holds two entries of four bytes.
     let ticket = |entry: u64| entry + 2;
     words
         .extend((0..image::FIRST_SLOTS / 2).map(|i| (image::TICKETS + 8 * i, ticket(2 * i) | ticket(2 * i + 1) << 32)));
@@ -54,15 +54,15 @@ fn every_image(rseq_signature: u32) -> Vec<(u64, u64)> {
     words
 }
 
-/// The words of [`image::HEEDED`].
+/// Returns the words of [`image::HEEDED`].
 fn heeded() -> impl Iterator<Item = (u64, u64)> {
     let byte = |n: u64| u8::from(u32::try_from(n).is_ok_and(call_kinds::is_heeded));
     let word = move |i: u64| u64::from_le_bytes(std::array::from_fn(|byte_of| byte(8 * i + byte_of as u64)));
     (0..NUMBERS.div_ceil(8)).map(move |i| (image::HEEDED + 8 * i, word(i)))
 }
 
-/// What stands at [`global::NUMBER_ROOTS`]: the root of each number, whose record is the one of the same index among
-/// roots'.
+/// Returns the contents of [`global::NUMBER_ROOTS`]: the root of each number, whose record has the same index among the
+/// roots' records.
 #[must_use]
 pub fn number_roots() -> Vec<u8> {
     let mut bytes = Vec::with_capacity((NUMBERS * NODE_SIZE) as usize);

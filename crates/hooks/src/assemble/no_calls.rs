@@ -1,6 +1,6 @@
-//! A file that a loader maps again, and in which there is nothing to be hooked: the thread sees that by itself.
+//! Recognises, in the thread, a file that a loader maps again and in which there is nothing to hook.
 //!
-//! A hand-shake for each library took a compiler's program more time than to hook the one that makes its calls.
+//! A hand-shake for each library took a compiler more time than hooking the library that makes its calls.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
 use crate::layout::{GLOBAL, IMAGE, Question, Saved, global, image, no_calls, slot};
@@ -8,7 +8,7 @@ use crate::numbers::FSTAT;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// What an entry and a file's state have in common.
+/// Fields of an entry, and the same fields of a file's state.
 const OF_FILE: [(u64, usize); 7] = [
     (no_calls::INODE, offset_of!(libc::stat, st_ino)),
     (no_calls::DEVICE, offset_of!(libc::stat, st_dev)),
@@ -21,10 +21,10 @@ const OF_FILE: [(u64, usize); 7] = [
 
 const _: () = assert!(size_of::<libc::stat>() as u64 <= slot::REQUEST_LEN * slot::MOST_REQUESTS);
 
-/// Goes on at `done` where the question is about such a file; rbp is kept.
+/// Continues at `done` if the question is about such a file; rbp is kept.
 ///
-/// The thread is alone, or its descriptor might be another file's by now. It has its slot to itself: no handler's
-/// calls come here meanwhile.
+/// The thread must be alone, or its descriptor might belong to another file by now. It has its slot to itself: no
+/// handler's calls get here meanwhile.
 pub(super) fn known(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (next, other, ask) = (e.label(), e.label(), e.label());
     let saved = |r: Saved| gs(r.offset());

@@ -1,17 +1,17 @@
-//! An `execve` of a file that isn't there: the thread sees by itself that no program comes of it.
+//! Recognises, in the thread, an `execve` of a file that does not exist, from which no program comes.
 //!
-//! Who looks for a program along PATH tries one folder after the other, and two hand-shakes for each took a compiler's
-//! driver, which tries ten times, more time than all else it was asked to wait for.
+//! A search along PATH tries one folder after the other. Two hand-shakes for each took a compiler's driver, which tries
+//! ten times, more time than all other questions together.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use crate::layout::{IMAGE, Question, Saved, image, slot};
 use crate::numbers::{ACCESS, EXECVE};
 use iced_x86::code_asm::*;
 
-/// Goes on at `done` where the question is about such an `execve`. Until that has failed it counts as a program
-/// that was not heard of: it is one, should the file come into being within the microsecond.
+/// Continues at `done` if the question is about such an `execve`. Until the call has failed it counts as a program that
+/// was not heard of: it is one if the file is created within that microsecond.
 ///
-/// `access` because loaders make it at each start: whatever filter the program was started under lets it.
+/// We use `access` because loaders make it at each start: any filter that the program runs under allows it.
 pub(super) fn absent(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (none, ask) = (e.label(), e.label());
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, 0x3f); cmp(eax, Question::Exec as i32); jne(ask););
@@ -27,7 +27,7 @@ pub(super) fn absent(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Goes to `returned` where the `execve` that has failed was one that nobody was asked about. Lost: r11.
+/// Goes to `returned` if the failed `execve` was one about which nobody was asked. Lost: r11.
 pub(super) fn failed(e: &mut Emitter, returned: CodeLabel) -> Emitted {
     let unasked = e.label();
     asm!(e; cmp(gs32(slot::EXECS_UNASKED), 0); jne(unasked););

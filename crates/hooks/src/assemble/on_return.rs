@@ -1,40 +1,40 @@
-//! What runs behind a call: time, result, errors, bytes, and putting the slot in order.
+//! Code that runs behind a call: for its time, result, errors and bytes, and to reset the slot.
 //!
-//! While figures are kept, r11 holds the result and rcx what was in rdx.
+//! While counters are updated, r11 holds the result and rcx the old rdx.
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
-use super::sampled::{self, Timing};
+use super::sampling::{self, Timing};
 use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, Question, image, long, node, record, slot, timing};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::code_asm::*;
 
-/// Whether positive results are bytes.
+/// Tells if positive results count bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bytes {
     No,
     Yes,
-    /// The node knows.
+    /// The node tells.
     ByNode,
 }
 
-/// What `after` writes of a site.
+/// Facts about a site that the code behind a call needs.
 #[derive(Clone, Copy)]
 pub(super) struct Return {
     /// Address of the site's root.
     pub(super) root: u64,
-    /// Which calls are timed, if any is.
+    /// Which calls are timed.
     pub(super) timing: Timing,
-    /// Whether positive results are bytes.
+    /// Tells if positive results count bytes.
     pub(super) bytes: Bytes,
-    /// Whether other code comes here without a call.
+    /// True if other code gets here without a call.
     pub(super) is_target: bool,
-    /// How much higher rsp is here than at the call.
+    /// Bytes by which rsp is higher here than at the call.
     pub(super) lifted: u8,
 }
 
-/// Sees to a call's return. Lost: rcx, r11, flags.
+/// Handles a call's return. Lost: rcx, r11, flags.
 pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted {
     let (matched, figures, end, displaced) = (e.label(), e.label(), e.label(), e.label());
     if site.lifted == 0 {
@@ -52,7 +52,7 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
         Timing::All => timed(e, options, None)?,
         Timing::Sampled { may_wait } => {
             let (one, was) = (e.label(), e.label());
-            sampled::if_timed(e, may_wait, one, was)?;
+            sampling::if_timed(e, may_wait, one, was)?;
             aside(e)?;
             record_of(e)?;
             let options = *options;
@@ -60,15 +60,15 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
                 let sample = e.label();
                 if may_wait {
                     e.here(was)?;
-                    sampled::counts_for_itself(e)?;
+                    sampling::counts_for_itself(e)?;
                 }
                 e.here(one)?;
-                sampled::if_sample(e, sample)?;
+                sampling::if_sample(e, sample)?;
                 timed(e, &options, None)?;
                 asm!(e; jmp(figures););
                 e.here(sample)?;
                 if may_wait {
-                    // One that waits is timed at any rate, for itself.
+                    // A call that waits is timed in any case, for itself.
                     let for_itself = e.label();
                     asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(for_itself););
                     asm!(e; cmp(qword_ptr(rcx + 8), 0); je(for_itself););
@@ -78,7 +78,7 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
                         Ok(())
                     });
                 }
-                sampled::counts_for_itself(e)?;
+                sampling::counts_for_itself(e)?;
                 timed(e, &options, Some(may_wait))?;
                 asm!(e; jmp(figures););
                 Ok(())
@@ -102,22 +102,22 @@ pub(super) fn after(e: &mut Emitter, options: &Options, site: Return) -> Emitted
     Ok(())
 }
 
-/// r11: the result; rcx: what was in rdx.
+/// Saves the result in r11, and rdx in rcx.
 fn aside(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, rax); mov(rcx, rdx););
     Ok(())
 }
 
-/// rdx: the record of the call that returns.
+/// Loads the record of the returning call into rdx.
 fn record_of(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
     Ok(())
 }
 
-/// Times the call that returns: for its block, if it is a sample, of a kind that may wait or not.
+/// Times the returning call. `sample` is set if it counts for its block, and true if its kind may wait.
 fn timed(e: &mut Emitter, options: &Options, sample: Option<bool>) -> Emitted {
     match sample {
-        // It has not waited, or would be none.
+        // It has not waited, or it would be no sample.
         Some(true) => {}
         Some(false) => waited(e, record::SAMPLED_WAITED)?,
         None if options.waited => waited(e, record::WAITED)?,
@@ -129,14 +129,14 @@ fn timed(e: &mut Emitter, options: &Options, sample: Option<bool>) -> Emitted {
     time(e, options, sample.is_some())
 }
 
-/// rax: cycles since the call's start; rdx is lost.
+/// Computes the cycles since the call's start in rax; rdx is lost.
 fn elapsed(e: &mut Emitter) -> Emitted {
     asm!(e; rdtsc(); shl(rdx, 32u32); or(rax, rdx); sub(rax, gs(slot::START)););
     Ok(())
 }
 
-/// If the thread was scheduled out, the time so far is waiting. A path of its own with a clock
-/// reading of its own: no register is left to remember it by, and it is rare.
+/// Counts the time so far as waiting if the thread was scheduled out. This path is rare and reads the clock itself,
+/// since no register is left to remember it by.
 fn waited(e: &mut Emitter, word: u64) -> Emitted {
     let (was, done) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); je(was););
@@ -152,7 +152,7 @@ fn waited(e: &mut Emitter, word: u64) -> Emitted {
     Ok(())
 }
 
-/// In: rax cycles, rdx the record. Lost: rax.
+/// Counts a time. In: rax cycles, rdx the record. Lost: rax.
 fn time(e: &mut Emitter, options: &Options, sample: bool) -> Emitted {
     let (longer, next, shorter, done) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; add(gs_at(rdx, record::CYCLES), rax););
@@ -160,18 +160,18 @@ fn time(e: &mut Emitter, options: &Options, sample: bool) -> Emitted {
         keep_long(e, power)?;
     }
     if options.sampled {
-        sampled::unless_long(e, sample)?;
+        sampling::unless_long(e, sample)?;
     }
     if sample {
-        sampled::add(e)?;
+        sampling::add(e)?;
     }
     asm!(e; cmp(rax, gs_at(rdx, record::LONGEST)); ja(longer););
     e.here(next)?;
-    // The shortest is the one with the largest complement.
+    // The shortest call has the largest complement.
     asm!(e; not(rax); cmp(rax, gs_at(rdx, record::SHORTEST)); ja(shorter););
     e.here(done)?;
     asm!(e; not(rax););
-    // Of zero there is no highest bit.
+    // Zero has no highest bit.
     asm!(e; or(rax, 1); bsr(rax, rax););
     let bucket = qword_ptr(rdx + rax * 8 + record::HISTOGRAM as i32).gs();
     if sample {
@@ -189,11 +189,11 @@ fn time(e: &mut Emitter, options: &Options, sample: bool) -> Emitted {
     Ok(())
 }
 
-/// Writes a call of 2^`power` cycles or more down by itself, over the oldest where there is no room. In: rax
-/// cycles, rdx the record; both are kept.
+/// Writes down a call of at least 2^`power` cycles by itself, over the oldest one if there is no room. In: rax cycles,
+/// rdx the record; both are kept.
 ///
-/// An entry is drawn by one instruction, so that a handler's calls get others. No register is free beside
-/// the two: they are read back.
+/// One instruction claims an entry, so that a handler's calls get others. No register is free besides the two, so they
+/// are read back.
 fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
     let (write, done) = (e.label(), e.label());
     asm!(e; cmp(rax, 1i32 << power); jae(write););
@@ -213,7 +213,7 @@ fn keep_long(e: &mut Emitter, power: u8) -> Emitted {
     Ok(())
 }
 
-/// In: r11 the result, rdx the record. Lost: rax, rdx.
+/// Counts a result. In: r11 the result, rdx the record. Lost: rax, rdx.
 fn result(e: &mut Emitter, bytes: Bytes) -> Emitted {
     let (bad, done) = (e.label(), e.label());
     asm!(e; cmp(r11, -4096); ja(bad););
@@ -231,8 +231,8 @@ fn result(e: &mut Emitter, bytes: Bytes) -> Emitted {
     Ok(())
 }
 
-/// Counts an error in the slot's table. A handler may come between any two instructions and
-/// count its own: a free entry is claimed by one.
+/// Counts an error in the slot's table. A handler may come between any two instructions and count its own: one
+/// instruction claims a free entry.
 fn failed(e: &mut Emitter, bad: CodeLabel, done: CodeLabel) -> Emitted {
     let (probe, claimed, out) = (e.label(), e.label(), e.label());
     e.here(bad)?;
@@ -247,7 +247,7 @@ fn failed(e: &mut Emitter, bad: CodeLabel, done: CodeLabel) -> Emitted {
     e.here(claimed)?;
     asm!(e; inc(gs_at(r11, slot::ERRORS + 8)););
     e.here(out)?;
-    // All of the result is in the key.
+    // The key contains the whole result.
     asm!(e; and(edx, 0xfff); neg(rdx); mov(r11, rdx); jmp(done););
     Ok(())
 }
@@ -255,18 +255,17 @@ fn failed(e: &mut Emitter, bad: CodeLabel, done: CodeLabel) -> Emitted {
 /// Multiplier of the error table's hash, 2^64 divided by the golden ratio.
 pub(super) const ERROR_HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where the kernel keeps rcx, rsp and rip of what a handler interrupted, from rsp at
-/// `rt_sigreturn`: struct ucontext of asm-generic/ucontext.h, struct sigcontext_64 of
-/// arch/x86/include/uapi/asm/sigcontext.h.
+/// Offsets of rcx, rsp and rip of the interrupted code, from rsp at `rt_sigreturn`: struct ucontext of
+/// asm-generic/ucontext.h, struct sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h.
 const CONTEXT_RCX: u64 = 152;
 const CONTEXT_RSP: u64 = 160;
 const CONTEXT_RIP: u64 = 168;
-/// What the kernel calls a call that it has the thread make again (include/linux/errno.h).
+/// The kernel's error for a call that the thread must make again (include/linux/errno.h).
 const ERESTARTSYS: i32 = 512;
 
-/// Before `rt_sigreturn`, where all registers but rax and rsp are free: if the handler interrupted
-/// a call that will now be made again, this one counts as failed, and the next one is the same
-/// anew. Only the handler's end tells: the instruction is run once more at its own place.
+/// Handles a handler's end before `rt_sigreturn`, where all registers but rax and rsp are free: if the handler
+/// interrupted a call that will now be made again, this call counts as failed, and the next one counts anew. Only the
+/// handler's end shows that: the instruction is run once more at its own place.
 pub(super) fn made_again(e: &mut Emitter) -> Emitted {
     let (look, done) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(slot::RSP)); test(rcx, rcx); jne(look););
@@ -275,8 +274,8 @@ pub(super) fn made_again(e: &mut Emitter) -> Emitted {
         let (bad, counted) = (e.label(), e.label());
         e.here(look)?;
         asm!(e; cmp(rcx, at(rsp, CONTEXT_RSP)); jne(done););
-        // The processor left the address behind the call in rcx, and the kernel went back to it. A
-        // call that has not been made yet has something else there.
+        // The processor left the address behind the call in rcx, and the kernel went back to the call. A call that has
+        // not been made yet has another value there.
         asm!(e; mov(rcx, at(rsp, CONTEXT_RIP)); add(rcx, 2); cmp(rcx, at(rsp, CONTEXT_RCX)); jne(done););
         asm!(e; mov(rdx, gs(slot::NODE)); mov(rdx, at(rdx, node::RECORD)););
         asm!(e; inc(gs_at(rdx, record::ENTERED)); inc(gs_at(rdx, record::RETURNED)); mov(r11, i64::from(-ERESTARTSYS)););
@@ -288,7 +287,7 @@ pub(super) fn made_again(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// No call is under way any more, or the one that was interrupted is again. Lost: rax, rdx.
+/// Makes the interrupted call pending again, or none. Lost: rax, rdx.
 pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
     let (back, none) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::DEPTH), 0); jne(back););
@@ -299,9 +298,9 @@ pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
         asm!(e; mov(rdx, gs(slot::DEPTH)); sub(rdx, slot::STACK_ENTRY as i32); jb(none););
         asm!(e; mov(rax, gs_at(rdx, slot::STACK + 8)); mov(gs(slot::START), rax););
         asm!(e; mov(rax, gs_at(rdx, slot::STACK + 16)); mov(gs(slot::NODE), rax););
-        // Read before the entry is given up: a handler may put something there at once.
+        // Read it before the entry is released: a handler may use it at once.
         asm!(e; mov(rax, gs_at(rdx, slot::STACK)); mov(gs(slot::DEPTH), rdx); mov(gs(slot::RSP), rax););
-        // It met a signal, which our own call has made the kernel's note of invisible.
+        // The call received a signal, but our own call has made the kernel's note of that invisible.
         asm!(e; mov(rdx, gs(slot::RSEQ)); test(rdx, rdx); je(end););
         asm!(e; mov(rax, IMAGE + image::RSEQ_CS); cmp(qword_ptr(rdx + 8), rax); jne(end););
         asm!(e; mov(qword_ptr(rdx + 8), 0); jmp(end););
@@ -310,8 +309,8 @@ pub(super) fn outer(e: &mut Emitter, end: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// The slot speaks of another call: of one whose end was not seen, made by a handler that came
-/// between. Ours was put aside then; if it is lost all the same, its result counts at the root.
+/// Handles a slot that holds another call, made by a handler that came between and whose end was not seen. Ours was put
+/// aside then; if it is lost all the same, its result counts at the root.
 fn unmatched(
     e: &mut Emitter,
     site: Return,
@@ -343,9 +342,8 @@ fn unmatched(
     Ok(())
 }
 
-/// Learns the thread's rseq area from its own registration (`rseq(area, length, flags,
-/// signature)`) once that has succeeded, and forgets it when it is given back. A thread that has none
-/// now is given ours.
+/// Learns the thread's rseq area from its own registration (`rseq(area, length, flags, signature)`) once that has
+/// succeeded, and forgets it when it is unregistered. A thread that has none then gets ours.
 pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
     let (done, taken, unknown) = (e.label(), e.label(), e.label());
     asm!(e; test(rax, rax); jne(done););
@@ -357,7 +355,7 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
     e.cold(move |e| {
         e.here(taken)?;
         asm!(e; mov(gs(slot::RSEQ), 0); mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(done););
-        // From here on it is not known when it waits, so that nothing is known of all its calls.
+        // From here on it is unknown when the thread waits, so its waiting time is unknown for all calls.
         e.here(unknown)?;
         asm!(e; mov(gs32(slot::AREA_BUSY), 1); mov(gs(slot::RSEQ), 0); jmp(done););
         Ok(())
@@ -365,8 +363,8 @@ pub(super) fn rseq_learnt(e: &mut Emitter) -> Emitted {
     super::rseq_areas::begin(e, super::rseq_areas::Begins::Again)
 }
 
-/// Asks for new code to be patched: `mmap` of a file with PROT_EXEC that succeeded. Memory that is
-/// no file is all zeroes; once it is told of that it may be written and run at once.
+/// Asks for new code to be hooked, after an `mmap` with PROT_EXEC has succeeded. Memory without a file is all zeroes
+/// and has no code yet; if it is both writable and executable, the launcher is told once.
 pub(super) fn mapped(e: &mut Emitter, root: u64) -> Emitted {
     let (ask, file, done) = (e.label(), e.label(), e.label());
     asm!(e; test(edx, libc::PROT_EXEC); jne(ask););
@@ -383,7 +381,7 @@ pub(super) fn mapped(e: &mut Emitter, root: u64) -> Emitted {
     Ok(())
 }
 
-/// Asks for memory to be looked at that `mprotect` has made executable.
+/// Asks the launcher to examine memory that `mprotect` has made executable.
 pub(super) fn made_executable(e: &mut Emitter, root: u64) -> Emitted {
     let (ask, done) = (e.label(), e.label());
     asm!(e; test(edx, libc::PROT_EXEC); jne(ask););

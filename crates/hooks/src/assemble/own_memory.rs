@@ -1,8 +1,7 @@
-//! Calls that may hit memory of ours in the process: they map over it, take it away or protect it, or bound how much
-//! memory the process may have, of which ours is a part. The launcher is asked before, and lets the process be where
-//! it must.
+//! Handles calls that may hit our memory in the process: they map over it, unmap it or protect it, or limit the
+//! process's memory, of which ours is a part. The launcher is asked first, and lets go of the process if it must.
 
-use super::asking::Asking;
+use super::asking_site::AskingSite;
 use super::emitter::{Emitted, Emitter, asm, at};
 use crate::layout::{BLOBS_AT, BLOBS_SIZE, IMAGE, Question, areas, code, image};
 use crate::numbers::{
@@ -10,19 +9,20 @@ use crate::numbers::{
 };
 use iced_x86::code_asm::*;
 
-/// Such calls that are not looked at for another reason as well.
+/// Those of these calls that are not examined for another reason as well.
 pub(super) const OTHERS: [u32; 7] = [MUNMAP, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
 
-/// Where the kernel must place a mapping, or fail, of the two flags of `mmap`.
+/// Flags of `mmap` by which the kernel must use the address, or fail.
 const FIXED: i32 = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
 
-/// Whether a call of this number may do that.
+/// Returns true if a call of this number may do that.
 pub(super) fn may_touch(number: u32) -> bool {
     OTHERS.contains(&number) || matches!(number, MMAP | MPROTECT | PKEY_MPROTECT)
 }
 
-/// Asks before a call of such a number that hits our memory, or a limit that this counts against. Lost: rcx, r11, flags.
-pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking) -> Emitted {
+/// Asks before a call of such a number that hits our memory, or a limit that our memory counts against. Lost: rcx, r11,
+/// flags.
+pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite) -> Emitted {
     let (question, go) = (e.label(), e.label());
     match number {
         MMAP => {
@@ -38,7 +38,7 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking) -> Emitte
             if_ours(e, (r8, rdx), question)?;
             e.here(moves)?;
         }
-        // How long it is the kernel knows.
+        // Only the kernel knows its length.
         SHMAT => asm!(e; test(edx, libc::SHM_REMAP); jne(question);),
         SETRLIMIT => if_bounds_memory(e, edi, question)?,
         PRLIMIT64 => {
@@ -59,14 +59,14 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking) -> Emitte
     Ok(())
 }
 
-/// Goes to `label` where the limit of that number is one that memory of ours may count against.
+/// Goes to `label` if the limit of that number is one that our memory may count against.
 fn if_bounds_memory(e: &mut Emitter, resource: AsmRegister32, label: CodeLabel) -> Emitted {
     asm!(e; cmp(resource, libc::RLIMIT_AS as i32); je(label); cmp(resource, libc::RLIMIT_DATA as i32); je(label););
     Ok(())
 }
 
-/// Goes to `label` where some of the memory that begins and is as long as the two registers say may be ours: what lies
-/// at the same place in all programs, or code near what it is for. Lost: rcx, r11, flags.
+/// Goes to `label` if the memory whose start and length are in the two registers may overlap ours: the areas at the
+/// same address in all programs, or code near a file. Lost: rcx, r11, flags.
 fn if_ours(e: &mut Emitter, (start, len): (AsmRegister64, AsmRegister64), label: CodeLabel) -> Emitted {
     let (near, next, other, none) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(rcx, BLOBS_AT + BLOBS_SIZE); cmp(start, rcx); jae(near););

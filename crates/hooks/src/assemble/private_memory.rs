@@ -1,9 +1,9 @@
-//! Memory from which a thread that is alone may copy by itself: what no file is behind and nobody shares, such as heaps.
-//! Nothing but the program's own calls takes that away, and those forget it ([`super::stack_bounds`]).
+//! Memory from which a single thread may copy by itself: memory without a file and without sharers, such as heaps. Only
+//! the program's own calls unmap it, and those forget it ([`super::stack_bounds`]).
 //!
-//! To have the kernel copy 256 bytes took 811 ns on a box where the cheapest call took 110 (Linux 6.18), and of programs
-//! that ask about paths thousands of calls are looked at. So the kernel is asked once what an address lies in, where it
-//! answers that (Linux 6.11); what else there is the kernel goes on to copy.
+//! A copy of 256 bytes by the kernel took 811 ns on a machine whose cheapest call took 110 (Linux 6.18), and in
+//! programs that ask about paths, thousands of calls are sampled. Therefore the kernel is asked once for the mapping of
+//! an address, if it supports that (Linux 6.11); all other memory is still copied by the kernel.
 
 use super::emitter::{Emitted, Emitter, asm, gs};
 use super::stack_bounds::Table;
@@ -22,16 +22,16 @@ const INODE: u64 = 0x40;
 /// Bits of the flags: readable and writable, not shared.
 const OF_FLAGS: i32 = 1 | 2 | 8;
 const OWN: i32 = 1 | 2;
-/// What tells of an address in a process, with a zero byte, in two words.
+/// Path of the maps file, with a NUL, in two words.
 const MAPS: [u64; 2] = [u64::from_le_bytes(*b"/proc/se"), u64::from_le_bytes(*b"lf/maps\0")];
-/// The kernel is asked when a thread has missed so many times, and then at twice as many each time: to ask takes as long
-/// as four copies.
+/// Misses of a thread from which on it asks the kernel, which then double each time: asking takes as long as four
+/// copies.
 const ASK_FROM: i32 = 8;
-/// The entries.
-const TABLE: Table = Table { at: slot::OWN_MEMORY, met: slot::OWN_MEMORY_MET, len: stack::OWN_LEN };
+/// The table of such memory.
+const TABLE: Table = Table { at: slot::OWN_MEMORY, count: slot::OWN_MEMORY_COUNT, len: stack::OWN_LEN };
 
-/// Goes to `not` unless rsi points into such memory. rcx: bytes from there on to its end. Lost: rax; where it goes to
-/// `not` all but rsi, rdi, r8, r9.
+/// Goes to `not` unless rsi points into such memory. rcx: bytes from there to its end. Lost: rax; if it goes to `not`,
+/// all but rsi, rdi, r8, r9.
 pub(super) fn holds(e: &mut Emitter, not: CodeLabel) -> Emitted {
     let (next, missed, found) = (e.label(), e.label(), e.label());
     asm!(e; mov(rcx, IMAGE + image::THREADS); cmp(dword_ptr(rcx), 0); jne(not););
@@ -51,8 +51,8 @@ pub(super) fn holds(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Learns what rsi lies in, or goes to `not` where that is no such memory or the kernel does not tell. Lost: all but rsi,
-/// rdi, r8, r9.
+/// Learns the mapping of rsi, or goes to `not` if that is no such memory or the kernel does not tell. Lost: all but
+/// rsi, rdi, r8, r9.
 fn ask(e: &mut Emitter, not: CodeLabel) -> Emitted {
     let (own, forgotten) = (slot::RING_BOUNCE, e.label());
     for word in (0..QUERY_SIZE).step_by(8) {
@@ -74,7 +74,7 @@ fn ask(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Where registers are kept meanwhile.
+/// Words in which registers are saved meanwhile.
 const KEPT_SOURCE: u64 = slot::RING_VECTORS;
 const KEPT_TARGET: u64 = slot::RING_VECTORS + 8;
 const _: () = assert!(slot::RING_PATH + 16 <= slot::RING_PATH_END && QUERY_SIZE <= crate::layout::ring::MOST);

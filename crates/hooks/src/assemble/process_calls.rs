@@ -1,7 +1,7 @@
-//! Calls that change who is running: clone and its relations, `execve`, and what must be asked
-//! before a call is made.
+//! Calls that change who is running: clone's family and `execve`; and questions that must be asked before a call is
+//! made.
 
-use super::asking::Asking;
+use super::asking_site::AskingSite;
 use super::call_kinds::{self, changes_identity};
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
 use super::no_program;
@@ -26,25 +26,24 @@ const PR_SET_SYSCALL_USER_DISPATCH: i32 = 59;
 const SECCOMP_MODE_STRICT: i32 = 1;
 const SECCOMP_MODE_FILTER: i32 = 2;
 const SECCOMP_SET_MODE_FILTER: i32 = 1;
-/// The last operation that only asks; the other is SECCOMP_GET_ACTION_AVAIL.
+/// The last operation that only asks, besides SECCOMP_GET_ACTION_AVAIL.
 const SECCOMP_GET_NOTIF_SIZES: i32 = 3;
 /// Of linux/time.h.
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 
-/// Where a call of clone's family goes on.
+/// Continuations of a call of clone's family.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
-    /// The maker.
+    /// In the maker.
     pub(super) parent: CodeLabel,
-    /// The new thread or process, with a slot of its own.
+    /// In the new thread or process, with a slot of its own.
     pub(super) child: CodeLabel,
-    /// Whether the call is noted as under way in the maker's slot.
+    /// True if the call is noted as pending in the maker's slot.
     pub(super) noted: bool,
 }
 
-/// Makes a call of clone's family here. The new thread's slot is chosen and made ready before
-/// the call and handed over in r9, which none of these calls looks at: afterwards the maker may
-/// already be doing something else with its own.
+/// Makes a call of clone's family. The new thread's slot is chosen and prepared before the call and handed over in r9,
+/// which none of these calls uses: afterwards the maker may already use its own slot for something else.
 pub(super) fn clone(e: &mut Emitter, number: u32, ways: Ways) -> Emitted {
     let threads = e.label();
     if number == CLONE {
@@ -60,8 +59,8 @@ pub(super) fn clone(e: &mut Emitter, number: u32, ways: Ways) -> Emitted {
     Ok(())
 }
 
-/// `copies`: the new process has a copy of the memory, so that it goes on with what its maker
-/// was doing, and the kernel lets it keep the rseq area.
+/// `copies`: the new process has a copy of the memory, so that it continues what its maker was doing, and the kernel
+/// lets it keep the rseq area.
 fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     let (none, taken, homeless, maker, made) = (e.label(), e.label(), e.label(), e.label(), e.label());
     take_slot(e, none)?;
@@ -83,7 +82,7 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     e.cold(move |e| {
         let failed = e.label();
         e.here(maker)?;
-        // Once that is written, or the thread never was, the slot may become another's.
+        // Once that is written, or if the thread was never made, the slot may be given to another.
         asm!(e; mov(rcx, r9); mov(r9, at(rcx, slot::MAKER_R9)););
         asm!(e; js(failed); mov(at(rcx, slot::MADE_AS), rax); jmp(ways.parent););
         e.here(failed)?;
@@ -107,8 +106,8 @@ fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     Ok(())
 }
 
-/// Notes that from here on others may run in the same memory; not where the maker waits until the new process
-/// has left it. Lost: r11, flags.
+/// Notes that others may run in the same memory from here on; not if the maker waits until the new process has left it.
+/// Lost: r11, flags.
 fn shares_memory(e: &mut Emitter, number: u32, copies: bool) -> Emitted {
     let apart = e.label();
     if copies || number == VFORK {
@@ -122,7 +121,7 @@ fn shares_memory(e: &mut Emitter, number: u32, copies: bool) -> Emitted {
     Ok(())
 }
 
-/// rcx: a slot that no thread has, with who and whose it is written in. Lost: rax, r11.
+/// Takes a slot that no thread has into rcx, and writes its identity and maker into it. Lost: rax, r11.
 fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     asm!(e; mov(r11, IMAGE); mov(ecx, 1););
     e.a.lock().xadd(at(r11, image::NEXT_SLOT), rcx)?;
@@ -142,7 +141,7 @@ fn take_slot(e: &mut Emitter, homeless: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Zeroes what lies between two offsets of the slot in r9. Lost: r11, flags.
+/// Zeroes the words between two offsets of the slot in r9. Lost: r11, flags.
 fn fill(e: &mut Emitter, from: u64, to: u64) -> Emitted {
     let again = e.label();
     asm!(e; mov(r11d, (to - 8) as u32););
@@ -151,21 +150,21 @@ fn fill(e: &mut Emitter, from: u64, to: u64) -> Emitted {
     Ok(())
 }
 
-/// Copies what a forked process goes on with into the slot in r9: calls and a wait that a signal
-/// handler has interrupted, if that is who forks. Lost: rax, r11, flags.
+/// Copies the words with which a forked process continues into the slot in r9: calls and a wait that a signal handler
+/// has interrupted, if the handler forks. Lost: rax, r11, flags.
 fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     let (again, idle) = (e.label(), e.label());
     asm!(e; mov(r11d, (slot::INHERITED - 8) as u32););
     e.here(again)?;
     asm!(e; mov(rax, gs_at(r11, 0)); mov(qword_ptr(r9 + r11), rax); sub(r11, 8); jns(again););
     asm!(e; mov(at(r9, slot::WANT), 0); mov(at(r9, slot::MASK), 0););
-    // A thread that waits there is not waited for here: it takes what it has as the answer.
+    // The copy does not wait for an answer: it continues with the one it has.
     asm!(e; cmp(dword_ptr(r9 + slot::STATE as i32), 0); je(idle););
     asm!(e; mov(dword_ptr(r9 + slot::STATE as i32), state::ANSWERED););
     e.here(idle)?;
     if noted {
         let (none, done) = (e.label(), e.label());
-        // The call that forks does not return here as one that was made here.
+        // In the child, the call that forks does not return as one that was made here.
         asm!(e; mov(rax, at(r9, slot::DEPTH)); sub(rax, slot::STACK_ENTRY as i32); jb(none););
         asm!(e; mov(at(r9, slot::DEPTH), rax););
         for (i, field) in [slot::RSP, slot::START, slot::NODE].into_iter().enumerate() {
@@ -179,8 +178,8 @@ fn inherit(e: &mut Emitter, noted: bool) -> Emitted {
     Ok(())
 }
 
-/// The call takes the slot away, or the clock, or has calls of ours dispatched, or fills the memory we share: made here, and nothing is done
-/// behind it, where the thread goes on as a new one does.
+/// Makes a call that takes away the slot or the clock, dispatches our calls to the program, or locks our memory.
+/// Nothing is done behind it: the thread continues as a new one does.
 fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
     let asked = e.label();
     asm!(e; mov(r11, root););
@@ -190,17 +189,17 @@ fn last_watched(e: &mut Emitter, root: u64, plain: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Asks before a `seccomp`, or a `prctl` that confines. A thread that gives its clock up with it
-/// (the kernel's disable_TSC: strict mode, PR_TSC_SIGSEGV) would die of ours at its next call, and one that has
-/// its system calls dispatched to itself would be sent ours: it is let be before.
-fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
+/// Asks before a `seccomp`, or a `prctl` that confines. A thread that thereby gives its clock up (the kernel's
+/// disable_TSC: strict mode, PR_TSC_SIGSEGV) would die in our code at its next call, and one that has its system calls
+/// dispatched to itself would receive ours: such a process is let go first.
+fn confine(e: &mut Emitter, asking: AskingSite, (go, plain): (CodeLabel, CodeLabel)) -> Emitted {
     let root = asking.root;
     let (prctl, tsc, last, keeps) = (e.label(), e.label(), e.label(), e.label());
     let (filter, strict, dispatch) = (e.label(), e.label(), e.label());
     super::elide_ids::seal(e)?;
     asm!(e; cmp(eax, PRCTL as i32); je(prctl););
-    // So libseccomp asks what the kernel can do: by a strict mode with flags or an argument, by filters that are
-    // nowhere, and by operations that only ask. A program that does no more than that is not confined.
+    // These are the ways in which libseccomp finds out what the kernel can do: a strict mode with flags or an argument,
+    // filters at address 0, and operations that only ask. A program that only does that is not confined.
     asm!(e; cmp(edi, SECCOMP_SET_MODE_FILTER); je(filter); jb(strict););
     asm!(e; cmp(edi, SECCOMP_GET_NOTIF_SIZES); ja(keeps); jmp(go););
     e.here(strict)?;
@@ -210,7 +209,8 @@ fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel))
     asm!(e; cmp(edi, PR_SET_TSC); je(tsc); cmp(esi, SECCOMP_MODE_STRICT); je(last););
     asm!(e; cmp(esi, SECCOMP_MODE_FILTER); jne(keeps););
     e.here(filter)?;
-    // The kernel reads it there (EFAULT): no program has memory at address 0 unless vm.mmap_min_addr was lowered.
+    // The kernel would read the filter there (EFAULT): no program has memory at address 0 unless vm.mmap_min_addr was
+    // lowered.
     asm!(e; test(rdx, rdx); je(go); jmp(keeps););
     e.here(dispatch)?;
     asm!(e; test(rsi, rsi); jne(last); jmp(go););
@@ -224,9 +224,9 @@ fn confine(e: &mut Emitter, asking: Asking, (go, plain): (CodeLabel, CodeLabel))
     Ok(())
 }
 
-/// At a site whose number is known: asks what must be asked before the call. `plain`: where a call
-/// made here goes on that nothing is done behind.
-pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: CodeLabel) -> Emitted {
+/// Asks what must be asked before a call whose number is known. `plain`: where a call made here continues without
+/// further work.
+pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: AskingSite, plain: CodeLabel) -> Emitted {
     let root = asking.root;
     let (question, go) = (e.label(), e.label());
     match number {
@@ -268,9 +268,8 @@ pub(super) fn ask_before(e: &mut Emitter, number: u32, asking: Asking, plain: Co
     Ok(())
 }
 
-/// At a site whose number is in eax: does what its number asks for. Calls that need more than
-/// being counted are made here; they go on by `ways`.
-pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted {
+/// Does what the number in eax requires. Calls that need more than counting are made here and continue by `ways`.
+pub(super) fn by_number(e: &mut Emitter, asking: AskingSite, ways: Ways) -> Emitted {
     let root = asking.root;
     let (heeded, go) = (e.label(), e.label());
     asm!(e; cmp(eax, (NUMBERS - 1) as i32); jae(go); mov(ecx, eax); mov(r11, IMAGE + image::HEEDED););
@@ -298,7 +297,7 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
         for number in (0..NUMBERS as u32).filter(seen_to).filter(|n| !call_kinds::brings_code(*n)) {
             asm!(e; cmp(eax, number as i32); je(go););
         }
-        // All others change what the process may do.
+        // All others change the process's rights.
         asking.ask(e, Question::Identity)?;
         asm!(e; jmp(go););
         e.here(arch)?;
@@ -353,24 +352,24 @@ pub(super) fn by_number(e: &mut Emitter, asking: Asking, ways: Ways) -> Emitted 
     Ok(())
 }
 
-/// Makes an `execve` here, with its questions.
-fn exec_here(e: &mut Emitter, asking: Asking, returned: CodeLabel) -> Emitted {
+/// Makes an `execve` in our code, with its questions.
+fn exec_here(e: &mut Emitter, asking: AskingSite, returned: CodeLabel) -> Emitted {
     asking.ask(e, Question::Exec)?;
     asm!(e; syscall(););
     exec_failed(e, asking.root, returned)
 }
 
-/// Tells the launcher that there is no new program after all, and goes to `returned`.
+/// Tells the launcher that no new program came, and goes to `returned`.
 pub(super) fn exec_failed(e: &mut Emitter, root: u64, returned: CodeLabel) -> Emitted {
     no_program::failed(e, returned)?;
     asm!(e; mov(r11, root););
     e.ask(Question::ExecFailed, returned)
 }
 
-/// Notes that the thread means to end, and what its process has used of a processor so far: the
-/// last moment at which it can be asked. A thread that leaves others behind does not ask: the kernel adds up what all of them
-/// have used, which took 30,000 threads 20 s as they ended. A handler may still jump away before it does. `number`: of the
-/// call, `None` where it is in eax.
+/// Notes that the thread is about to end, and the processor time of its process: the last moment at which it can be
+/// read. A thread that leaves others behind does not read it: the kernel adds up the time of all of them, which took
+/// 30,000 threads 20 s as they ended. A handler may still jump away before the end. `number`: the call's; `None` if it
+/// is in eax.
 pub(super) fn leaving(e: &mut Emitter, number: Option<u32>) -> Emitted {
     let (quiet, ask, looked) = (e.label(), e.label(), e.label());
     if number.is_none_or(|n| n == EXIT_GROUP) {

@@ -1,4 +1,4 @@
-//! Instructions that give way to a jump and run elsewhere.
+//! Moves instructions that a jump replaces.
 
 use super::emitter::{Emitted, Emitter, Origin};
 use crate::plan::Span;
@@ -11,8 +11,8 @@ use iced_x86::{
 /// The status flags.
 const STATUS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
 
-/// The instructions of a span, `None` if they are not what the span says or can't be run in
-/// another place: a call would push an address that its callee does not expect, and a landing place must stay.
+/// Returns the instructions of a span; `None` if they are not what the span says or can't be run elsewhere: a call
+/// would push a return address that its callee does not expect, and a landing pad must stay.
 pub(super) fn decode(span: &Span) -> Option<Vec<Instruction>> {
     let code = span.code();
     let mut decoder = Decoder::with_ip(64, code, span.start, DecoderOptions::NONE);
@@ -27,8 +27,7 @@ pub(super) fn decode(span: &Span) -> Option<Vec<Instruction>> {
     (instructions.len() == span.instructions && span.bytes.len() >= 5).then_some(instructions)
 }
 
-/// Whether the instruction does the same anywhere, given that branches and rip-relative operands
-/// are adapted.
+/// Returns true if the instruction has the same effect anywhere, once branches and rip-relative operands are adapted.
 pub(super) fn movable(instruction: &Instruction) -> bool {
     let flow = instruction.flow_control();
     let stays = matches!(
@@ -42,8 +41,8 @@ pub(super) fn movable(instruction: &Instruction) -> bool {
     !stays && !matches!(instruction.code(), Code::Endbr64 | Code::Syscall | Code::Sysenter)
 }
 
-/// Whether the instructions behind a hook can be run in another place. The last may be a call: its
-/// return address is pushed by way of r11, which is free unless one of the others sets it.
+/// Returns true if the instructions behind a hook can be run elsewhere. The last may be a call: its return address is
+/// pushed by way of r11, which is free unless one of the others sets it.
 pub(super) fn tail_movable(tail: &[Instruction]) -> bool {
     let Some((last, others)) = tail.split_last() else { return true };
     let mut factory = InstructionInfoFactory::new();
@@ -54,14 +53,14 @@ pub(super) fn tail_movable(tail: &[Instruction]) -> bool {
     others.iter().all(movable) && (movable(last) || is_call(last) && !others.iter().any(sets_r11))
 }
 
-/// Whether it calls a place that is written in it.
+/// Returns true if it calls an address that is part of the instruction.
 fn is_call(instruction: &Instruction) -> bool {
     instruction.flow_control() == FlowControl::Call && instruction.op0_kind() == OpKind::NearBranch64
 }
 
-/// Whether the instructions, run behind a hook, would see rcx, r11 or flags the hook has changed.
-/// What is still unwritten at the end counts as not needed: the kernel has destroyed the
-/// registers, and compilers take flags to be lost.
+/// Returns true if the instructions, run behind a hook, would see rcx, r11 or flags that the hook has changed. A
+/// register that is still unwritten at the end counts as unneeded: the kernel has destroyed the registers, and
+/// compilers treat flags as lost.
 pub(super) fn sees_the_hook(instructions: &[Instruction]) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let (mut flags, mut registers) = (STATUS, vec![Register::RCX, Register::R11]);
@@ -74,7 +73,7 @@ pub(super) fn sees_the_hook(instructions: &[Instruction]) -> bool {
         if used.iter().any(|u| reads(u.access()) && registers.contains(&u.register().full_register())) {
             return true;
         }
-        // A write of 8 or 16 bits leaves the rest of the register to be seen.
+        // A write of 8 or 16 bits leaves the rest of the register visible.
         let wholly = |u: &&iced_x86::UsedRegister| u.access() == OpAccess::Write && u.register().size() >= 4;
         for written in used.iter().filter(wholly) {
             registers.retain(|r| *r != written.register().full_register());
@@ -84,10 +83,10 @@ pub(super) fn sees_the_hook(instructions: &[Instruction]) -> bool {
     false
 }
 
-/// Where files are assembled as if loaded, so that code before them has an address too.
+/// Address at which files are assembled as if loaded there, so that code before them has an address too.
 pub(super) const BASE: u64 = 0x4000_0000_0000;
 
-/// Writes the instructions for another place: what they refer to stays where it is.
+/// Writes the instructions for another place; their references stay valid.
 pub(super) fn displace(e: &mut Emitter, instructions: &[Instruction]) -> Emitted {
     for instruction in instructions {
         let mut moved = *instruction;
@@ -108,7 +107,7 @@ pub(super) fn displace(e: &mut Emitter, instructions: &[Instruction]) -> Emitted
     Ok(())
 }
 
-/// Calls with the return address the call has at its own place.
+/// Makes a call with the return address that it has at its own place.
 fn call(e: &mut Emitter, instruction: &Instruction) -> Emitted {
     let back = MemoryOperand::with_base_displ(Register::RIP, BASE.wrapping_add(instruction.next_ip()) as i64);
     e.a.add_instruction(Instruction::with2(Code::Lea_r64_m, Register::R11, back)?)?;

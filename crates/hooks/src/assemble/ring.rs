@@ -1,17 +1,18 @@
-//! Windows that the thread writes by itself, see [`crate::layout::ring`]: a part of the hand-shake's code, behind the
-//! same lock, that does not ask the launcher.
+//! The part of the hand-shake's code with which a thread writes windows by itself, see [`crate::layout::ring`]. It runs
+//! behind the same lock and does not ask the launcher.
 //!
-//! A call's registers, place, time and result go into a buffer of the thread's slot, and what its arguments
-//! point to ([`super::ring_data`]): what the kernel has read, and what it has written. Calls that a handler makes while its thread waits in one are written in between, each by its own
-//! stack pointer; those it makes while the thread is here are not, and the next one written says so.
+//! A call's registers, place, time and result go into a buffer of the thread's slot, with the memory that its arguments
+//! point to ([`super::ring_data`]): what the kernel has read and what it has written. Calls that a signal handler makes
+//! while its thread waits in a call are written in between, each under its own stack pointer. Calls that a handler
+//! makes while the thread is in this code are not written, and the next call written says so.
 //!
-//! All registers but rbp, rsp, rbx and r12 to r15 are free: they are in the slot. Everything else is reached
-//! by gs and by offsets, so that a process forked in the middle of it goes on in a slot of its own.
+//! All registers except rbp, rsp, rbx and r12 to r15 are free: the slot holds them. Everything else is reached through
+//! gs and offsets, so that a process forked in the middle continues in a slot of its own.
 
 use super::emitter::{Emitted, Emitter, NUMBER_BIT, asm, at, gs, gs_at, gs32};
 use super::look;
 use super::ring_buffer::{close, draw, free_buffer, is_full, leave};
-use super::ring_data::{CALL, What, fetch, keep, name, names_change, page_faults, reach};
+use super::ring_data::{CALL, CopyKind, fetch, keep, name, names_change, page_faults, reach};
 use super::trunk::{self, CRUMB_CYCLES};
 use crate::layout::ring::{self, call, state};
 use crate::layout::{IMAGE, NUMBERS, Question, Saved, global, image, node, record, slot, want, windows};
@@ -19,31 +20,31 @@ use iced_x86::code_asm::*;
 
 /// Time stamp counter when the thread began to write.
 const BEGAN: u64 = slot::RING_SCRATCH;
-/// Arguments, in their order.
+/// Argument registers, in their order.
 const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, Saved::R8, Saved::R9];
-/// Bits of a question, in what is asked.
+/// Bits of a question.
 const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
-/// Cycles that writing takes at most: in longer ones others had the processor.
+/// Cycles that count for writing, at most: during longer ones other programs had the processor.
 const LONGEST: u32 = 1 << 15;
-/// Octaves of a node's count, a bit each, in which cheap calls need not be looked at beside a window: the look at the first
-/// call tells of eight, the one in the octave of eight of seventy.
+/// Octaves of a node's count, a bit each, in which cheap calls need no sample besides a window: the sample of the first
+/// call covers eight, the one in the octave of eight covers seventy.
 const CRUMBS: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5;
 /// State of the buffer that is taken last.
 const LAST_STATE: u64 = slot::RING_HEADERS + (ring::COUNT - 1) * ring::HEADER + ring::STATE;
 
-/// Where the hand-shake's code and this one meet.
+/// Continuations of the hand-shake's code.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
-    /// The launcher is to be asked.
+    /// The launcher must be asked.
     pub(super) ask: CodeLabel,
-    /// It has answered, or nothing was asked: whether something is to be written.
+    /// The launcher has answered, or nothing was asked: the call may have to be written.
     pub(super) asked: CodeLabel,
-    /// All is done.
+    /// Everything is done.
     pub(super) done: CodeLabel,
 }
 
-/// Decides whether the launcher is asked, or the thread sees to the call by itself. In: the question, in the
-/// slot. Lost: rax, rcx, r11, flags.
+/// Decides if the launcher is asked, or if the thread handles the call by itself. In: the question, in the slot. Lost:
+/// rax, rcx, r11, flags.
 pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
     let (entry, open, write, ret, skip, own) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
     let (look, window, alone, go) = (e.label(), e.label(), e.label(), e.label());
@@ -56,7 +57,7 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         look::unfinished(e)?;
         asm!(e; mov(r11, IMAGE + image::WINDOWS); mov(ecx, dword_ptr(r11)); mov(rax, gs(slot::WANT)););
         asm!(e; cmp(eax, want::HAND_SHAKE as i32); je(ways.ask); jb(own); cmp(eax, want::RING as i32); je(open););
-        // In a window: the launcher is asked beside where it wants to look.
+        // Within a window, the launcher is asked only if it wants a sample.
         asm!(e; cmp(ecx, windows::ASKED_ONCE as i32); jbe(look););
         asks(e)?;
         asm!(e; js(look););
@@ -70,7 +71,7 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         is_crumb(e, write)?;
         asm!(e; jmp(ways.ask););
         e.here(own)?;
-        // A window is due at this very call, or a look, or both: then the window has it.
+        // A window is due at this call, or a sample, or both: then the window comes first.
         asm!(e; mov(r11, gs(slot::ANSWER)); mov(rdx, at(r11, node::RECORD)); mov(rdx, gs_at(rdx, record::ENTERED)););
         asm!(e; cmp(rdx, at(r11, node::WINDOW_AT)); je(window););
         e.here(alone)?;
@@ -84,7 +85,7 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
         trunk::compare(e, ways.ask)?;
         asm!(e; mov(r11, IMAGE + image::WINDOWS); cmp(dword_ptr(r11), windows::OWN as i32); ja(skip););
         asm!(e; mov(r11, gs(slot::ANSWER)); mov(rdx, at(r11, node::RECORD)); mov(rdx, gs_at(rdx, record::ENTERED)););
-        // What is done for the first time while the launcher has not read what came before waits until it has.
+        // If the launcher has not read the earlier windows, a call made for the first time waits until it has.
         asm!(e; cmp(rdx, 1); ja(open); cmp(gs(LAST_STATE), state::FREE as i32); jne(ways.ask););
         e.here(open)?;
         begin(e)?;
@@ -112,24 +113,24 @@ pub(super) fn divide(e: &mut Emitter, ways: Ways) -> Emitted {
     Ok(())
 }
 
-/// The sign flag says whether the launcher is asked where a window is due at this call's node. Lost: r11.
+/// Sets the sign flag if the launcher must be asked when a window is due at this call's node. Lost: r11.
 fn asks(e: &mut Emitter) -> Emitted {
     const { assert!(node::ASKS == 1 << 63) };
     asm!(e; mov(r11, gs(slot::ANSWER)); cmp(at(r11, node::TRANSFERS), 0););
     Ok(())
 }
 
-/// Goes to `not` unless a window is due at this call. rcx: which call it is of its node, r11, by this
-/// thread's count. Lost: rax, rdx.
+/// Goes to `not` unless a window is due at this call. rcx: number of the call at its node, r11, by this thread's count.
+/// Lost: rax, rdx.
 fn is_due(e: &mut Emitter, not: CodeLabel) -> Emitted {
     asm!(e; mov(r11, gs(slot::ANSWER)); mov(rcx, at(r11, node::RECORD)); mov(rcx, gs_at(rcx, record::ENTERED)););
-    // Zero is for none ever.
+    // Zero means that no window is ever due.
     asm!(e; mov(rax, at(r11, node::WINDOW_AT)); lea(rdx, qword_ptr(rax - 1)); cmp(rdx, rcx); jae(not););
     Ok(())
 }
 
-/// Goes to `write` where this call is in one of [`CRUMBS`], and those of its node before it have taken next to nothing: the
-/// launcher would only look at the script's line. In: as [`is_due`] leaves it. Lost: rax, rdx.
+/// Goes to `write` if this call is in one of [`CRUMBS`] and earlier calls of its node have taken next to no time: the
+/// launcher would only sample the script's line. In: as [`is_due`] leaves it. Lost: rax, rdx.
 fn is_crumb(e: &mut Emitter, write: CodeLabel) -> Emitted {
     let tells = e.label();
     asm!(e; bsr(rax, rcx); je(tells); mov(edx, CRUMBS); bt(rdx, rax); jnc(tells););
@@ -143,8 +144,8 @@ fn begin(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// If a window is due here, draws where the next one is: a place in the second half of the octave of the
-/// count, or in the first half of the next octave.
+/// Draws the next place for a window if one is due here: in the second half of the octave of the count, or in the first
+/// half of the next octave.
 fn plan_next(e: &mut Emitter) -> Emitted {
     let (later, place, done) = (e.label(), e.label(), e.label());
     is_due(e, done)?;
@@ -166,7 +167,7 @@ fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
     free_buffer(e, ring::SHARE, none)?;
     asm!(e; lea(rax, qword_ptr(rdi + ring::DATA as i32)); mov(gs(slot::RING_DATA), rax););
     asm!(e; mov(gs(slot::RING_MOST), ring::CALLS as i32););
-    // These pages come now: page faults counted from call to call are the program's.
+    // Allocate these pages now: page faults counted between calls must be the program's own.
     for page in (0..ring::REACH).step_by(ring::PAGE as usize) {
         asm!(e; mov(gs_at(rdi, page), 0););
     }
@@ -184,7 +185,7 @@ fn open_buffer(e: &mut Emitter, done: CodeLabel) -> Emitted {
 fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (room, known, whole, waits, plain) = (e.label(), e.label(), e.label(), e.label(), e.label());
     is_full(e, room)?;
-    // The last one never returned.
+    // The last call never returned.
     close(e)?;
     asm!(e; jmp(done););
     e.here(room)?;
@@ -196,7 +197,7 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     for (argument, i) in ARGUMENTS.into_iter().zip(0..) {
         asm!(e; mov(rax, gs(argument.offset())); mov(gs_at(r9, call::ARGS + 8 * i), rax););
     }
-    // What the site says, else what is in eax.
+    // Use the site's number, otherwise eax.
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48 + NUMBER_BIT); sub(eax, 1); jae(known););
     asm!(e; mov(eax, gs32(Saved::Rax.offset())););
     e.here(known)?;
@@ -216,7 +217,7 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     page_faults(e)?;
     reach(e)?;
     name(e)?;
-    fetch(e, What::OwnStack)?;
+    fetch(e, CopyKind::OwnStack)?;
     e.here(plain)?;
     asm!(e; mov(r9, gs(CALL)); mov(gs(slot::RING_UNDER_WAY), r9););
     asm!(e; mov(r8, gs(slot::RING_HEADER)); inc(gs_at(r8, ring::LEN)););
@@ -225,38 +226,38 @@ fn entered(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Writes what came of the call that has returned, if it was written.
+/// Writes the result of the call that has returned, if the call was written.
 fn returned(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (next, found, full, plain) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(rax, gs(Saved::Rsp.offset())); mov(r9, gs(slot::RING_UNDER_WAY)););
     e.here(next)?;
     asm!(e; test(r9, r9); je(full); mov(rdx, rax); sub(rdx, gs_at(r9, call::RSP)); je(found););
-    // What is done behind the call may wait where its function returns to.
+    // The code behind the call may run where its function returns to.
     asm!(e; cmp(rdx, 8); je(found););
     asm!(e; mov(rcx, gs_at(r9, call::OUTER)); cmp(rcx, r9); jae(full); mov(r9, rcx); jmp(next););
     e.here(found)?;
     asm!(e; mov(rcx, gs_at(r9, call::OUTER)); mov(gs(slot::RING_UNDER_WAY), rcx); mov(gs(CALL), r9););
     asm!(e; mov(rax, gs(Saved::Rax.offset())); mov(gs_at(r9, call::RESULT), rax););
-    // Of a process forked meanwhile the slot knows of no call.
+    // The slot of a process forked meanwhile holds no call.
     asm!(e; mov(r11, gs_at(r9, call::NODE)); test(r11, r11); je(plain); mov(rcx, at(r11, node::RECORD)););
     for (from, to) in [(record::CYCLES, call::CYCLES), (record::WAITED, call::WAITED)] {
         asm!(e; mov(rax, gs_at(rcx, from)); sub(rax, gs_at(r9, to)); mov(gs_at(r9, to), rax););
     }
     captures(e, plain)?;
     keep(e)?;
-    fetch(e, What::Given)?;
+    fetch(e, CopyKind::Given)?;
     names_change(e)?;
-    fetch(e, What::Got)?;
+    fetch(e, CopyKind::Got)?;
     e.here(plain)?;
-    // Last: a call that is cut short here has not returned.
+    // Do this last: a call that is cut short here has not returned.
     asm!(e; mov(r9, gs(CALL)); or(gs_at(r9, call::FLAGS), call::RETURNED as i32););
     spent(e)?;
     e.here(full)?;
     leave(e, done)
 }
 
-/// r8: the entry of the call in r9 in the table of what is copied; goes to `none` where there is none, or no
-/// system call may be made, which copying takes. Lost: rax.
+/// Loads into r8 the entry of the call in r9 in the table of what is copied; goes to `none` if there is none, or if no
+/// system call may be made, which copying needs. Lost: rax.
 fn captures(e: &mut Emitter, none: CodeLabel) -> Emitted {
     asm!(e; mov(r8, IMAGE + image::QUIET); cmp(dword_ptr(r8), 0); jne(none););
     asm!(e; mov(rax, gs_at(r9, call::NUMBER)); cmp(eax, (NUMBERS - 1) as i32); jae(none););

@@ -1,4 +1,4 @@
-//! Buffers of a thread's ring: taken, gone on in, put by and closed, for windows and for looks.
+//! Buffers of a thread's ring, for windows and samples: taking, resuming, setting aside and closing them.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at};
 use crate::layout::ring::{self, Share, state};
@@ -6,11 +6,11 @@ use crate::layout::{GLOBAL, IMAGE, global, image, look, node, record, slot, want
 use crate::numbers::FUTEX;
 use iced_x86::code_asm::*;
 
-/// The same as for errors: 2^64 divided by the golden ratio.
+/// The multiplier of the error table: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = super::on_return::ERROR_HASH;
 const FUTEX_WAKE: u32 = 1;
 
-/// rax: 53 random bits. Lost: rdx.
+/// Draws 53 random bits into rax. Lost: rdx.
 pub(super) fn draw(e: &mut Emitter) -> Emitted {
     let seeded = e.label();
     asm!(e; mov(rax, gs(slot::RING_SEED)); test(rax, rax); jne(seeded););
@@ -23,12 +23,12 @@ pub(super) fn draw(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Finds a free buffer of those that the call under way may have filled, else goes to `none`, and begins it. In: its
-/// node, in the slot. rdi: the buffer's offset. Lost: rax.
+/// Begins a free buffer among those that the pending call may fill, or goes to `none`. In: the call's node, in the
+/// slot. rdi: the buffer's offset. Lost: rax.
 pub(super) fn free_buffer(e: &mut Emitter, share: Share, none: CodeLabel) -> Emitted {
     let (again, found, known) = (e.label(), e.label(), e.label());
     let end = |count: u64| (slot::RING_HEADERS + count * ring::HEADER) as u32;
-    // Threads that found no slot share one.
+    // Threads that found no slot share one, and get no buffer.
     asm!(e; cmp(word_ptr(slot::TAG).gs(), image::SLOT_COUNT as i32); je(none););
     asm!(e; mov(rdi, gs(slot::ANSWER)); mov(rdi, at(rdi, node::RECORD)); mov(rdi, gs_at(rdi, record::ENTERED)););
     asm!(e; mov(eax, end(share.of_first)); cmp(rdi, 1); jbe(known););
@@ -43,7 +43,7 @@ pub(super) fn free_buffer(e: &mut Emitter, share: Share, none: CodeLabel) -> Emi
     go_on_in(e)
 }
 
-/// Has calls written into the buffer whose header is at the offset in rdi. rdi: its offset.
+/// Resumes the buffer whose header is at the offset in rdi. rdi: the buffer's offset.
 pub(super) fn go_on_in(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs(slot::RING_HEADER), rdi); sub(edi, slot::RING_HEADERS as i32););
     asm!(e; shl(rdi, ring::BUFFER_SHIFT - ring::HEADER.trailing_zeros()); add(rdi, slot::RINGS as i32););
@@ -64,8 +64,8 @@ pub(super) fn is_full(e: &mut Emitter, room: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Marks the window, or the buffer of looks, as written; unless a process was forked meanwhile, whose slot has
-/// none. In: r8 its header. Lost: all but r9.
+/// Marks the window, or the buffer of samples, as written; not if a process was forked meanwhile, whose slot has none.
+/// In: r8 its header. Lost: all but r9.
 pub(super) fn close(e: &mut Emitter) -> Emitted {
     let (forked, looks) = (e.label(), e.label());
     asm!(e; mov(rax, gs(slot::WANT)); mov(gs(slot::WANT), want::NOTHING as i32); cmp(eax, want::LOOK as i32); je(looks););
@@ -82,13 +82,14 @@ pub(super) fn close(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// The launcher has something to read. Lost: r11.
+/// Tells the launcher that there is something to read. Lost: r11.
 fn written(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, IMAGE + image::WRITTEN););
     e.a.lock().inc(qword_ptr(r11))
 }
 
-/// Closes the buffer if it is full, else keeps it for the next look where this was one; goes to `done`. Lost: all but r9.
+/// Closes the buffer if it is full; otherwise keeps a buffer of samples for the next one; goes to `done`. Lost: all but
+/// r9.
 pub(super) fn leave(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let room = e.label();
     is_full(e, room)?;
@@ -101,9 +102,9 @@ pub(super) fn leave(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Wakes the launcher if it sleeps and `from` buffers wait for it, then goes to `done`; unless nothing may be called, as
-/// since the window was begun. A wake-up that comes right before it sleeps is lost; the next buffer brings another. In: r8
-/// the header just filled. Lost: all but r9.
+/// Wakes the launcher if it sleeps and `from` buffers wait for it, then goes to `done`; not if no system call may be
+/// made. A wake-up right before it sleeps is lost; the next buffer brings another. In: r8 the header just filled. Lost:
+/// all but r9.
 fn wake(e: &mut Emitter, from: u64, done: CodeLabel) -> Emitted {
     let first = slot::RING_HEADERS + from * ring::HEADER;
     asm!(e; cmp(r8, first as i32); jb(done); mov(r11, IMAGE + image::QUIET); cmp(dword_ptr(r11), 0); jne(done););

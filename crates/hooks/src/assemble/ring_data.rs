@@ -1,15 +1,16 @@
-//! What the arguments of a window's call point to, copied by the thread in a way that can't fault, and that waits for
-//! nobody: the call itself must come out as if nothing had been read.
+//! Copies what the arguments of a window's call point to. The copy can't fault and waits for nobody: the call's result
+//! must be the same as without it.
 //!
-//! A pointer may be wrong, its memory gone at any moment (another thread's `munmap`, another process that cuts a mapped
-//! file short), or a page of it may come only when somebody serves it (`userfaultfd`, a file system of a process or
-//! far away). So before the call only the thread's own stack is read, within the bounds where it is known to be readable
-//! ([`crate::layout::stack`]). All else is copied after the call, by the kernel (`process_vm_readv`), and only where the
-//! result says that the call has read or written it, so that it is there: of paths also where they were looked for in
-//! vain; a thread that is alone copies from its own heaps by itself ([`super::private_memory`]). What a call has updated has no former state then.
+//! A pointer may be wrong, its memory may be unmapped at any moment (by another thread's `munmap`, or by another
+//! process that cuts a mapped file short), or a page of it may only come when somebody serves it (`userfaultfd`, a file
+//! system in user space or on the network). Therefore only the thread's own stack is read before the call, within the
+//! bounds where it is known to be readable ([`crate::layout::stack`]). All other memory is copied after the call, by
+//! the kernel (`process_vm_readv`), and only if the result shows that the call has read or written it, so that it
+//! exists; paths also if the call searched for them in vain. A single thread copies from its own heaps by itself
+//! ([`super::private_memory`]). Memory that a call has updated is seen in its new state only.
 //!
-//! In a program that has opened a `userfaultfd` nothing is read before a call, and after it no further than the page
-//! that was read.
+//! In a program that has opened a `userfaultfd` nothing is read before a call, and after it only up to the end of the
+//! page that was read.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at, gs32};
 use super::private_memory;
@@ -18,58 +19,58 @@ use crate::layout::{IMAGE, Saved, capture, image, slot, stack, want};
 use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK};
 use iced_x86::code_asm::*;
 
-/// Offset in the slot of the call that is written.
+/// Offset in the slot of the call that is being written.
 pub(super) const CALL: u64 = slot::RING_SCRATCH + 8;
-/// Address of the call's entry in the table of what is copied.
+/// Address of the call's entry in the table of memory to copy.
 const CAPTURES: u64 = slot::RING_SCRATCH + 16;
-/// Which argument.
+/// Number of the argument.
 const ARGUMENT: u64 = slot::RING_SCRATCH + 24;
 /// Its byte in the table.
 const KIND: u64 = slot::RING_SCRATCH + 32;
-/// Where the bytes that are copied next lie.
+/// Address of the bytes that are copied next.
 const SOURCE: u64 = slot::RING_SCRATCH + 40;
-/// How many they are.
+/// Number of those bytes.
 const CHUNK: u64 = slot::RING_SCRATCH + 48;
-/// Where they go, and how many there are at all, meanwhile.
+/// Their destination, and the number of bytes in all, meanwhile.
 const TARGET: u64 = slot::RING_SCRATCH + 56;
 /// See [`TARGET`].
 const LEFT: u64 = slot::RING_SCRATCH + 64;
 
-/// No program has memory below: the kernel's least for mmap_min_addr.
+/// Lowest address of any program's memory: the kernel's minimum for mmap_min_addr.
 const FIRST_PAGE: i32 = 4096;
-/// Bytes from a thread's stack pointer on, and below by as much as the ABI's red zone, that no other thread takes away.
+/// Bytes above a thread's stack pointer, and bytes of the ABI's red zone below it, that no other thread unmaps.
 const STACK: i32 = 1 << 16;
 const RED_ZONE: i32 = 128;
 /// struct rusage: `ru_minflt`.
 const MINOR_FAULTS: u64 = 64;
 const RUSAGE_THREAD: i32 = 1;
-/// Where each thread finds its own descriptors, whatever it shares with others. In pieces of eight bytes,
-/// and how far before the end each begins.
+/// Folder in which each thread finds its own descriptors, whatever it shares with others; in pieces of eight bytes,
+/// with the distance of each piece from the end.
 const FOLDER: &[u8; 21] = b"/proc/thread-self/fd/";
 const FOLDER_PIECES: [usize; 3] = [21, 16, 8];
-/// Descriptors above are none that programs have.
+/// Highest descriptor that programs use.
 const MOST_FD: i32 = 0xffff;
-/// Descriptors whose names are remembered.
+/// Number of descriptors whose names are remembered.
 const REMEMBERED: i32 = 64;
 
-/// What is copied.
+/// Memory to copy, and the time of copying.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// What the call is about to read, of the thread's own stack.
+pub(super) enum CopyKind {
+    /// Memory of the thread's own stack that the call is about to read.
     OwnStack,
-    /// What the call has read, by its result, and was not copied before it.
+    /// Memory that the call has read, by its result, and that was not copied before.
     Given,
-    /// What it has written.
+    /// Memory that the call has written.
     Got,
 }
 
-/// Keeps where the call's captures are, which are at r8.
+/// Keeps the address in r8 of the call's captures.
 pub(super) fn keep(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs(CAPTURES), r8););
     Ok(())
 }
 
-/// Has the thread's page faults counted, where the call may bring some. In: r8 the call's captures, r9 the call.
+/// Counts the thread's page faults, if the call may cause some. In: r8 the call's captures, r9 the call.
 pub(super) fn page_faults(e: &mut Emitter) -> Emitted {
     let done = e.label();
     asm!(e; test(byte_ptr(r8 + capture::FLAGS as i32), capture::FAULTS as i32); je(done););
@@ -80,7 +81,7 @@ pub(super) fn page_faults(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// rax: minor page faults that the thread has taken; goes to `untold` where it can't be told. Lost: rdi, rsi.
+/// Reads the thread's minor page faults into rax; goes to `untold` if that fails. Lost: rdi, rsi.
 fn faults_so_far(e: &mut Emitter, untold: CodeLabel) -> Emitted {
     asm!(e; mov(edi, RUSAGE_THREAD); mov(rsi, gs(slot::SELF)); add(rsi, slot::RING_USAGE as i32););
     asm!(e; mov(eax, GETRUSAGE); syscall(); test(eax, eax); jne(untold););
@@ -88,8 +89,8 @@ fn faults_so_far(e: &mut Emitter, untold: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Has the pages there that what this call points to may need, and notes how many page faults that took. Where a handler's
-/// calls take them, this one's come as they are written. In: r9 the call. Lost: all but r9.
+/// Allocates the pages that this call's memory may need, and notes the page faults for that. If a handler's calls use
+/// them up, this call's pages are allocated when they are written. In: r9 the call. Lost: all but r9.
 pub(super) fn reach(e: &mut Emitter) -> Emitted {
     let (more, page, there, done) = (e.label(), e.label(), e.label(), e.label());
     let needed = |e: &mut Emitter| -> Emitted {
@@ -101,15 +102,15 @@ pub(super) fn reach(e: &mut Emitter) -> Emitted {
     e.here(done)?;
     e.cold(move |e| {
         e.here(more)?;
-        // Looks have no pages ahead, as none of them is compared with the next.
+        // Samples allocate no pages ahead, as none is compared with the next.
         asm!(e; cmp(gs(slot::WANT), want::WRITING as i32); jne(done););
         faults_so_far(e, done)?;
         asm!(e; sub(gs(slot::RING_FAULTS), rax););
         e.here(page)?;
-        // A process forked meanwhile has a slot in which no window reaches anywhere.
+        // The slot of a process forked meanwhile has no window.
         asm!(e; mov(rdi, gs(slot::RING_REACH)); mov(rax, rdi); sub(rax, gs(slot::RING_BUFFER)););
         asm!(e; cmp(rax, ring::BUFFER as i32); jae(there););
-        // What a handler's calls have written there stays.
+        // Keep what a handler's calls have written there.
         asm!(e; or(gs_at(rdi, 0), 0); add(gs(slot::RING_REACH), ring::PAGE as i32););
         needed(e)?;
         asm!(e; cmp(rax, gs(slot::RING_REACH)); ja(page););
@@ -121,14 +122,14 @@ pub(super) fn reach(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Writes what the call's descriptor is behind, unless that stands in the window already and can't have
-/// changed. In: r9 the call. Lost: all but r9.
+/// Writes the name of the call's descriptor, unless the window contains it already and it can't have changed. In: r9
+/// the call. Lost: all but r9.
 pub(super) fn name(e: &mut Emitter) -> Emitted {
     let (ask, digit, done) = (e.label(), e.label(), e.label());
     asm!(e; mov(r8, gs(CAPTURES)); movzx(eax, byte_ptr(r8 + capture::FD as i32)); test(eax, eax); je(done););
     asm!(e; lea(ecx, dword_ptr(rax - 1)); mov(gs(ARGUMENT), rcx););
     asm!(e; mov(eax, dword_ptr(r9 + rcx * 8 + call::ARGS as i32).gs()); cmp(eax, MOST_FD); ja(done););
-    // Of several threads each may give it another meaning at any time.
+    // If there are several threads, each may change the descriptor at any time.
     others(e, ask)?;
     asm!(e; cmp(eax, REMEMBERED); jae(ask); mov(rcx, gs(slot::RING_NAMED)); bts(rcx, rax); jc(done););
     asm!(e; mov(gs(slot::RING_NAMED), rcx););
@@ -144,7 +145,7 @@ pub(super) fn name(e: &mut Emitter) -> Emitted {
     }
     asm!(e; sub(edi, FOLDER.len() as i32); add(rdi, gs(slot::SELF)););
     asm!(e; mov(rsi, gs(slot::RING_DATA)); mov(rdx, gs(slot::RING_BUFFER)); add(rdx, ring::BUFFER as i32););
-    // One that is cut is none.
+    // A name that is cut short is none.
     asm!(e; sub(rdx, rsi); cmp(rdx, ring::MOST as i32); jb(done); mov(edx, ring::MOST as u32););
     asm!(e; add(rsi, gs(slot::SELF)); mov(eax, READLINK); syscall(); test(rax, rax); jle(done););
     asm!(e; cmp(rax, ring::MOST as i32); jae(done););
@@ -154,8 +155,8 @@ pub(super) fn name(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// After a call that may give descriptors another meaning, their names are not known, unless they follow from what is.
-/// In: r9 the call, which has returned. Lost: all but r9.
+/// Forgets the names of descriptors that the returned call may have changed, unless their new names follow from known
+/// ones. In: r9 the call. Lost: all but r9.
 pub(super) fn names_change(e: &mut Emitter) -> Emitted {
     let (all, opened, forget, done) = (e.label(), e.label(), e.label(), e.label());
     let (opened_below, follows) = (e.label(), e.label());
@@ -167,7 +168,7 @@ pub(super) fn names_change(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); test(flags, i32::from(capture::CLOSES_FD)); je(opened););
     asm!(e; mov(eax, argument(0)); cmp(rax, REMEMBERED); jb(forget); jmp(done););
     e.here(opened)?;
-    // A failure is no descriptor.
+    // A failed call returns no descriptor.
     asm!(e; cmp(rax, REMEMBERED); jae(done););
     asm!(e; test(flags, i32::from(capture::OPENS_BELOW)); jne(opened_below););
     asm!(e; test(flags, i32::from(capture::COPIES_FD)); je(forget););
@@ -178,7 +179,7 @@ pub(super) fn names_change(e: &mut Emitter) -> Emitted {
     asm!(e; jmp(done););
     e.here(opened_below)?;
     asm!(e; mov(edx, argument(2)); test(edx, libc::O_NOFOLLOW); je(forget););
-    // A file without a name.
+    // The file has no name.
     asm!(e; test(edx, libc::O_TMPFILE & !libc::O_DIRECTORY); jne(forget););
     is_one_name(e, 1, forget)?;
     e.here(follows)?;
@@ -195,7 +196,7 @@ pub(super) fn names_change(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Goes to `other` unless what was copied of an argument before the call is the name of one thing in a folder, whole; one
+/// Goes to `other` unless the copy of an argument before the call is the complete name of one thing in a folder; a name
 /// that begins with a dot may be the folder itself. In: r9 the call. Lost: rcx, rdx, rsi, rdi, r10.
 fn is_one_name(e: &mut Emitter, argument: u64, other: CodeLabel) -> Emitted {
     let (piece, letter, one) = (e.label(), e.label(), e.label());
@@ -214,21 +215,21 @@ fn is_one_name(e: &mut Emitter, argument: u64, other: CodeLabel) -> Emitted {
 }
 
 /// Copies what the arguments point to. In: r9 the call. Lost: all but r9.
-pub(super) fn fetch(e: &mut Emitter, what: What) -> Emitted {
+pub(super) fn fetch(e: &mut Emitter, what: CopyKind) -> Emitted {
     let (next, skip, length, room, end) = (e.label(), e.label(), e.label(), e.label(), e.label());
-    if what == What::OwnStack {
+    if what == CopyKind::OwnStack {
         serves_faults(e, end)?;
     }
-    let from = if what == What::Got { capture::AT_RETURN as i32 } else { 0 };
+    let from = if what == CopyKind::Got { capture::AT_RETURN as i32 } else { 0 };
     asm!(e; mov(gs(ARGUMENT), 0););
     e.here(next)?;
     asm!(e; mov(r10, gs(ARGUMENT)); mov(rcx, gs(CAPTURES)); movzx(r8d, byte_ptr(rcx + r10 + from)););
     asm!(e; test(r8d, r8d); je(skip););
     asm!(e; mov(rsi, qword_ptr(r9 + r10 * 8 + call::ARGS as i32).gs()); cmp(rsi, FIRST_PAGE); jb(skip); mov(gs(KIND), r8););
     match what {
-        What::OwnStack => size(e, length)?,
-        What::Given => given(e, length, skip)?,
-        What::Got => got(e, skip)?,
+        CopyKind::OwnStack => size(e, length)?,
+        CopyKind::Given => given(e, length, skip)?,
+        CopyKind::Got => got(e, skip)?,
     }
     // r8: bytes, at most.
     e.here(length)?;
@@ -237,10 +238,10 @@ pub(super) fn fetch(e: &mut Emitter, what: What) -> Emitted {
     asm!(e; or(gs_at(r9, call::FLAGS), call::NO_ROOM as i32); jmp(end););
     e.here(room)?;
     match what {
-        What::OwnStack => copy_own(e, skip)?,
-        What::Given | What::Got => copy(e)?,
+        CopyKind::OwnStack => copy_own(e, skip)?,
+        CopyKind::Given | CopyKind::Got => copy(e)?,
     }
-    note_piece(e, if what == What::Got { call::AT_RETURN } else { 0 })?;
+    note_piece(e, if what == CopyKind::Got { call::AT_RETURN } else { 0 })?;
     e.here(skip)?;
     asm!(e; inc(gs(ARGUMENT)); cmp(gs(ARGUMENT), 6); jb(next););
     e.here(end)?;
@@ -253,8 +254,8 @@ fn serves_faults(e: &mut Emitter, label: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// r8: how many bytes the argument r10 has before the call at most, by its kind in r8; goes to `length` with those of
-/// a string. Lost: rax, rcx.
+/// Computes the maximum number of bytes of argument r10 before the call, by its kind in r8; goes to `length` with those
+/// of a string. Lost: rax, rcx.
 fn size(e: &mut Emitter, length: CodeLabel) -> Emitted {
     let sized = e.label();
     asm!(e; cmp(r8d, i32::from(capture::STRING)); jne(sized); mov(r8d, ring::MOST as u32); jmp(length););
@@ -263,7 +264,7 @@ fn size(e: &mut Emitter, length: CodeLabel) -> Emitted {
     bounded(e)
 }
 
-/// r8: bytes by the kind in r8, no more than rax where it is bounded. Lost: rcx.
+/// Computes the bytes by the kind in r8, no more than rax if it is bounded. Lost: rcx.
 fn bounded(e: &mut Emitter) -> Emitted {
     let done = e.label();
     asm!(e; mov(ecx, r8d); and(r8d, i32::from(capture::UNITS)); shl(r8d, 3u32););
@@ -272,20 +273,21 @@ fn bounded(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// [`size`] after the call, of what it has read; goes to `skip` where that can't be told, or it was copied before. In: rcx
-/// the captures, rsi the pointer. Lost: all but rsi, r9, r10.
+/// [`size`] after the call, for memory that it has read; goes to `skip` if that is unknown, or was copied before. In:
+/// rcx the captures, rsi the pointer. Lost: all but rsi, r9, r10.
 fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     let (piece, copied, same, one) = (e.label(), e.label(), e.label(), e.label());
     let (failed, address, proved, result, served) = (e.label(), e.label(), e.label(), e.label(), e.label());
     let kind = (call::AT_RETURN | call::NAME | 0xff) as i32;
-    // What the call updates is another now; what a command says is copied with what the call has written.
+    // Memory that the call updates has changed; memory that a command decides on is copied with what the call has
+    // written.
     asm!(e; cmp(byte_ptr(rcx + r10 + capture::AT_RETURN as i32), 0); jne(skip); mov(r11, rcx););
     asm!(e; mov(rcx, gs_at(r9, call::PIECE_COUNT)); mov(rdx, r9););
     e.here(piece)?;
     asm!(e; sub(rcx, 1); jb(copied); mov(eax, dword_ptr(rdx + call::PIECES as i32).gs()); add(rdx, 8););
     asm!(e; and(eax, kind); cmp(eax, r10d); jne(piece); jmp(skip););
     e.here(copied)?;
-    // Where another argument points there too the call may have written over it.
+    // If another argument points there too, the call may have overwritten it.
     asm!(e; mov(ecx, 6););
     let same = e.here(same)?;
     asm!(e; sub(ecx, 1); jb(one); cmp(byte_ptr(r11 + rcx + capture::AT_RETURN as i32), 0); je(same););
@@ -295,7 +297,7 @@ fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); cmp(rax, -4096); ja(failed););
     asm!(e; cmp(r8d, i32::from(capture::STRING)); je(proved); test(r8d, i32::from(capture::BOUNDED)); je(served););
     asm!(e; test(flags, i32::from(capture::MOVES)); jne(result););
-    // That it has all been read is the program's word, and of a page that comes when it is served not enough.
+    // Only the program says that all of it was read; that is not enough for a page that comes when it is served.
     e.here(served)?;
     serves_faults(e, skip)?;
     asm!(e; jmp(proved););
@@ -312,8 +314,8 @@ fn given(e: &mut Emitter, length: CodeLabel, skip: CodeLabel) -> Emitted {
     bounded(e)
 }
 
-/// r8: how many bytes the argument r10 has after the call at most, by its kind in r8; goes to `skip` where the call has
-/// failed. Lost: rax, rcx.
+/// Computes the maximum number of bytes of argument r10 after the call, by its kind in r8; goes to `skip` if the call
+/// has failed. Lost: rax, rcx.
 fn got(e: &mut Emitter, skip: CodeLabel) -> Emitted {
     let any = e.label();
     asm!(e; mov(rax, gs_at(r9, call::RESULT)); test(r8d, i32::from(capture::GOOD)); je(any); cmp(rax, -4096); ja(skip););
@@ -327,8 +329,8 @@ fn others(e: &mut Emitter, label: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Goes to `not` unless rsi points into what the thread's stack holds, by its stack pointer and within its bounds, which
-/// no other thread takes away. rcx: bytes from there on within the bounds. Lost: rax.
+/// Goes to `not` unless rsi points into the thread's stack near its stack pointer and within its bounds, which no other
+/// thread unmaps. rcx: bytes from there on within the bounds. Lost: rax.
 fn on_own_stack(e: &mut Emitter, not: CodeLabel) -> Emitted {
     asm!(e; mov(rax, rsi); sub(rax, gs(Saved::Rsp.offset())); add(rax, RED_ZONE); cmp(rax, STACK); jae(not););
     asm!(e; cmp(rsi, gs(slot::STACK_LOW)); jb(not););
@@ -336,8 +338,8 @@ fn on_own_stack(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Copies r8 bytes of the thread's own stack from the address in rsi to the offset in rdi, of a string no further than to
-/// its end; goes to `not` where they are not all known to be readable. rdi: behind what was copied. Lost: all but r9.
+/// Copies r8 bytes of the thread's own stack from the address in rsi to the offset in rdi, of a string up to its end;
+/// goes to `not` if they are not all known to be readable. rdi: offset behind the copy. Lost: all but r9.
 fn copy_own(e: &mut Emitter, not: CodeLabel) -> Emitted {
     let (text, whole, cut, done) = (e.label(), e.label(), e.label(), e.label());
     on_own_stack(e, not)?;
@@ -346,7 +348,7 @@ fn copy_own(e: &mut Emitter, not: CodeLabel) -> Emitted {
     e.here(text)?;
     asm!(e; cmp(rcx, r8); cmova(rcx, r8); mov(r8, rcx););
     words(e, cut, Some(done))?;
-    // One that goes on behind the bounds is copied when it has been read.
+    // A string that continues beyond the bounds is copied after the call has read it.
     e.here(cut)?;
     asm!(e; cmp(r8, ring::MOST as i32); jae(whole); jmp(not););
     e.here(whole)?;
@@ -354,8 +356,8 @@ fn copy_own(e: &mut Emitter, not: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Copies r8 bytes from the address in rsi to the offset in rdi, page by page, as far as there is memory; of a
-/// string no further than to its end. rdi: behind what was copied. Lost: all but r9.
+/// Copies r8 bytes from the address in rsi to the offset in rdi, page by page, as far as there is memory; of a string
+/// up to its end. rdi: offset behind the copy. Lost: all but r9.
 fn copy(e: &mut Emitter) -> Emitted {
     let (page, kernel, there, served, done) = (e.label(), e.label(), e.label(), e.label(), e.label());
     let elsewhere = e.label();
@@ -372,7 +374,7 @@ fn copy(e: &mut Emitter) -> Emitted {
         e.here(elsewhere)?;
         private_memory::holds(e, kernel)?;
         asm!(e; cmp(rcx, gs(CHUNK)); jae(there); jmp(kernel););
-        // No further than this page.
+        // Copy only up to the end of this page.
         e.here(served)?;
         asm!(e; mov(r8, gs(CHUNK)););
         e.here(kernel)?;
@@ -390,7 +392,7 @@ fn copy(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Copies what is on one page; goes to `done` at a string's end.
+/// Copies the part on one page; goes to `done` at a string's end.
 fn chunk(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (text, copied) = (e.label(), e.label());
     asm!(e; mov(rcx, gs(CHUNK)); sub(r8, rcx); cmp(gs(KIND), i32::from(capture::STRING)); je(text););
@@ -401,7 +403,7 @@ fn chunk(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Copies rcx bytes from rsi to rdi, not by string instructions: which way those go is for the program to say.
+/// Copies rcx bytes from rsi to rdi, without string instructions: the program decides their direction.
 fn words(e: &mut Emitter, copied: CodeLabel, ended: Option<CodeLabel>) -> Emitted {
     let (word, byte) = (e.label(), e.label());
     if ended.is_some() {

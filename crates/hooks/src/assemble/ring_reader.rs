@@ -1,79 +1,79 @@
-//! Reads windows that threads have written, see [`crate::layout::ring`]. All that stands there may be a
-//! program's own invention.
+//! Reads windows that threads have written, see [`crate::layout::ring`]. The program can overwrite them, so every byte
+//! may be wrong.
 
 use crate::layout::ring::{self, call};
 use crate::layout::{look, slot};
 use std::ops::Range;
 
-/// When, or what, a piece of memory was read.
+/// When a piece of memory was read, or that the piece is a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// Memory, before the call.
+    /// Memory read before the call.
     Entry,
-    /// Memory, after the call.
+    /// Memory read after the call.
     Return,
-    /// What the descriptor is behind, before the call.
+    /// Name of the file behind the descriptor, read before the call.
     Name,
 }
 
-/// What an argument pointed to, or was.
+/// Memory that an argument pointed to, or the name of the descriptor that it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'b> {
-    /// Which argument, from 0.
+    /// Index of the argument, from 0.
     pub argument: u8,
-    /// When it was read.
+    /// When the bytes were read.
     pub read: Read,
-    /// What was there, from the argument's address on.
+    /// Bytes from the argument's address on, or the name.
     pub bytes: &'b [u8],
 }
 
-/// All pieces of a call, in the order they were written.
+/// All pieces of a call, in the order in which they were written.
 pub type Pieces<'b> = [Option<Piece<'b>>; call::MOST_PIECES as usize];
 
-/// A call as its thread has written it. What it pointed to lies in the buffer it was read from.
+/// A call as its thread has written it. Its pieces borrow from the buffer it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenCall<'b> {
-    /// Address of the node it was counted at.
+    /// Address of the node that counted the call.
     pub node: u64,
-    /// Which of its thread's calls there it was, from 1.
+    /// Number of the thread's call at the node, from 1.
     pub nth: u64,
     /// The six argument registers.
     pub args: [u64; 6],
-    /// What was in eax: the number where the site does not say.
+    /// Value of eax before the call: the call's number, if the site does not determine it.
     pub number: u32,
-    /// Time stamp counter before the call.
+    /// Time stamp counter before the call, in cycles.
     pub time: u64,
-    /// What was in rax after it; `None` where it has not returned.
+    /// Value of rax after the call; `None` if it has not returned.
     pub result: Option<i64>,
-    /// Cycles inside the call, zero where it has not returned.
+    /// Cycles inside the call; zero if it has not returned.
     pub cycles: u64,
-    /// Of them, those it was scheduled out for, where that is told.
+    /// Cycles of the call during which the thread was scheduled out, if that is known.
     pub waited: Option<u64>,
-    /// Minor page faults the thread had taken before it, where they were counted.
+    /// Minor page faults that the thread had taken before it, if they were counted.
     pub faults: Option<u64>,
-    /// Whether calls that came right before it are missing.
+    /// True if the calls right before this one are missing.
     pub after_gap: bool,
-    /// For how many calls it stands, where it is a look ([`crate::layout::look`]); else zero.
+    /// Calls that this one stands for, if it is a sample ([`crate::layout::look`]); otherwise zero.
     pub stands_for: u64,
-    /// Whether it stands alone, and is of no window.
+    /// True if the call is part of no window.
     pub alone: bool,
-    /// Whether what the descriptor it returned is behind follows from its arguments ([`call::NAMES`]).
+    /// True if the name of the descriptor that it returned follows from its arguments ([`call::NAMES`]).
     pub names: bool,
-    /// What its arguments pointed to.
+    /// Pieces of memory that its arguments pointed to.
     pub pieces: Pieces<'b>,
 }
 
 impl<'b> WrittenCall<'b> {
-    /// What its arguments pointed to.
+    /// Returns the pieces of memory that its arguments pointed to.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece<'b>> {
         self.pieces.iter().flatten()
     }
 }
 
-/// Reads what is in use of a slot's buffer `index`: its calls, and what they point to as far as that reaches. `len` is
-/// the header's [`ring::LEN`]; `read` copies what lies at an offset in the buffer, and says whether it could. Each byte
-/// is read once: the program may write there meanwhile. How many bytes of `into` are what is there now; what lies
-/// between calls and data is not read, for nothing is looked up there.
+/// Reads the used part of a slot's buffer `index`: its calls, and the memory they refer to. `len` is the header's
+/// [`ring::LEN`]; `read` copies the bytes at an offset in the buffer and returns true on success. Each byte is read
+/// once, because the program may write there meanwhile. Returns how many bytes of `into` are valid. The bytes between
+/// calls and data are not read, because nothing refers to them.
 pub fn read_used(index: u64, len: u64, into: &mut [u8], mut read: impl FnMut(u64, &mut [u8]) -> bool) -> usize {
     let calls = (len.min(look::CALLS) * ring::CALL) as usize;
     if !into.get_mut(..calls).is_some_and(|to| read(0, to)) {
@@ -88,8 +88,8 @@ pub fn read_used(index: u64, len: u64, into: &mut [u8], mut read: impl FnMut(u64
     if more.is_some_and(|to| read(from as u64, to)) { end } else { calls }
 }
 
-/// The calls in a slot's buffer `index`, whose bytes are `buffer`, all or those in use ([`read_used`]); `len` is the
-/// header's [`ring::LEN`]. They end before the first of which something that it points to found no room.
+/// Returns the calls in a slot's buffer `index`. `buffer` holds all its bytes, or the used ones ([`read_used`]); `len`
+/// is the header's [`ring::LEN`]. The iterator ends before the first call whose memory found no room.
 #[inline]
 pub fn written_calls(buffer: &[u8], index: u64, len: u64) -> impl Iterator<Item = WrittenCall<'_>> + Clone {
     let most = most(buffer);
@@ -104,19 +104,19 @@ fn records(buffer: &[u8]) -> impl Iterator<Item = &Record> + Clone {
     buffer.as_chunks().0.iter()
 }
 
-/// How many calls there may be in a buffer.
+/// Returns the number of calls that a buffer can hold.
 fn most(buffer: &[u8]) -> u64 {
     let alone = records(buffer).next().is_some_and(|first| word(first, call::FLAGS) & call::ALONE != 0);
     if alone { look::CALLS } else { ring::CALLS }
 }
 
-/// The word at an offset.
+/// Returns the word at an offset.
 fn word(own: &Record, offset: u64) -> u64 {
     let there = own.get(offset as usize..).and_then(|rest| rest.first_chunk());
     there.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-// Built where it is used: it is a third of a kilobyte, and there are thousands.
+// Inlined so that the call is built in place: it takes a third of a kilobyte, and there are thousands.
 #[inline]
 fn written_call<'b>(buffer: &'b [u8], own: &Record, (index, most): (u64, u64)) -> Option<WrittenCall<'b>> {
     let word = |offset: u64| word(own, offset);
@@ -127,7 +127,7 @@ fn written_call<'b>(buffer: &'b [u8], own: &Record, (index, most): (u64, u64)) -
     }
     let returned = has(call::RETURNED);
     let mut pieces = Pieces::default();
-    for (to, Placed { argument, read, range }) in pieces.iter_mut().zip(placed(own, (index, most))) {
+    for (to, PiecePosition { argument, read, range }) in pieces.iter_mut().zip(placed(own, (index, most))) {
         *to = buffer.get(range).map(|bytes| Piece { argument, read, bytes });
     }
     let shift = ((flags >> call::LOOK_SHIFT) as u8).min(look::MOST_SHIFT as u8);
@@ -149,20 +149,20 @@ fn written_call<'b>(buffer: &'b [u8], own: &Record, (index, most): (u64, u64)) -
     })
 }
 
-/// Where in a buffer a piece is.
-struct Placed {
+/// Position of a piece in a buffer.
+struct PiecePosition {
     argument: u8,
     read: Read,
     range: Range<usize>,
 }
 
-/// The pieces of a call in buffer `index`, in which there may be `most` calls.
-fn placed(own: &Record, (index, most): (u64, u64)) -> impl Iterator<Item = Placed> {
+/// Returns the positions of the pieces of a call in buffer `index`, which can hold `most` calls.
+fn placed(own: &Record, (index, most): (u64, u64)) -> impl Iterator<Item = PiecePosition> {
     let words = (0..word(own, call::PIECE_COUNT).min(call::MOST_PIECES)).map(|i| word(own, call::PIECES + 8 * i));
     words.filter_map(move |word| piece(word, (index, most * ring::CALL)))
 }
 
-fn piece(word: u64, (index, data): (u64, u64)) -> Option<Placed> {
+fn piece(word: u64, (index, data): (u64, u64)) -> Option<PiecePosition> {
     let read = match word & (call::AT_RETURN | call::NAME) {
         0 => Read::Entry,
         call::AT_RETURN => Read::Return,
@@ -173,5 +173,5 @@ fn piece(word: u64, (index, data): (u64, u64)) -> Option<Placed> {
     let start = at.checked_sub(slot::RINGS + index.checked_mul(ring::BUFFER)?)?;
     let within = start >= data && start.checked_add(len)? <= ring::BUFFER;
     (argument < 6 && len <= ring::MOST && within).then_some(())?;
-    Some(Placed { argument, read, range: start as usize..(start + len) as usize })
+    Some(PiecePosition { argument, read, range: start as usize..(start + len) as usize })
 }

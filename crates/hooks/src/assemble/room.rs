@@ -1,23 +1,23 @@
-//! What of an image is given out, and for what.
+//! Which nodes and records of an image are in use, and for what.
 
 use crate::layout::{
     GLOBAL, IMAGE, NODE_SIZE, NUMBERS, global, image, nodes_end, record_at, record_offset, root_record_offset, slot,
 };
 use std::sync::atomic::AtomicU64;
 
-/// Where calls are counted: a site's root, or a context below it. Addresses in the watched process.
+/// A place where calls are counted: a site's root, or a context below it. Addresses are those in the watched process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The node.
     pub node: u64,
-    /// The root of its tree, itself where it is one.
+    /// The root of its tree; the node itself if it is one.
     pub root: u64,
 }
 
-/// What of an image is given out so far, and for what.
+/// Nodes and records of an image that are in use so far, and their purpose.
 ///
-/// The launcher keeps it to itself. So it knows what is counted at a record without reading the trees, which the program
-/// may have written over.
+/// The launcher keeps this to itself. It therefore knows what is counted at a record without reading the trees, which
+/// the program may have overwritten.
 ///
 /// ```
 /// use systoll_hooks::assemble::Room;
@@ -32,18 +32,18 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     nodes: u64,
-    /// Where contexts are counted, by their records. Their nodes rise too, as those are given out in turn.
+    /// Contexts by their records. Their nodes ascend too, since both are assigned in turn.
     contexts: Vec<Place>,
-    /// By rising record.
+    /// Roots by rising record.
     roots: Vec<Roots>,
 }
 
-/// Roots that lie side by side, and have been given records in that order.
+/// Adjacent roots with adjacent records, in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Roots {
     first: u64,
     count: u64,
-    /// Address of the first.
+    /// Address of the first root.
     at: u64,
 }
 
@@ -54,7 +54,7 @@ impl Roots {
 }
 
 impl Default for Room {
-    /// All of a new image, which has the roots of numbers.
+    /// Returns the room of a new image, which has the roots of numbers.
     fn default() -> Self {
         let of_numbers = Roots { first: 0, count: NUMBERS, at: GLOBAL + global::NUMBER_ROOTS };
         Self { nodes: 0, contexts: Vec::new(), roots: vec![of_numbers] }
@@ -62,37 +62,38 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Nodes given out.
+    /// Returns the number of nodes in use.
     #[must_use]
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Records given to contexts.
+    /// Returns the number of records assigned to contexts.
     #[must_use]
     pub fn contexts(&self) -> u64 {
         self.contexts.len() as u64
     }
 
-    /// Records given to roots.
+    /// Returns the number of records assigned to roots.
     #[must_use]
     pub fn roots(&self) -> u64 {
         self.roots.last().map_or(0, |last| last.end())
     }
 
-    /// Whether there is room for so many more records.
+    /// Returns true if there is room for `records` more records.
     #[must_use]
     pub fn has(&self, records: u64) -> bool {
         self.contexts().saturating_add(self.roots()).saturating_add(records) <= slot::RECORD_COUNT
     }
 
-    /// Gives records to `count` roots, the first of which lies at `at` (address in the watched process): those that
+    /// Assigns records to `count` roots, the first of which lies at `at` (address in the watched process): those that
     /// [`super::Blob::roots`] has written, from [`Room::roots`] on.
     pub fn give_roots(&mut self, at: u64, count: u64) {
         self.roots.push(Roots { first: self.roots(), count, at });
     }
 
-    /// What is counted at a record of each slot (see [`crate::layout::record_at`]), if it was given out.
+    /// Returns the place that is counted at a record of each slot (see [`crate::layout::record_at`]), if the record was
+    /// assigned.
     #[must_use]
     pub fn place(&self, record: u64) -> Option<Place> {
         if let Some(place) = self.contexts.get(usize::try_from(record).ok()?) {
@@ -104,7 +105,7 @@ impl Room {
         Some(Place { node, root: node })
     }
 
-    /// The record at which a node counts, if one was given to it.
+    /// Returns the record at which a node counts, if one was assigned to it.
     #[must_use]
     pub fn record_of(&self, node: u64) -> Option<u64> {
         if let Ok(context) = self.contexts.binary_search_by_key(&node, |place| place.node) {
@@ -117,8 +118,9 @@ impl Room {
         root_record_offset(root?).and_then(record_at)
     }
 
-    /// Addresses of `count` new nodes of an image of so many words, and the offset of a record for the last one, below
-    /// `root`; `behind` more nodes' worth of memory follows. `None`, and nothing given, where there is no room for all of it.
+    /// Takes `count` new nodes of an image of so many words, and a record for the last one, below `root`; memory for
+    /// `behind` more nodes follows. Returns the address of the first node and the record's offset; `None`, taking
+    /// nothing, if there is no room for all of it.
     pub(super) fn take_context(
         &mut self,
         words: &[AtomicU64],
@@ -131,7 +133,7 @@ impl Room {
         Some((first, record))
     }
 
-    /// The same of a root beside those of files, all by itself.
+    /// Takes a root besides those of files, on its own.
     pub(super) fn take_root(&mut self, words: &[AtomicU64]) -> Option<(u64, u64)> {
         let record = root_record_offset(self.roots()).filter(|_| self.has(1))?;
         let node = self.take_nodes(words, 1)?;
@@ -139,14 +141,14 @@ impl Room {
         Some((node, record))
     }
 
-    /// The same of a root that tells no contexts apart, where all calls of a number are counted.
+    /// Takes a root that tells no contexts apart, at which all calls of a number are counted.
     pub(super) fn take_whole_root(&mut self, words: &[AtomicU64]) -> Option<(u64, u64)> {
         let (node, record) = self.take_record(words, 1)?;
         self.contexts.push(Place { node, root: node });
         Some((node, record))
     }
 
-    /// `count` nodes, and the offset of the record that is the next context's.
+    /// Takes `count` nodes, and the record of the next context. Returns the address and the record's offset.
     fn take_record(&mut self, words: &[AtomicU64], count: u64) -> Option<(u64, u64)> {
         let record = record_offset(self.contexts()).filter(|_| self.has(1))?;
         Some((self.take_nodes(words, count)?, record))
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_is_known_by_record_and_by_node() {
+    fn assigned_records_are_found_by_record_and_by_node() {
         let words: Vec<AtomicU64> = (0..(image::NODES + 8 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
         let (mut room, nodes, region) = (Room::default(), IMAGE + image::NODES, IMAGE + image::ROOTS);
         room.give_roots(region, 5);
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_nothing_is_given() {
+    fn without_room_nothing_is_assigned() {
         let words: Vec<AtomicU64> = (0..(image::NODES + 2 * NODE_SIZE) / 8).map(|_| AtomicU64::new(0)).collect();
         let mut room = Room::default();
         let before = room.clone();

@@ -1,8 +1,9 @@
-//! rseq areas of ours, for threads whose program registers none: by them waiting is told from working.
+//! Our rseq areas, for threads whose program registers none: they show if a thread was scheduled out, so that waiting
+//! can be told apart from working.
 //!
-//! A thread has one area at most. The program's own calls of `rseq` must come out as without us, so ours
-//! gives way before them. Threads are given one as they begin, the first by the launcher. A signal handler
-//! that comes between keeps out, by [`slot::AREA_BUSY`]; at worst a thread goes without.
+//! A thread has at most one area. The program's own calls of `rseq` must have the same result as without us, so ours is
+//! unregistered before them. Threads get one when they begin, the first thread from the launcher. [`slot::AREA_BUSY`]
+//! keeps out a signal handler that comes in between; at worst a thread has no area.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
 use super::shared_slot::unless_shared;
@@ -13,21 +14,21 @@ use iced_x86::code_asm::*;
 /// RSEQ_FLAG_UNREGISTER of include/uapi/linux/rseq.h.
 const UNREGISTER: i32 = 1;
 
-/// What a thread that is to have an area comes from.
+/// Situation in which a thread gets an area.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begins {
-    /// It shares memory with its maker, and the kernel has taken its area away.
+    /// It shares memory with its maker, and the kernel has dropped its area.
     Shares,
     /// It has a copy of its maker's memory, with its maker's area.
     Copies,
-    /// Either: what `clone3` is asked for lies in memory that is not ours to read.
+    /// One of these two: the flags of `clone3` lie in memory that we must not read.
     Unknown,
-    /// It has been there before, and called `rseq`.
+    /// It existed before, and has called `rseq`.
     Again,
 }
 
 impl Begins {
-    /// Of a thread made by this call; `copies` if it is known to have a copy of its maker's memory.
+    /// Returns how a thread made by this call begins; `copies` if it is known to have a copy of its maker's memory.
     pub(super) fn of(number: u32, copies: bool) -> Self {
         match (copies, number) {
             (true, _) => Self::Copies,
@@ -37,7 +38,7 @@ impl Begins {
     }
 }
 
-/// Registers that asking the kernel takes, and where they are kept.
+/// Registers that the call needs, which are saved meanwhile.
 const KEPT: [AsmRegister64; 5] = [rax, rdi, rsi, rdx, r10];
 
 /// Gives the thread an area, if its program has none for it. Lost: rcx, r11, flags.
@@ -58,7 +59,7 @@ pub(super) fn begin(e: &mut Emitter, begins: Begins) -> Emitted {
             Begins::Shares | Begins::Again => {}
             Begins::Copies => {
                 asm!(e; mov(rdi, gs(slot::RSEQ)); test(rdi, rdi); je(fresh););
-                // The program's own stays with it.
+                // The program's own area stays with it.
                 asm!(e; mov(rcx, areas::AT); mov(rax, rdi); sub(rax, rcx); cmp(rax, areas::SIZE as i32); jae(none););
                 asm!(e; mov(gs(slot::RSEQ), 0););
                 ask(e, UNREGISTER)?;
@@ -72,7 +73,7 @@ pub(super) fn begin(e: &mut Emitter, begins: Begins) -> Emitted {
         e.here(fresh)?;
         asm!(e; mov(rdi, gs(slot::SELF)););
         area_of_slot(e)?;
-        // Older kernels look at what stands there.
+        // Older kernels check the old contents.
         asm!(e; mov(at(rdi, 8), 0););
         ask(e, 0)?;
         asm!(e; test(eax, eax); je(took); cmp(eax, -libc::EBUSY); jne(none););
@@ -86,8 +87,7 @@ pub(super) fn begin(e: &mut Emitter, begins: Begins) -> Emitted {
     Ok(())
 }
 
-/// Before the program's own `rseq`: takes ours back, which the kernel would hold against it. Lost: rcx, r11,
-/// flags.
+/// Unregisters our area before the program's own `rseq`, which would fail otherwise. Lost: rcx, r11, flags.
 pub(super) fn give_way(e: &mut Emitter) -> Emitted {
     let (ours, done) = (e.label(), e.label());
     asm!(e; mov(rcx, IMAGE + image::GIVES_AREAS); cmp(dword_ptr(rcx), 0); jne(ours););
@@ -101,8 +101,8 @@ pub(super) fn give_way(e: &mut Emitter) -> Emitted {
         area_of_slot(e)?;
         asm!(e; cmp(gs(slot::RSEQ), rdi); jne(theirs); mov(gs(slot::RSEQ), 0););
         e.here(theirs)?;
-        // Whatever the slot says: a handler may have jumped away before that was written. Where the
-        // kernel has another this does nothing.
+        // Do this whatever the slot says: a handler may have jumped away before that was written. If the kernel knows
+        // another area, the call has no effect.
         ask(e, UNREGISTER)?;
         give_back(e)?;
         asm!(e; jmp(done););
@@ -111,7 +111,7 @@ pub(super) fn give_way(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Keeps the registers, or goes to `busy` if that was being done already.
+/// Saves the registers, or goes to `busy` if that was being done already.
 fn keep(e: &mut Emitter, busy: CodeLabel) -> Emitted {
     asm!(e; bts(gs32(slot::AREA_BUSY), 0u32); jc(busy););
     for (nth, register) in (0..).zip(KEPT) {
@@ -128,14 +128,14 @@ fn give_back(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// rdi: the area of the slot whose address is there. Lost: rcx.
+/// Computes in rdi the area of the slot whose address is in rdi. Lost: rcx.
 fn area_of_slot(e: &mut Emitter) -> Emitted {
     asm!(e; mov(rcx, IMAGE + image::SLOTS); sub(rdi, rcx); shr(rdi, slot::SHIFT - areas::SHIFT););
     asm!(e; mov(rcx, areas::AT); add(rdi, rcx););
     Ok(())
 }
 
-/// Registers the area at rdi, or takes it back. eax: what the kernel says. Lost: rsi, rdx, r10, rcx, r11.
+/// Registers the area at rdi, or unregisters it. eax: the kernel's result. Lost: rsi, rdx, r10, rcx, r11.
 fn ask(e: &mut Emitter, flags: i32) -> Emitted {
     asm!(e; mov(r10, IMAGE + image::RSEQ_SIGNATURE); mov(r10d, dword_ptr(r10)););
     asm!(e; mov(esi, areas::AREA as i32); mov(edx, flags); mov(eax, RSEQ); syscall(););

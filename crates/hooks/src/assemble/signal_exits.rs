@@ -1,11 +1,11 @@
-//! A signal's return that is counted where handlers end: its own bytes stay as they are.
+//! Counts a signal's return where handlers end, because the bytes of the return itself must stay.
 
-use super::blob::{Base, Counted, Refused, Unhooked};
+use super::blob::{Base, CountedPlace, Refused, Unhooked};
 use super::emitter::{Emitted, Emitter, Origin, asm, at};
 use super::entry::{Entry, before};
-use super::hook::{Hook, Written};
+use super::hook::{Hook, SiteCode};
 use super::relocate::{BASE, decode, displace, movable};
-use super::sampled::Timing;
+use super::sampling::Timing;
 use super::tree_walk::Start;
 use super::{Options, elide_ids, elide_masks};
 use crate::layout::{IMAGE, image};
@@ -15,11 +15,11 @@ use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// Writes the code of a site that is hooked at `site.exits`, and counts at the root at `root`.
-pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) -> Emitted<Written> {
+pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) -> Emitted<SiteCode> {
     let decoded = site.exits.iter().map(|span| Some((span, exit(span)?)));
     let Some(decoded) = decoded.collect::<Option<Vec<_>>>() else {
         let refused = Some(Refused { address: site.address, what: Unhooked::Site });
-        return Ok(Written { refused, ..Written::default() });
+        return Ok(SiteCode { refused, ..SiteCode::default() });
     };
     let number = Some(crate::numbers::RT_SIGRETURN);
     let entry =
@@ -33,7 +33,7 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
         ends(e, options, (site.address - SIGNAL_NUMBER_LEN, &back), entry)?;
         hooks.push(Hook { start: span.start, bytes: span.bytes.len(), label });
     }
-    let counted = Counted {
+    let counted = CountedPlace {
         address: site.address,
         number: site.number,
         offset: None,
@@ -42,17 +42,18 @@ pub(super) fn write(e: &mut Emitter, options: &Options, site: &Site, root: u64) 
         results: false,
         vdso: false,
     };
-    Ok(Written { hooks, counted: Some(counted), refused: None })
+    Ok(SiteCode { hooks, counted: Some(counted), refused: None })
 }
 
-/// What comes before the return, and the return.
+/// Returns the instructions before the return, and the return.
 fn exit(span: &Span) -> Option<(Vec<Instruction>, Instruction)> {
     let mut head = decode(span)?;
     let back = head.pop().filter(|i| i.code() == Code::Retnq)?;
     head.iter().all(movable).then_some((head, back))
 }
 
-/// The handler's end: where it goes to `start`, counts and goes there; else it returns.
+/// Writes a handler's end: if it returns to `start`, the signal's return is counted; otherwise the handler just
+/// returns.
 fn ends(e: &mut Emitter, options: &Options, (start, back): (u64, &Instruction), entry: Entry) -> Emitted {
     let elsewhere = e.label();
     let there = MemoryOperand::with_base_displ(Register::RIP, BASE.wrapping_add(start) as i64);
@@ -69,13 +70,13 @@ fn ends(e: &mut Emitter, options: &Options, (start, back): (u64, &Instruction), 
     e.a.add_instruction(back)
 }
 
-/// The handler returns to another place. With cgo that is the C library's, or that of a caller of the handler
-/// as a function: counted where it is made, if it is a signal's return at all. One whose bytes stay as well is
-/// another run-time's, which does not count ends that are not its own.
+/// Handles a handler that returns to another place. With cgo that is the C library's return from signals, or a caller
+/// of the handler as a function: a signal's return is counted where it is made. A return whose bytes stay as well
+/// belongs to another run-time, which does not count other ends than its own.
 fn astray(e: &mut Emitter) -> Emitted {
     let counted = e.label();
     asm!(e; mov(rcx, qword_ptr(rsp)););
-    // One byte after the other: each belongs to what is run next if those before are as expected.
+    // Compare one byte after the other: each is only read if the previous ones are as expected.
     for (nth, byte) in (0..).zip(SIGNAL_RETURN) {
         asm!(e; cmp(byte_ptr(rcx + nth), i32::from(byte as i8)); jne(counted););
     }
@@ -85,7 +86,7 @@ fn astray(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Counts an `rt_sigreturn`, right before which all registers but rsp are free; eax holds its number behind.
+/// Counts an `rt_sigreturn`, right before which all registers but rsp are free; behind it, eax holds the number again.
 pub(super) fn signal_ends(e: &mut Emitter, options: &Options, entry: Entry) -> Emitted {
     elide_masks::forget_mask(e)?;
     if options.elide {

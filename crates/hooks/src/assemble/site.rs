@@ -1,4 +1,4 @@
-//! One site's code: which parts it gets, and in which order.
+//! Writes one site's code: which parts it gets, and in which order.
 //!
 //! ```text
 //! entry:  displaced instructions · count · jump back, so that the call is made at its own place
@@ -6,16 +6,16 @@
 //! plain:  displaced instructions · jump back
 //! ```
 //!
-//! A site that is wrapped whole makes its call between the first two, and jumps back once.
+//! A site that is wrapped makes its call between the first two parts, and jumps back once.
 
-use super::asking::Asking;
-use super::blob::{Base, Counted, Refused, Unhooked};
+use super::asking_site::AskingSite;
+use super::blob::{Base, CountedPlace, Refused, Unhooked};
 use super::emitter::{Emitted, Emitter, Origin, asm};
 use super::entry::{Entry, before};
-use super::hook::{Hook, Written};
+use super::hook::{Hook, SiteCode};
 use super::on_return::{Bytes, Return, after, made_executable, mapped, rseq_learnt};
 use super::relocate::{BASE, decode, displace, movable, sees_the_hook, tail_movable};
-use super::sampled::Timing;
+use super::sampling::Timing;
 use super::signal_exits::signal_ends;
 use super::tree_walk::{Start, walk};
 use super::{
@@ -28,7 +28,7 @@ use crate::plan::{CfaOffset, Entry as VdsoEntry, Site, Span};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, Instruction};
 
-/// Where a site counts.
+/// The place at which a site counts.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// Address of its root.
@@ -39,37 +39,37 @@ pub(super) struct Place {
     pub(super) table: u64,
 }
 
-/// How a site is hooked.
+/// The form in which a site is hooked.
 struct Shape<'a> {
     site: &'a Site,
-    /// What the jump to the entry replaces.
+    /// The instructions that the jump to the entry replaces.
     window: &'a Span,
-    /// Instructions before counting.
+    /// Instructions that run before counting.
     head: Vec<Instruction>,
-    /// Whether the call is made here.
+    /// True if the call is made in our code.
     wrapped: bool,
-    /// Instructions behind the call, and where they end; `None`: nothing is hooked there.
+    /// Instructions behind the call, and their end; `None` if nothing is hooked there.
     tail: Option<(Vec<Instruction>, u64)>,
-    /// What the jump to what is done behind the call replaces, if it is not `window`.
+    /// The instructions that the jump to the code behind the call replaces, if they are not `window`.
     behind: Option<&'a Span>,
-    /// How much higher rsp is there than at the call.
+    /// Bytes by which rsp is higher there than at the call.
     lifted: u8,
-    /// Whether code here may go on right behind the call: nothing lies between hook and call.
+    /// True if our code may continue right behind the call: nothing lies between hook and call.
     adjacent: bool,
 }
 
-/// Whether calls never return to where they are made.
+/// Returns true if calls never return to where they are made.
 fn leaves(number: u32) -> bool {
     matches!(number, EXIT | EXIT_GROUP | RT_SIGRETURN)
 }
 
-/// Whether calls must be made here, because they return in another thread too, or may be the last
+/// Returns true if calls must be made in our code, because they return in another thread too, or may be the last one
 /// that is hooked.
 fn must_be_here(site: &Site) -> bool {
     site.number.is_none_or(|n| call_kinds::clones(n) || call_kinds::may_end_watching(n))
 }
 
-/// Whether something must be asked behind the call, whatever else is wanted.
+/// Returns true if something must be asked behind the call in any case.
 fn asks_behind(number: u32) -> bool {
     call_kinds::brings_code(number) || call_kinds::execs(number)
 }
@@ -93,7 +93,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The call stays at its place.
+    /// Describes a site whose call stays at its place.
     fn placed(site: &'a Site) -> Option<Self> {
         let window = site.entry_span.as_ref()?;
         let head = decode(window).filter(|i| i.iter().all(movable))?;
@@ -112,7 +112,7 @@ impl<'a> Shape<'a> {
         Some(Self { site, window, head, wrapped: false, tail, behind, lifted, adjacent })
     }
 
-    /// The call is made here.
+    /// Describes a site whose call is made in our code.
     fn wrapped(site: &'a Site) -> Option<Self> {
         let window = site.wrap_span.as_ref()?;
         let mut head = decode(window)?;
@@ -124,7 +124,7 @@ impl<'a> Shape<'a> {
         good.then_some(Self { site, window, head, wrapped: true, tail, behind: None, lifted: 0, adjacent: true })
     }
 
-    /// Return address from rsp where the hook counts, or from rbp.
+    /// Returns the place of the return address where the hook counts, from rsp or rbp.
     fn offset(&self) -> Option<(u32, Base)> {
         let cfa = if self.wrapped { self.site.cfa } else { self.site.hook_cfa };
         let from = |cfa: Option<CfaOffset>, base| cfa.and_then(|cfa| cfa.0.checked_sub(8)).map(|o| (o, base));
@@ -133,14 +133,14 @@ impl<'a> Shape<'a> {
 }
 
 /// Writes the code of a site.
-pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<Written> {
+pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place: Place) -> Emitted<SiteCode> {
     if !site.exits.is_empty() {
         return super::signal_exits::write(e, options, site, place.root);
     }
     let refused = |what| Some(Refused { address: site.address, what });
     let shape = match Shape::of(site, options) {
         Ok(shape) => shape,
-        Err(what) => return Ok(Written { refused: refused(what), ..Written::default() }),
+        Err(what) => return Ok(SiteCode { refused: refused(what), ..SiteCode::default() }),
     };
     let returns = !site.number.is_some_and(leaves);
     let results = options.results && returns && shape.tail.is_some();
@@ -148,7 +148,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let missed = wants_return && returns && shape.tail.is_none();
     let table = site.number.is_none().then_some(place.table as u32);
     let offset = shape.offset().filter(|_| site.number != Some(RT_SIGRETURN));
-    let counted = Counted {
+    let counted = CountedPlace {
         address: site.address,
         number: site.number,
         offset: offset.map(|o| o.0),
@@ -167,7 +167,7 @@ pub(super) fn write_site(e: &mut Emitter, options: &Options, site: &Site, place:
     let arms = stays && (options.waited || options.elide);
     let entry = Entry { number: site.number, start, base: offset.map(|o| o.1.register()), results, timing, arms };
     let hooks = Writer { shape, place, options, entry }.write(e)?;
-    Ok(Written { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
+    Ok(SiteCode { hooks, counted: Some(counted), refused: refused(Unhooked::Return).filter(|_| missed) })
 }
 
 struct Writer<'a> {
@@ -187,7 +187,7 @@ impl Writer<'_> {
         e.stands_for(Origin::Address(counts_at));
         let back = e.label();
         let lifted = self.shape.lifted != 0;
-        // What is done behind the call waits where its function returns to.
+        // The code behind the call runs where its function returns to.
         let (made, new) = if lifted { (back, back) } else { (behind, plain) };
         self.before(e, made, new)?;
         if self.shape.wrapped || site.number.is_some_and(call_kinds::clones) {
@@ -222,23 +222,23 @@ impl Writer<'_> {
         Ok(hooks)
     }
 
-    /// Whether what is done behind the call is done of no other code, and right behind it.
+    /// Returns true if the code behind the call runs only for this call, and right behind it.
     fn learns(&self) -> bool {
         let target = self.shape.site.return_is_target && !self.shape.wrapped;
         self.entry.results && self.shape.lifted == 0 && !target
     }
 
-    /// Whether calls made by number here can be answered.
+    /// Returns true if calls made by number here can be answered.
     fn answers_by_number(&self) -> bool {
         self.options.elide && self.shape.site.number.is_none() && self.shape.adjacent && self.learns()
     }
 
-    fn asking(&self) -> Asking {
+    fn asking(&self) -> AskingSite {
         let (root, adjacent) = (self.place.root, self.shape.adjacent);
-        Asking { root, entry: self.entry, elide: self.options.elide, adjacent }
+        AskingSite { root, entry: self.entry, elide: self.options.elide, adjacent }
     }
 
-    /// Counting, and what the number asks for before the call.
+    /// Writes the counting, and what the number requires before the call.
     fn before(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         let Some(number) = self.shape.site.number else {
             if self.options.elide {
@@ -261,16 +261,16 @@ impl Writer<'_> {
         if !self.shape.site.keeps_flags {
             return self.before_number(e, number, plain);
         }
-        // eax holds the number and nothing else, so it may carry the flags meanwhile: memory could
-        // not, where a handler's calls come between.
+        // eax holds only the number, so it can carry the flags meanwhile; memory could not, as a handler's calls may
+        // come between.
         asm!(e; lahf(); seto(al););
         self.before_number(e, number, plain)?;
-        // 1 + 127 overflows, and sahf knows all but that.
+        // 1 + 127 overflows, and sahf restores all other flags.
         asm!(e; add(al, 127); sahf(); mov(eax, number););
         Ok(())
     }
 
-    /// [`Writer::before`] where the number is known, which it does not look for in eax.
+    /// [`Writer::before`] for a known number, which is not expected in eax.
     fn before_number(&self, e: &mut Emitter, number: u32, plain: CodeLabel) -> Emitted {
         if number == RT_SIGRETURN {
             return signal_ends(e, self.options, self.entry);
@@ -308,13 +308,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether signal masks are answered here, and learnt.
+    /// Returns true if signal masks are answered and learnt here.
     fn learns_mask(&self) -> bool {
         let shape = &self.shape;
         self.options.elide && shape.site.number == Some(RT_SIGPROCMASK) && shape.adjacent && self.learns()
     }
 
-    /// The call, made here.
+    /// Makes the call.
     fn call(&self, e: &mut Emitter, behind: CodeLabel, plain: CodeLabel) -> Emitted {
         match self.shape.site.number {
             Some(number) if call_kinds::clones(number) => process_calls::clone(
@@ -329,7 +329,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is done behind the call.
+    /// Writes the code behind the call.
     fn behind(&self, e: &mut Emitter) -> Emitted {
         let site = self.shape.site;
         if self.learns_mask() {
@@ -375,10 +375,10 @@ impl Writer<'_> {
 }
 
 /// Writes the code of a vDSO function's entry, where only rax and r11 are free.
-pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emitted<Written> {
+pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emitted<SiteCode> {
     let Some(head) = decode(&entry.span).filter(|i| i.iter().all(movable)) else {
         let refused = Some(Refused { address: entry.address, what: Unhooked::Site });
-        return Ok(Written { refused, ..Written::default() });
+        return Ok(SiteCode { refused, ..SiteCode::default() });
     };
     let label = e.label();
     e.stands_for(Origin::Address(entry.span.start));
@@ -390,7 +390,7 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emit
     e.stands_for(Origin::Address(resume));
     asm!(e; jmp(BASE.wrapping_add(resume)););
     let hook = Hook { start: entry.span.start, bytes: entry.span.bytes.len(), label };
-    let counted = Counted {
+    let counted = CountedPlace {
         address: entry.address,
         number: None,
         offset: Some(0),
@@ -399,5 +399,5 @@ pub(super) fn write_entry(e: &mut Emitter, entry: &VdsoEntry, root: u64) -> Emit
         results: false,
         vdso: true,
     };
-    Ok(Written { hooks: vec![hook], counted: Some(counted), refused: None })
+    Ok(SiteCode { hooks: vec![hook], counted: Some(counted), refused: None })
 }

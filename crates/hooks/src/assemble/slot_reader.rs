@@ -1,35 +1,35 @@
-//! Reading counts back: what each thread has counted, by record.
+//! Reads back what each thread has counted, by record.
 //!
-//! The memory belongs to the watched program, which may have written anything there: nothing read
-//! is used as a place before it is checked, and no loop ends only by what is read. What is counted at a record
-//! [`super::Room`] knows: the trees are not read.
+//! The memory belongs to the watched program, which may have written anything there: nothing read is used as an address
+//! before it is checked, and no loop ends only by what is read. [`super::Room`] knows what is counted at a record: the
+//! trees are not read.
 
 use crate::layout::{image, record, slot, slot_address, slots_used, timing, trunk};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words of an image, by their offset in bytes. Where nothing is mapped there is zero.
+/// Words of an image, by their offset in bytes; words that are not mapped are zero.
 ///
-/// An image is mostly holes. Reading holes of a mapped memfd fills them with memory, so a caller that
-/// has many threads to read rather implements this by reading the file's data ranges.
+/// An image consists mostly of holes. Reading holes of a mapped memfd allocates them, so a caller that reads many
+/// threads should implement this by the file's data ranges.
 pub trait Words {
-    /// The word at `offset`, a multiple of 8.
+    /// Returns the word at `offset`, a multiple of 8.
     fn word(&self, offset: u64) -> u64;
 
-    /// Ranges of `within`, ascending, outside which every word is zero.
+    /// Returns ranges of `within`, ascending, outside which every word is zero.
     fn data(&self, within: Range<u64>) -> Vec<Range<u64>> {
         vec![within]
     }
 
-    /// The bytes from `offset` on, where it has them in one piece: all words of a node or a record are found by one look
-    /// then.
+    /// Returns the bytes from `offset` on, if they are stored in one piece: then one look-up finds all words of a node
+    /// or a record.
     fn together(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
         None
     }
 }
 
-/// Some words that lie next to each other.
+/// Some adjacent words.
 struct Part<'w, W: ?Sized> {
     words: &'w W,
     offset: u64,
@@ -41,7 +41,7 @@ impl<'w, W: Words + ?Sized> Part<'w, W> {
         Self { words, offset, together: words.together(offset, len as usize) }
     }
 
-    /// The word at `field`, counted from the beginning.
+    /// Returns the word at `field`, counted from the beginning.
     fn word(&self, field: u64) -> u64 {
         let here = self.together.and_then(|bytes| bytes.get(field as usize..)?.first_chunk());
         here.map_or_else(|| self.words.word(self.offset.wrapping_add(field)), |word| u64::from_le_bytes(*word))
@@ -62,67 +62,66 @@ impl Words for [AtomicU64] {
     }
 }
 
-/// What one thread counted at a record.
+/// The counts of one thread at a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotCounts {
     /// Calls entered.
     pub entered: u64,
     /// Calls whose return was seen.
     pub returned: u64,
-    /// Whether a call was under way, as far as the thread's own notes tell. Others that were not
-    /// seen to return were left by a jump out of a signal handler: the kernel had ended them before
-    /// the handler began.
+    /// True if a call was pending, according to the thread's own notes. Other calls without a seen return were left by
+    /// a jump out of a signal handler: the kernel had ended them before the handler began.
     pub under_way: bool,
-    /// Of these, failed ones.
+    /// Returned calls that failed.
     pub failed: u64,
     /// Cycles inside calls.
     pub cycles: u64,
-    /// Cycles inside calls during which the thread was scheduled out or met a signal.
+    /// Cycles inside calls during which the thread was scheduled out or received a signal.
     pub waited: u64,
     /// Cycles of the longest call.
     pub longest: u64,
-    /// Cycles of the shortest call; `None`: none was timed.
+    /// Cycles of the shortest call; `None` if none was timed.
     pub shortest: Option<u64>,
     /// Bytes moved.
     pub bytes: u64,
     /// Calls answered in place, besides `entered`.
     pub elided: u64,
-    /// What is known of the calls that were timed for their blocks, and by them.
+    /// Figures of the calls that were timed for their blocks.
     pub sampled: Sampled,
-    /// Looks at the stack above the context.
+    /// Comparisons of the stack above the context.
     pub trunk: TrunkLooks,
-    /// Calls by power of two of cycles, one timed for its block counted for all of it; fewer than `returned`
-    /// where some could not be timed.
+    /// Calls by power of two of cycles; a call timed for its block counts for all of it. There are fewer than
+    /// `returned` if some could not be timed.
     pub histogram: [u64; record::BUCKETS as usize],
-    /// Failed calls by errno; fewer than `failed` where the table was full.
+    /// Failed calls by errno; there are fewer than `failed` if the table was full.
     pub errors: Vec<(u16, u64)>,
 }
 
 /// Calls of a node that were timed for their blocks, see [`crate::layout::timing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampled {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// How many of all cycles are theirs.
+    /// Cycles of these calls, a part of all cycles.
     pub cycles: u64,
     /// Sum of squares of their cycles, see [`crate::layout::timing::SQUARED_MOST`].
     pub squares: u64,
-    /// Like `waited` of [`SlotCounts`], of theirs, which are not among that.
+    /// Cycles of these calls during which the thread waited, not included in `waited` of [`SlotCounts`].
     pub waited: u64,
-    /// Whether one of a block is timed now, though perhaps of none yet.
+    /// True if one call of a block is timed now, even if none has been yet.
     pub settled: bool,
 }
 
-/// Looks that compared the stack above a context with its trunk, see [`crate::layout::trunk`].
+/// Comparisons of the stack above a context with its trunk, see [`crate::layout::trunk`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrunkLooks {
-    /// How many found it.
+    /// Comparisons that found the trunk.
     pub looks: u64,
-    /// Calls for which those stand.
+    /// Calls that the comparisons that found the trunk stand for.
     pub seen: u64,
-    /// Calls for which those stand that found another one, and did not ask.
+    /// Calls that the comparisons that found another stack, and did not ask, stand for.
     pub others: u64,
-    /// How many of the trunk's outermost addresses the one of those had not found that found fewest.
+    /// Outermost addresses of the trunk that were not found, in the comparison that found fewest.
     pub missed: u64,
 }
 
@@ -137,13 +136,13 @@ pub struct Thread {
     pub tid: u32,
     /// Process id, zero if never known.
     pub pid: u32,
-    /// Thread id as its maker saw it, zero if never known.
+    /// Thread id as its maker saw it; zero if never known.
     pub made_as: u32,
-    /// Whether it was about to end.
+    /// True if it was about to end.
     pub leaving: bool,
 }
 
-/// Why counts may be short, or less told apart than they could be. All zero: they are exact.
+/// Why counts may be short, or less detailed than they could be. If all are zero, the counts are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Threads that shared a slot, where additions may have been lost.
@@ -152,20 +151,20 @@ pub struct Losses {
     pub unanswered: u64,
     /// Questions that were not contexts and were not asked: new code or a new program unwatched.
     pub unheard: u64,
-    /// Returns that could not be matched with their calls: counted, at the root, untimed.
+    /// Returns that could not be matched with their calls: they are counted, at the root, untimed.
     pub unmatched: u64,
-    /// Signals' handlers that returned elsewhere than where their returns are counted.
+    /// Signal handlers that returned to another place than where their returns are counted.
     pub astray: u64,
     /// Contexts not asked for, counted at roots.
     pub unasked: u64,
-    /// Failed calls whose errno is not known.
+    /// Failed calls whose errno is unknown.
     pub errors: u64,
-    /// Slots whose words make no sense, and records that the launcher has given to nobody. Readers leave them out.
+    /// Slots whose words make no sense, and records that the launcher has not assigned. Readers leave them out.
     pub damaged: u64,
 }
 
 impl Losses {
-    /// What an image's header says; what its slots lack comes on top.
+    /// Returns what an image's header says; the losses of its slots are added to it.
     #[must_use]
     pub fn of_image<W: Words + ?Sized>(words: &W) -> Self {
         Self {
@@ -178,7 +177,7 @@ impl Losses {
         }
     }
 
-    /// Adds what else is lost.
+    /// Adds further losses.
     pub fn add(&mut self, more: &Self) {
         let Self { homeless, unanswered, unheard, unmatched, astray, unasked, errors, damaged } = *more;
         add(&mut self.homeless, homeless);
@@ -192,10 +191,10 @@ impl Losses {
     }
 }
 
-/// Calls made that were to be answered in place.
+/// Calls that were made although they were to be answered in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MadeInPlace {
-    /// Those that had to be, for each of [`slot::ANSWERS`], then `rt_sigprocmask`.
+    /// Calls that had to be made, for each of [`slot::ANSWERS`], then `rt_sigprocmask`.
     pub needed: [u64; slot::ANSWER_COUNT as usize + 1],
     /// `rt_sigprocmask` calls that changed nothing, by [`slot::WHY`].
     pub missed: [u64; slot::WHYS as usize],
@@ -214,45 +213,45 @@ impl MadeInPlace {
 pub struct Failure {
     /// Offset of the record.
     pub record: u64,
-    /// Why.
+    /// The error.
     pub errno: u16,
 }
 
-/// Slots that may have been used: as many as were drawn and there were, and the last, if any thread
-/// shared it.
+/// Returns the slots that may have been used: those drawn, as far as they exist, and the last one if any thread shared
+/// it.
 pub fn slots_drawn<W: Words + ?Sized>(words: &W) -> impl Iterator<Item = u64> + use<W> {
     let drawn = slots_used(words.word(image::NEXT_SLOT), words.word(image::GIVEN));
     let shared = words.word(image::HOMELESS) > 0 && drawn < image::SLOT_COUNT;
     (0..drawn).chain(shared.then_some(image::SLOT_COUNT - 1))
 }
 
-/// What a slot holds.
+/// The contents of a slot.
 #[derive(Clone, Debug)]
 pub struct SlotReading {
-    /// Its thread; none where it is the last slot and makes no claim.
+    /// Its thread; `None` for the last slot if it makes no claim.
     pub thread: Option<Thread>,
-    /// What its counts lack.
+    /// Events that its counts lack.
     pub losses: Losses,
-    /// Calls made that were to be answered in place.
+    /// Calls that were made although they were to be answered in place.
     pub in_place: MadeInPlace,
     /// Offset of the slot.
     start: u64,
     /// Records at which anything is counted, ascending.
     touched: Vec<u64>,
-    /// Which record's call is under way.
+    /// Record of the pending call.
     under_way: Option<u64>,
     errors: BTreeMap<Failure, u64>,
 }
 
 impl SlotReading {
-    /// One of a slot that tells nothing.
+    /// Returns the reading of a slot that tells nothing.
     fn none(losses: Losses) -> Self {
         let (touched, errors) = Default::default();
         Self { thread: None, losses, in_place: MadeInPlace::default(), start: 0, touched, under_way: None, errors }
     }
 
-    /// Counts by record (see [`crate::layout::record_at`]), ascending; only where there are any. `words` are those that the
-    /// slot was read from.
+    /// Returns the counts by record (see [`crate::layout::record_at`]), ascending, where there are any. `words` must be
+    /// those that the slot was read from.
     pub fn counts<W: Words + ?Sized>(&self, words: &W) -> impl ExactSizeIterator<Item = (u64, SlotCounts)> {
         self.touched.iter().map(|index| (*index, self.counts_at(words, *index)))
     }
@@ -295,13 +294,13 @@ impl SlotReading {
     }
 }
 
-/// Whether anything is counted in a record.
+/// Returns true if anything is counted in a record.
 fn has_counts<W: Words + ?Sized>(record: &Part<'_, W>) -> bool {
     [record::ENTERED, record::RETURNED, record::ELIDED].iter().any(|field| record.word(*field) != 0)
 }
 
-/// Reads slot `index`; `None` if no thread has it. The thread may be running: what is read then is what it had counted
-/// at some moment during it. `record_of` is the record of a node, see [`super::Room::record_of`].
+/// Reads slot `index`; returns `None` if no thread has it. If the thread is running, each count is its value at some
+/// moment during the reading. `record_of` returns the record of a node, see [`super::Room::record_of`].
 #[must_use]
 pub fn read_slot<W: Words + ?Sized>(
     words: &W,
@@ -324,8 +323,8 @@ pub fn read_slot<W: Words + ?Sized>(
         leaving: field(slot::LEAVING) != 0,
     };
     let losses = Losses { unasked: field(slot::UNASKED), errors: field(slot::ERRORS_LOST), ..Losses::default() };
-    // The call that the thread has not come back from. Who is about to end is in none but that: what else stands
-    // in the slot was left behind.
+    // The call that the thread has not returned from. A thread about to end is in no other call: everything else in the
+    // slot is left over.
     let inside = field(slot::RSP) != 0 && field(slot::LEAVING) == 0;
     let under_way = inside.then(|| record_of(field(slot::NODE))).flatten();
     let records = start + slot::RECORDS;
@@ -357,7 +356,7 @@ fn errors<W: Words + ?Sized>(words: &W, slot: u64) -> BTreeMap<Failure, u64> {
     errors
 }
 
-/// A record of the slot at `start`.
+/// Returns a record of the slot at `start`.
 fn record<W: Words + ?Sized>(words: &W, start: u64, index: u64) -> Part<'_, W> {
     Part::new(words, start + slot::RECORDS + index * record::SIZE, record::SIZE)
 }

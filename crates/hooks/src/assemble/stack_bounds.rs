@@ -1,4 +1,4 @@
-//! Before calls that take memory away: what is known of the thread's stacks, and of other memory, there is known no longer, see
+//! Forgets, before calls that unmap memory, what is known of the thread's stacks and other memory there, see
 //! [`crate::layout::stack`].
 
 use super::emitter::{Emitted, Emitter, asm, gs};
@@ -12,15 +12,15 @@ use iced_x86::code_asm::*;
 const TAKE_AWAY: [u32; 11] =
     [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMAT, SHMDT, REMAP_FILE_PAGES, PKEY_MPROTECT, PROCESS_MADVISE];
 
-/// MAP_FIXED: it may take the place of other memory.
+/// MAP_FIXED: the mapping may replace other memory.
 const MAP_FIXED: i32 = 0x10;
-/// MREMAP_FIXED: the same.
+/// MREMAP_FIXED: the mapping may replace other memory.
 const MREMAP_FIXED: i32 = 2;
-/// PROT_READ and PROT_WRITE: on x86 what may be written may be read.
+/// PROT_READ and PROT_WRITE: on x86 writable memory is readable.
 const READ_WRITE: i32 = 3;
-/// Advice from MADV_HWPOISON on may leave nothing to be read.
+/// Lowest advice that may make memory unreadable, MADV_HWPOISON.
 const TAKES_AWAY: i32 = 100;
-/// A heap is smaller than that, and stacks that lie in none are further away from it: bits of an address.
+/// Bits of an address: a heap is smaller, and stacks outside of it are further away.
 const HEAP_BITS: u32 = 40;
 
 /// A table of bounds in the slot.
@@ -28,19 +28,19 @@ const HEAP_BITS: u32 = 40;
 pub(super) struct Table {
     /// Offset in the slot.
     pub(super) at: u64,
-    /// Offset of how many entries were made so far.
-    pub(super) met: u64,
-    /// Entries.
+    /// Offset of the word that counts the entries made so far.
+    pub(super) count: u64,
+    /// Capacity, a power of two.
     pub(super) len: u64,
 }
 
-/// Stacks that the thread was on.
-pub(super) const STACKS: Table = Table { at: slot::STACKS, met: slot::STACKS_MET, len: stack::LEN };
-/// Heaps from which it copies.
-const OWN_MEMORY: Table = Table { at: slot::OWN_MEMORY, met: slot::OWN_MEMORY_MET, len: stack::OWN_LEN };
+/// The stacks that the thread was on.
+pub(super) const STACKS: Table = Table { at: slot::STACKS, count: slot::STACKS_COUNT, len: stack::LEN };
+/// Heaps from which the thread copies.
+const OWN_MEMORY: Table = Table { at: slot::OWN_MEMORY, count: slot::OWN_MEMORY_COUNT, len: stack::OWN_LEN };
 
 impl Table {
-    /// A word of the entry at this offset in the table.
+    /// Returns a word of the entry at this offset in the table.
     pub(super) fn word(self, entry: AsmRegister64, word: u64) -> AsmMemoryOperand {
         qword_ptr(entry + (self.at + word) as i32).gs()
     }
@@ -48,27 +48,27 @@ impl Table {
     /// Leaves the offset behind the last entry in `end`.
     pub(super) fn end(self, e: &mut Emitter, end: AsmRegister64) -> Emitted {
         let few = e.label();
-        asm!(e; mov(end, gs(self.met)); cmp(end, self.len as i32); jbe(few); mov(end, self.len););
+        asm!(e; mov(end, gs(self.count)); cmp(end, self.len as i32); jbe(few); mov(end, self.len););
         e.here(few)?;
         asm!(e; shl(end, stack::ENTRY.trailing_zeros()););
         Ok(())
     }
 
-    /// Puts bounds in place of the oldest. Lost: rcx.
+    /// Replaces the oldest entry by these bounds. Lost: rcx.
     pub(super) fn put(self, e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
-        asm!(e; mov(ecx, 1); xadd(gs(self.met), rcx); and(ecx, (self.len - 1) as i32););
+        asm!(e; mov(ecx, 1); xadd(gs(self.count), rcx); and(ecx, (self.len - 1) as i32););
         asm!(e; shl(ecx, stack::ENTRY.trailing_zeros()); mov(self.word(rcx, 8), 0););
         asm!(e; mov(self.word(rcx, 0), low); mov(self.word(rcx, 8), high););
         Ok(())
     }
 }
 
-/// Whether a call of this number may make memory unreadable.
+/// Returns true if a call of this number may make memory unreadable.
 pub(super) fn takes_away(number: u32) -> bool {
     TAKE_AWAY.contains(&number)
 }
 
-/// Right before a call with this number, made with its arguments. Lost: rcx, r11, flags.
+/// Handles the moment right before a call with this number and its arguments. Lost: rcx, r11, flags.
 pub(super) fn before(e: &mut Emitter, number: u32) -> Emitted {
     if !takes_away(number) {
         return Ok(());
@@ -124,13 +124,13 @@ pub(super) fn before_by_number(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// From rdi on, rsi bytes.
+/// Forgets the range of rsi bytes from rdi on.
 fn range(e: &mut Emitter) -> Emitted {
     asm!(e; lea(r11, qword_ptr(rdi + rsi)););
     overlapping(e, r11)
 }
 
-/// From rdi on, up to `end`. Lost: rcx.
+/// Forgets what overlaps the range from rdi to `end`. Lost: rcx.
 fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
     let others = e.label();
     asm!(e; cmp(end, gs(slot::STACK_LOW)); jbe(others); cmp(rdi, gs(slot::STACK_HIGH)); jae(others););
@@ -147,16 +147,17 @@ fn overlapping(e: &mut Emitter, end: AsmRegister64) -> Emitted {
     Ok(())
 }
 
-/// All of them.
+/// Forgets everything.
 fn whole(e: &mut Emitter) -> Emitted {
     for table in [STACKS, OWN_MEMORY] {
-        asm!(e; mov(gs(table.met), 0););
+        asm!(e; mov(gs(table.count), 0););
     }
     asm!(e; mov(gs(slot::STACK_HIGH), 0););
     Ok(())
 }
 
-/// Where a handler ends: what it has interrupted may have been between its bounds, see [`crate::layout::stack`].
+/// Handles a handler's end: the interrupted code may have been between reading its bounds, see
+/// [`crate::layout::stack`].
 pub(super) fn handler_ends(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs(slot::STACK_HIGH), 0););
     Ok(())

@@ -1,10 +1,9 @@
-//! The walk down a tree by a thread that can't read its stack as it is, see [`crate::layout::stack`]: a part of the
+//! Walks down a tree in a thread that can't read its stack directly, see [`crate::layout::stack`]: a part of the
 //! hand-shake's code, behind the same lock.
 //!
-//! The kernel is asked about each word before it is read, in a way that cannot fault, and what is learnt becomes the
-//! bounds for the walks that follow. Before a thread's last call the kernel copies the words. Where no system call
-//! may be made the launcher is asked for the context, as by a walk that finds no node; it also says how far the memory
-//! reaches.
+//! The kernel is asked about each word before it is read, in a way that can't fault, and the result becomes the bounds
+//! for later walks. Before a thread's last call the kernel copies the words. If no system call may be made, the
+//! launcher is asked for the context, as by a walk that finds no node; it also tells the bounds of the memory.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs32};
 use super::shared_slot::unless_shared;
@@ -14,32 +13,32 @@ use crate::layout::{Question, Saved, node, slot, stack};
 use crate::numbers::{PROCESS_VM_READV, RT_SIGPROCMASK};
 use iced_x86::code_asm::*;
 
-/// What is asked, in words that are free while nothing is written into windows.
+/// The question, in words that are unused while no window is written.
 const ASKED: u64 = slot::RING_SCRATCH;
-/// Where offsets are counted from.
+/// Address to which offsets are relative.
 const BASE: u64 = slot::RING_SCRATCH + 8;
-/// The node that a word is read for.
+/// The node whose word is being read.
 const NODE: u64 = slot::RING_SCRATCH + 16;
-/// Address of the first word, zero: none was read yet.
+/// Address of the first word; zero: none was read yet.
 const FIRST: u64 = slot::RING_SCRATCH + 24;
-/// Address of the last.
+/// Address of the last word.
 const LAST: u64 = slot::RING_SCRATCH + 32;
 
-/// No way in which `rt_sigprocmask` can change a mask.
+/// An invalid way for `rt_sigprocmask` to change a mask.
 const NO_WAY: i32 = i32::MAX;
 const PAGE: i32 = 4096;
 
-/// Where a walk goes on that can't read a word.
+/// Continuations of a walk that can't read a word.
 #[derive(Clone, Copy)]
 struct Ways {
-    /// There is none.
+    /// The memory does not exist.
     unreadable: CodeLabel,
-    /// The launcher is to find out.
+    /// The launcher must find out.
     launcher: CodeLabel,
 }
 
-/// Answers a question about a stack, if it is one, and goes to `done`. What it can't answer it makes a
-/// [`Question::Context`]. Lost: all but rbp.
+/// Answers a question about a stack and goes to `done`. Makes a [`Question::Context`] of one that it can't answer.
+/// Lost: all but rbp.
 pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let (own, ask) = (e.label(), e.label());
     asm!(e; mov(rax, gs(slot::RESUME)); shr(rax, 48u32); and(eax, 0x3f); sub(eax, Question::Stack as i32););
@@ -66,7 +65,7 @@ pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
         quiet(e, ways.launcher)?;
         who(e)?;
         asm!(e; mov(r9, gs(BASE)); jmp(known););
-        // Nothing was there, or no more.
+        // There is no memory, or no more.
         e.here(ways.unreadable)?;
         asm!(e; jmp(done););
         e.here(ways.launcher)?;
@@ -79,14 +78,14 @@ pub(super) fn by_itself(e: &mut Emitter, done: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Goes to `last` before the thread's last call, where nothing is to be learnt.
+/// Goes to `last` before the thread's last call, after which there is nothing to learn for.
 fn before_last(e: &mut Emitter, last: CodeLabel) -> Emitted {
     asm!(e; cmp(gs32(ASKED), Question::LastStack as i32 - Question::Stack as i32); je(last););
     Ok(())
 }
 
-/// Takes the bounds of a stack on which the thread was before, if it is on one again. In: r9 the base. Lost: rax,
-/// rcx, rdx.
+/// Reuses the bounds of a stack on which the thread was before, if it is on one again. In: r9 the base. Lost: rax, rcx,
+/// rdx.
 fn go_back(e: &mut Emitter, done: CodeLabel) -> Emitted {
     let next = e.label();
     STACKS.end(e, rcx)?;
@@ -96,14 +95,14 @@ fn go_back(e: &mut Emitter, done: CodeLabel) -> Emitted {
     set(e, rax, rdx)
 }
 
-/// Sets both bounds.
+/// Stores both bounds of the stack in the slot.
 fn set(e: &mut Emitter, low: AsmRegister64, high: AsmRegister64) -> Emitted {
     asm!(e; mov(gs(slot::STACK_HIGH), 0); mov(gs(slot::STACK_LOW), low); mov(gs(slot::STACK_HIGH), high););
     Ok(())
 }
 
-/// Walks from the root that stands as the answer in the slot: to `found` with the node that counts as the answer, to
-/// `new` where there is none yet, by `ways` where a word can't be read. In: the base in r9.
+/// Walks from the root that is the answer in the slot: to `found` with the node that counts as the answer, to `new` if
+/// there is none yet, by `ways` if a word can't be read. In: the base in r9.
 fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, ways: Ways) -> Emitted {
     let (level, check, down, end, frame) = (e.label(), e.label(), e.label(), e.label(), e.label());
     asm!(e; mov(r8, gs(slot::ANSWER)); mov(r8, at(r8, node::CHILD)););
@@ -139,7 +138,8 @@ fn walk(e: &mut Emitter, found: CodeLabel, new: CodeLabel, ways: Ways) -> Emitte
     Ok(())
 }
 
-/// rax: the word at the address in rsi, or where it can't be read goes by `ways`. r8 and r9 are kept, all else is lost.
+/// Reads the word at the address in rsi into rax, or continues by `ways` if it can't be read. r8 and r9 are kept, all
+/// else is lost.
 fn read(e: &mut Emitter, ways: Ways) -> Emitted {
     let (last, known, noted, done) = (e.label(), e.label(), e.label(), e.label());
     before_last(e, last)?;
@@ -166,7 +166,7 @@ fn ask(e: &mut Emitter, none: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Has the kernel copy the word at rsi. rax: how many bytes of it. r8 and r9 are kept, all else is lost.
+/// Makes the kernel copy the word at rsi. rax: the number of bytes copied. r8 and r9 are kept, all else is lost.
 fn copy(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs(NODE), r8); mov(rax, gs(slot::SELF)); lea(rdx, qword_ptr(rax + slot::STACK_WORD as i32)););
     asm!(e; mov(gs(slot::RING_VECTORS), rdx); mov(gs(slot::RING_VECTORS + 8), 8););
@@ -178,42 +178,42 @@ fn copy(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Makes what was read the bounds, with what lies between, and goes to `done`; to `wide` where the launcher is to be
-/// asked how far the memory reaches.
+/// Makes the words read, and the pages between them, the new bounds, and goes to `done`; to `wide` if the launcher
+/// should be asked for the memory's bounds.
 fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     let (page, alone, whole, put, joins) = (e.label(), e.label(), e.label(), e.label(), e.label());
     before_last(e, done)?;
     unless_shared(e, done)?;
     asm!(e; mov(r8, gs(FIRST)); mov(r9, gs(LAST)); test(r8, r8); je(done););
-    // Nothing was learnt where all lies in the bounds already.
+    // If everything lies within the bounds already, there is nothing to learn.
     let news = e.label();
     asm!(e; cmp(r8, gs(slot::STACK_LOW)); jb(news); cmp(r9, gs(slot::STACK_HIGH)); jb(done););
     e.here(news)?;
     asm!(e; and(r8, -PAGE); add(r9, stack::LAST as i32); and(r9, -PAGE););
-    // What lies between, page by page.
+    // Check the pages between, one by one.
     asm!(e; mov(rax, r9); sub(rax, r8); cmp(rax, stack::MOST_PAGES as i32 * PAGE); ja(alone); mov(rsi, r8););
     e.here(page)?;
     asm!(e; add(rsi, PAGE); cmp(rsi, r9); jae(whole););
     ask(e, alone)?;
     asm!(e; jmp(page););
-    // The first word's page alone, and the launcher is asked when that was so often.
+    // Remember the first word's page only; the launcher is asked when that has happened often enough.
     e.here(alone)?;
     asm!(e; lea(r9, qword_ptr(r8 + (PAGE - stack::LAST as i32))); jmp(put););
     e.here(whole)?;
     asm!(e; add(r9, PAGE - stack::LAST as i32););
-    // r8 and r9: bounds. Where they meet those that hold they are one.
+    // r8 and r9 are bounds; if they touch the current ones, the two are joined.
     asm!(e; mov(rcx, gs(slot::STACK_LOW)); mov(rdx, gs(slot::STACK_HIGH)); lea(rax, qword_ptr(rdx + stack::LAST as i32)););
     asm!(e; cmp(rdx, 0); je(put); cmp(r8, rax); ja(put); lea(rax, qword_ptr(r9 + stack::LAST as i32)); cmp(rcx, rax); jbe(joins););
     e.here(put)?;
-    // The oldest gives way.
+    // Replace the oldest entry.
     STACKS.put(e, r8, r9)?;
     set(e, r8, r9)?;
-    asm!(e; mov(rax, gs(slot::STACKS_MET)); cmp(rax, gs(slot::STACKS_ASK)); jb(done););
+    asm!(e; mov(rax, gs(slot::STACKS_COUNT)); cmp(rax, gs(slot::STACKS_ASK)); jb(done););
     asm!(e; cmp(rax, stack::ASK_FROM as i32); jb(done); add(rax, rax); mov(gs(slot::STACKS_ASK), rax); jmp(wide););
     e.here(joins)?;
     let next = e.label();
     asm!(e; cmp(rcx, r8); cmovb(r8, rcx); cmp(rdx, r9); cmova(r9, rdx););
-    // So they are where they are kept.
+    // Update the stored entry too.
     STACKS.end(e, r10)?;
     let next = e.here(next)?;
     asm!(e; sub(r10, stack::ENTRY as i32); jb(put); cmp(STACKS.word(r10, 0), rcx); jne(next); cmp(STACKS.word(r10, 8), rdx); jne(next););
@@ -223,7 +223,7 @@ fn learn(e: &mut Emitter, done: CodeLabel, wide: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// Takes what the launcher says about the memory that the thread's stack lies in. Lost: rax, rcx, rdx.
+/// Takes the launcher's answer about the memory of the thread's stack. Lost: rax, rcx, rdx.
 pub(super) fn take_answer(e: &mut Emitter) -> Emitted {
     let (take, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::STACK_ASKED), 0); jne(take););

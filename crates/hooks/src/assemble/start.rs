@@ -1,14 +1,12 @@
-//! What a call's time is counted from: the clock, and a mark that the kernel wipes out where it schedules the
-//! thread out.
+//! The start of a call's time: the clock, and a mark that the kernel clears if it schedules the thread out.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use crate::layout::{IMAGE, image, slot};
 use iced_x86::code_asm::*;
 
-/// Lets the kernel tell whether the thread is scheduled out: it zeroes the pointer to a
-/// restartable sequence the thread is not in, on its way back to a thread it has taken the
-/// processor from or given a signal (include/uapi/linux/rseq.h). A pointer of the program's own
-/// that is still there serves as well.
+/// Makes the kernel tell if the thread is scheduled out: it zeroes the pointer to a restartable sequence that the
+/// thread is not in, on its way back to a thread that has lost the processor or received a signal
+/// (include/uapi/linux/rseq.h). A pointer of the program's own that is still set serves as well.
 pub(super) fn arm(e: &mut Emitter, elide: bool) -> Emitted {
     let done = e.label();
     asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); jne(done););

@@ -1,13 +1,14 @@
-//! From a stack to a node: the walk down a calling-context tree.
+//! Walks down a calling-context tree, from a stack to a node.
 //!
-//! A word is read only where memory is known to be readable ([`crate::layout::stack`]); else [`super::stack_walk`] walks.
+//! A word is read only where memory is known to be readable ([`crate::layout::stack`]); otherwise [`super::stack_walk`]
+//! walks.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs};
 use crate::layout::{GLOBAL, NODE_SIZE, NUMBERS, Question, TABLE_LEN, global, node, slot};
 use iced_x86::code_asm::{AsmRegister64, CodeLabel, eax, ecx, qword_ptr, r11, r11d, rax, rbp, rcx};
 use systoll_model::Sysno;
 
-/// What a walk starts from.
+/// The start of a walk.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
     /// The root at this address.
@@ -16,9 +17,8 @@ pub(super) enum Start {
     Numbers(u64),
 }
 
-/// Leaves the node of this context in r11, the site's (or number's) root if it can't be known.
-/// `base`: what return addresses lie at constant distances from, if they do. `scratch` and flags
-/// are lost.
+/// Leaves the node of this context in r11, or the site's (or number's) root if it can't be known. `base` is the
+/// register from which return addresses lie at constant distances, if there is one. `scratch` and flags are lost.
 pub(super) fn walk(e: &mut Emitter, start: Start, base: Option<AsmRegister64>, scratch: AsmRegister64) -> Emitted {
     let hit = e.label();
     match start {
@@ -32,8 +32,8 @@ pub(super) fn walk(e: &mut Emitter, start: Start, base: Option<AsmRegister64>, s
     Ok(())
 }
 
-/// r11: the root of the number in eax. A number this site never had is asked for; without an
-/// answer it is counted at the number's own root, which knows no site.
+/// Loads the root of the number in eax into r11. Asks for a number that this site never had; without an answer the call
+/// counts at the number's own root, which belongs to no site.
 fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
     let (within, beyond, ask, asked) = (e.label(), e.label(), e.label(), e.label());
     let last = (NUMBERS - 1) as u32;
@@ -65,11 +65,11 @@ fn by_number(e: &mut Emitter, table: u64, hit: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// From a root in r11 down to the node whose return addresses are those on the stack.
+/// Walks from a root in r11 down to the node whose return addresses are those on the stack.
 fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
     let (level, check, sibling, found, down) = (e.label(), e.label(), e.label(), e.label(), e.label());
     let (beyond, unreadable) = (e.label(), e.label());
-    // Signed: so no address that may be a program's comes of the sum with an offset but one that is higher.
+    // The comparison is signed: then the sum with an offset is a program's address only if it is higher.
     asm!(e; cmp(base, gs(slot::STACK_LOW)); jl(unreadable););
     asm!(e; mov(r11, at(r11, node::CHILD)););
     e.here(level)?;
@@ -95,11 +95,11 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
         match start {
             Start::Root(root) => {
                 asm!(e; mov(r11, at(r11, node::SIBLING)); cmp(r11, node::OTHERS as i32); ja(check););
-                // Flags still tell the end of the list from "others".
+                // The flags still tell the end of the list from "others".
                 asm!(e; mov(r11, root); je(hit););
             }
             Start::Numbers(_) => {
-                // Which root is known to the node alone, and no third register is free to keep it.
+                // Only the node knows its root, and no third register is free to keep it.
                 asm!(e; mov(scratch, at(r11, node::SIBLING)); cmp(scratch, node::OTHERS as i32); jbe(ask););
                 asm!(e; mov(r11, at(r11, node::OFFSET)); mov(r11, qword_ptr(base + r11)); xchg(r11, scratch););
                 asm!(e; jmp(check););
@@ -119,7 +119,7 @@ fn contexts(e: &mut Emitter, start: Start, hit: CodeLabel, (base, scratch): (Asm
     Ok(())
 }
 
-/// Keeps rcx where it is an argument, which asking takes.
+/// Saves rcx if it is an argument, since asking uses it.
 fn keep_argument(e: &mut Emitter, scratch: AsmRegister64) -> Emitted {
     if scratch == rax {
         asm!(e; mov(rax, rcx););
@@ -127,7 +127,7 @@ fn keep_argument(e: &mut Emitter, scratch: AsmRegister64) -> Emitted {
     Ok(())
 }
 
-/// [`walk`] before the call by which the thread ends, where its stack, from rsp on, may be another's by now.
+/// [`walk`] before the call by which the thread ends, when its stack, from rsp on, may be another thread's by now.
 pub(super) fn walk_for_the_last_time(e: &mut Emitter, root: u64) -> Emitted {
     let hit = e.label();
     asm!(e; mov(r11, root););
@@ -136,19 +136,19 @@ pub(super) fn walk_for_the_last_time(e: &mut Emitter, root: u64) -> Emitted {
     Ok(())
 }
 
-/// Where a walk goes from a level.
+/// Continuations of a walk from a level.
 struct Ways {
-    /// With the node whose word it is in r11.
+    /// With the matching node in r11.
     found: CodeLabel,
-    /// With the last node of the level in r11, and none of its words.
+    /// With the last node of the level in r11, none of which matches.
     sibling: CodeLabel,
     /// With the node in r11 that counts.
     hit: CodeLabel,
-    /// With any node of the tree in r11, where a word is not known to be readable.
+    /// With any node of the tree in r11, if a word is not known to be readable.
     unreadable: CodeLabel,
 }
 
-/// Tells the frame pointers of a level apart, whose first node is in r11 and its offset in `scratch`.
+/// Compares the frame pointers of a level, whose first node is in r11 and its offset in `scratch`.
 fn by_frame(e: &mut Emitter, ways: Ways, (base, scratch): (AsmRegister64, AsmRegister64)) -> Emitted {
     let (one, next, in_rbp, have) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; btr(scratch, 63u32); btr(scratch, node::IN_RBP_BIT); jc(in_rbp););

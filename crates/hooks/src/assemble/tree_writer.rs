@@ -1,35 +1,35 @@
-//! Adding contexts to the trees of an image while its threads walk them.
+//! Adds contexts to the trees of an image while its threads walk them.
 //!
-//! One thread of the launcher writes; a node is linked when all of it, and all below it, stands.
+//! One thread of the launcher writes; a node is linked when it, and everything below it, is complete.
 
 use super::room::Room;
 use crate::layout::{IMAGE, NODE_SIZE, node, root_words, table_entry, transfers, trunk};
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
-/// A return address on the way from a site to its context.
+/// A return address on the stack of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The address.
     pub word: u64,
-    /// Where the next return address lies, from rsp at the hook. Not used of the last step.
+    /// Place of the next return address, from rsp at the hook. Unused in the last step.
     pub next: u64,
-    /// By which frame pointer it lies there, where the frame between them varies in size: the next return address
-    /// is looked for at `next` where this one points as far as now.
+    /// The frame pointer on which that place depends, if the frame between varies in size: the next return address is
+    /// expected at `next` if this pointer has the same distance as now.
     pub pointer: Option<FramePointer>,
 }
 
 /// A frame pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FramePointer {
-    /// Where it was saved, from rsp at the hook; none: it is in rbp.
+    /// Place where it was saved, from rsp at the hook; `None`: it is in rbp.
     pub saved: Option<u64>,
-    /// How far above rsp at the hook it points.
+    /// Distance of its target above rsp at the hook.
     pub distance: u64,
 }
 
 impl FramePointer {
-    /// What a level says that tells such pointers apart.
+    /// Returns the offset word of a level that compares such pointers.
     fn offset(self) -> u64 {
         node::FRAME | self.saved.unwrap_or(node::IN_RBP)
     }
@@ -38,7 +38,7 @@ impl FramePointer {
 /// A return address above a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Above {
-    /// Where it lies, from rsp at the hook or as [`Trunk::from_rbp`] says.
+    /// Its place, from rsp at the hook or as [`Trunk::from_rbp`] says.
     pub place: u64,
     /// The address.
     pub word: u64,
@@ -47,14 +47,14 @@ pub struct Above {
 /// The return addresses above a context, from the inside outwards, see [`crate::layout::trunk`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trunk {
-    /// Whether places are told from rbp.
+    /// True if places are relative to rbp.
     pub from_rbp: bool,
-    /// [`trunk::MOST`] at most.
+    /// The addresses, at most [`trunk::MOST`].
     pub above: Vec<Above>,
 }
 
 impl Trunk {
-    /// The words that stand behind the node.
+    /// Returns the words that lie behind the node.
     pub fn words(&self) -> impl Iterator<Item = u64> {
         let from = if self.from_rbp { trunk::FROM_RBP } else { 0 };
         let size = (self.above.len() as u64 * trunk::PAIR) | from;
@@ -62,13 +62,13 @@ impl Trunk {
     }
 }
 
-/// Frames that are told apart at one level: who changes a frame's size at every call would fill the tree. In a
-/// start of `gcc`, behind the C library's `setlocale`, there are more than four.
+/// Frame sizes told apart at one level, at most: a program that changes a frame's size at every call would fill the
+/// tree. A start of `gcc`, behind the C library's `setlocale`, has more than four.
 const MOST_FRAMES: usize = 16;
-/// How many of them are for what is known from elsewhere, which leaves some for what a program itself comes to.
+/// Frame sizes known from elsewhere, at most, which leaves some for those that a program itself reaches.
 const MOST_KNOWN_FRAMES: usize = 12;
 
-/// Why a context could not be added. The call counts at the site's root.
+/// Why a context could not be added. Its calls count at the site's root.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum TreeError {
     /// No room for more nodes or records.
@@ -80,12 +80,12 @@ pub enum TreeError {
     /// The tree ends above or below the last step.
     #[error("the tree disagrees about where this context ends")]
     Depth,
-    /// A frame's size varies so much that what called from behind it is no longer told apart.
+    /// A frame's size varies so much that the callers behind it are no longer told apart.
     #[error("the frames behind {callers} callers vary too much in size")]
     Varies {
         /// The node that counts all such calls.
         node: u64,
-        /// How many of the steps lead to it.
+        /// Number of steps that lead to it.
         callers: usize,
     },
     /// The tree is damaged: the program has written over it.
@@ -93,24 +93,23 @@ pub enum TreeError {
     Damaged(u64),
 }
 
-/// A level longer than this, or a way deeper, is not one of ours.
+/// Nodes of a level, or levels of a tree, at most; a longer one is not one of ours.
 const LONGEST: usize = 1 << 16;
 
-/// The node of the context `steps` below `root` (addresses in the watched process), made if it
-/// is new.
+/// Returns the node of the context `steps` below `root` (addresses in the watched process); makes it if it is new.
 ///
 /// # Errors
 ///
-/// When there is no room or no sense in it; nothing has changed then.
+/// If there is no room, or the tree makes no sense; then nothing has changed.
 pub fn grow(words: &[AtomicU64], room: &mut Room, root: u64, steps: &[Step]) -> Result<u64, TreeError> {
     grow_seen(words, room, root, steps, None)
 }
 
-/// [`grow`] of a context whose whole stack was seen: `trunk` is what lies above.
+/// [`grow`] for a context whose whole stack was seen: `trunk` is the part above.
 ///
 /// # Errors
 ///
-/// As for [`grow`].
+/// The errors of [`grow`].
 pub fn grow_seen(
     words: &[AtomicU64],
     room: &mut Room,
@@ -118,24 +117,24 @@ pub fn grow_seen(
     steps: &[Step],
     trunk: Option<&Trunk>,
 ) -> Result<u64, TreeError> {
-    Growing { tree: Tree { words }, room, root, due: Due::default(), trunk }.grow(steps, MOST_FRAMES)
+    TreeGrowth { tree: Tree { words }, room, root, due: Due::default(), trunk }.grow(steps, MOST_FRAMES)
 }
 
 /// When the first window of a new node is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due {
-    /// At which call of a thread there; zero: at none.
+    /// The thread's call at which it is due; zero: none.
     pub at: u64,
-    /// Whether the thread asks the launcher there, even where threads open windows themselves.
+    /// True if the thread asks the launcher there, even where threads open windows themselves.
     pub asks: bool,
 }
 
-/// [`grow`] for what is known from elsewhere; in a node that is made, a window is `due`. A thread may be counting there
-/// as soon as the node is linked.
+/// [`grow`] for a context that is known from elsewhere; in a new node, a window is `due`. A thread may count there as
+/// soon as the node is linked.
 ///
 /// # Errors
 ///
-/// As for [`grow`], and where frames vary more than a few ways.
+/// The errors of [`grow`]; also if frames vary more than a few ways.
 pub fn grow_due(
     words: &[AtomicU64],
     room: &mut Room,
@@ -144,15 +143,15 @@ pub fn grow_due(
     due: Due,
     trunk: Option<&Trunk>,
 ) -> Result<u64, TreeError> {
-    Growing { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
+    TreeGrowth { tree: Tree { words }, room, root, due, trunk }.grow(steps, MOST_KNOWN_FRAMES)
 }
 
-/// The root of `number` in the table at address `table`, made if it is new. `offset` is where
-/// return addresses lie there, from rsp at the hook.
+/// Returns the root of `number` in the table at address `table`; makes it if it is new. `offset` is the place of return
+/// addresses there, from rsp at the hook.
 ///
 /// # Errors
 ///
-/// As of [`grow`].
+/// The errors of [`grow`].
 pub fn number_site(
     words: &[AtomicU64],
     room: &mut Room,
@@ -166,7 +165,7 @@ pub fn number_site(
     if known != 0 {
         return Ok(known);
     }
-    // Without contexts all of the number's calls are counted there.
+    // Without contexts all calls of the number are counted at the root.
     let taken = if offset == 0 { room.take_whole_root(words) } else { room.take_root(words) };
     let (at, record) = taken.ok_or(TreeError::Full)?;
     let moves = transfers(number);
@@ -177,19 +176,19 @@ pub fn number_site(
     Ok(at)
 }
 
-/// What a level tells apart, on the way to a context.
+/// Word that a level compares, on the path to a context.
 #[derive(Clone, Copy)]
 struct Level {
     word: u64,
     /// Offset of the level below.
     next: u64,
-    /// How many steps have been taken above it.
+    /// Number of steps above it.
     callers: usize,
-    /// Whether it tells frame pointers apart.
+    /// True if it compares frame pointers.
     by_frame: bool,
 }
 
-/// The levels of a way; `None` where a place on it can't be one.
+/// Returns the levels of a path; `None` if a place on it is impossible.
 fn levels(steps: &[Step]) -> Option<Vec<Level>> {
     let mut levels = Vec::with_capacity(steps.len());
     for (callers, step) in steps.iter().enumerate() {
@@ -207,11 +206,11 @@ fn levels(steps: &[Step]) -> Option<Vec<Level>> {
     Some(levels)
 }
 
-enum Found {
+enum SearchResult {
     Node(u64),
-    /// Not there; the last of the level, and how many it has.
+    /// The node does not exist; the last node of the level, and their number.
     End(u64, usize),
-    /// Not there, but what counts it is.
+    /// The node does not exist, but the one that counts the rest does.
     Rest(u64),
     Closed,
 }
@@ -241,16 +240,16 @@ impl Tree<'_> {
         Ok(())
     }
 
-    fn find(&self, first: u64, word: u64) -> Result<Found, TreeError> {
+    fn find(&self, first: u64, word: u64) -> Result<SearchResult, TreeError> {
         let mut at = first;
         for n in 1..=LONGEST {
             if self.get(at, node::WORD)? == word {
-                return Ok(Found::Node(at));
+                return Ok(SearchResult::Node(at));
             }
             match self.get(at, node::SIBLING)? {
-                0 => return Ok(Found::End(at, n)),
-                node::REST => return Ok(Found::Rest(at)),
-                node::OTHERS => return Ok(Found::Closed),
+                0 => return Ok(SearchResult::End(at, n)),
+                node::REST => return Ok(SearchResult::Rest(at)),
+                node::OTHERS => return Ok(SearchResult::Closed),
                 next => at = next,
             }
         }
@@ -259,7 +258,7 @@ impl Tree<'_> {
 }
 
 /// A tree that a context is added to.
-struct Growing<'a, 'r> {
+struct TreeGrowth<'a, 'r> {
     tree: Tree<'a>,
     room: &'r mut Room,
     root: u64,
@@ -267,7 +266,7 @@ struct Growing<'a, 'r> {
     trunk: Option<&'r Trunk>,
 }
 
-impl Growing<'_, '_> {
+impl TreeGrowth<'_, '_> {
     fn grow(mut self, steps: &[Step], most_frames: usize) -> Result<u64, TreeError> {
         let levels = levels(steps).ok_or(TreeError::Depth)?;
         let mut found = self.root;
@@ -281,10 +280,10 @@ impl Growing<'_, '_> {
                 return Err(TreeError::Depth);
             }
             match self.tree.find(first, level.word)? {
-                Found::Node(at) => found = at,
-                Found::Rest(node) => return Err(TreeError::Varies { node, callers: level.callers }),
-                Found::Closed => return Err(TreeError::Closed),
-                Found::End(last, known) if level.by_frame && known >= most_frames => {
+                SearchResult::Node(at) => found = at,
+                SearchResult::Rest(node) => return Err(TreeError::Varies { node, callers: level.callers }),
+                SearchResult::Closed => return Err(TreeError::Closed),
+                SearchResult::End(last, known) if level.by_frame && known >= most_frames => {
                     if known < MOST_FRAMES {
                         return Err(TreeError::Full);
                     }
@@ -294,10 +293,10 @@ impl Growing<'_, '_> {
                     self.tree.set(last, node::SIBLING, rest)?;
                     return Err(TreeError::Varies { node: rest, callers: level.callers });
                 }
-                Found::End(..) => {
+                SearchResult::End(..) => {
                     let made = self.chain(offset, levels.get(i..).unwrap_or_default(), self.trunk)?;
-                    // What a program does last it does for longest, so a new node comes before those that are there.
-                    // The root stands for a first level that has no node yet.
+                    // A program's newest contexts are usually its most frequent ones, so a new node comes before the
+                    // others. The root stands for a first level that has no node yet.
                     if first != self.root {
                         self.tree.set(made.first, node::SIBLING, first)?;
                     }
@@ -310,7 +309,7 @@ impl Growing<'_, '_> {
         leaf.then_some(found).ok_or(TreeError::Depth)
     }
 
-    /// New nodes for `levels`, one below the other, and behind the last one its trunk.
+    /// Makes new nodes for `levels`, one below the other, and the trunk behind the last one.
     fn chain(&mut self, offset: u64, levels: &[Level], trunk: Option<&Trunk>) -> Result<Chain, TreeError> {
         let trunk = trunk.filter(|trunk| (1..=trunk::MOST).contains(&trunk.above.len()));
         let transfers = self.tree.get(self.root, node::TRANSFERS)?;
@@ -375,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_a_level_comes_first_and_none_is_lost() {
+    fn the_newest_node_of_a_level_comes_first_and_none_is_lost() {
         let (words, mut room, root) = image_with_root();
         let path = |inner, outer| [step(inner, 8), step(outer, 0)];
         let paths = [path(1, 10), path(2, 10), path(1, 11), path(3, 12), path(1, 12)];
@@ -383,14 +382,15 @@ mod tests {
         assert_eq!(level(&words, root), [3, 2, 1]);
         let first = grow(&words, &mut room, root, &[step(1, 8)]);
         assert_eq!(first, Err(TreeError::Depth), "others lie below it");
-        let below_1 = Tree { words: &words }.find(root + NODE_SIZE, 1).map(|found| matches!(found, Found::Node(_)));
+        let below_1 =
+            Tree { words: &words }.find(root + NODE_SIZE, 1).map(|found| matches!(found, SearchResult::Node(_)));
         assert_eq!(below_1, Ok(true));
         assert_eq!(level(&words, root + NODE_SIZE), [12, 11, 10]);
         let again = paths.map(|path| grow(&words, &mut room, root, &path).unwrap());
         assert_eq!(again, made, "what is known is found, and not made again");
     }
     #[test]
-    fn frames_of_many_sizes_are_told_apart_and_then_no_more() {
+    fn frames_are_told_apart_by_size_up_to_a_limit() {
         let (words, mut room, root) = image_with_root();
         let most = MOST_FRAMES as u64;
         let by = |distance| {
@@ -418,9 +418,9 @@ mod tests {
         let field = |field| tree.get(node, field).unwrap();
         assert_eq!([field(node::OFFSET), field(node::CHILD), field(node::SIBLING)], [node::FRAME | 16, 0, node::REST]);
         assert_ne!(field(node::RECORD), 0);
-        // A way that does not have this frame is none of this tree.
+        // A path without this frame is not in this tree.
         assert_eq!(grow(&words, &mut room, root, &[step(1, 8), step(10, 0)]), Err(TreeError::Depth));
-        // Others beside it have their own.
+        // Other frames beside it have nodes of their own.
         let in_rbp = Some(FramePointer { saved: None, distance: 40 });
         let other = grow(&words, &mut room, root, &[Step { word: 2, next: 48, pointer: in_rbp }, step(10, 0)]).unwrap();
         assert_eq!(tree.get(other, node::OFFSET), Ok(48));

@@ -5,21 +5,21 @@ use crate::layout::{IMAGE, NODE_SIZE, Saved, image, node, record, slot, trunk};
 use crate::numbers::RT_SIGPROCMASK;
 use iced_x86::code_asm::*;
 
-/// Cycles of a context from which a look is worth its price, a twentieth to an eighth of a millisecond: cheaper contexts are
-/// looked at less often.
+/// Cycles of a context's calls from which on a sample is worth its price, a twentieth to an eighth of a millisecond:
+/// cheaper contexts are sampled less often.
 pub(super) const CRUMB_CYCLES: u32 = 1 << 18;
-/// Where the pairs end.
+/// End of the pairs.
 const END: u64 = slot::RING_SCRATCH;
-/// What places are told from.
+/// Address to which places are relative.
 const BASE: u64 = slot::RING_SCRATCH + 8;
-/// What the kernel takes for no way to change a mask.
+/// An invalid way to change a mask.
 const NO_WAY: u32 = u32::MAX;
-/// Of an address its page.
+/// Mask for the page of an address.
 const PAGE: i32 = -4096;
 
-/// At a call at which a window is due: notes in the record whether the stack above the context is the node's trunk. Where it
-/// is not, goes to `ask` at a thread's first call there, and at later ones as soon as its calls have taken about as long as
-/// asking takes. In: the node, in the slot. Lost: rax, rcx, rdx, rsi, rdi, r8 to r11.
+/// Notes in the record, at a call at which a window is due, if the stack above the context equals the node's trunk. If
+/// not, goes to `ask` at a thread's first call there, and at later ones as soon as its calls have taken about as long
+/// as asking takes. In: the node, in the slot. Lost: rax, rcx, rdx, rsi, rdi, r8 to r11.
 pub(super) fn compare(e: &mut Emitter, ask: CodeLabel) -> Emitted {
     let (known, done) = (e.label(), e.label());
     asm!(e; mov(r11, gs(slot::ANSWER)); mov(rax, at(r11, node::TRANSFERS)); bt(rax, node::TRUNK_BIT); jc(known););
@@ -28,14 +28,14 @@ pub(super) fn compare(e: &mut Emitter, ask: CodeLabel) -> Emitted {
         let (from_rsp, next, there, page, same, other) =
             (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
         e.here(known)?;
-        // What is there is found out by a system call.
+        // Only a system call tells if the memory exists.
         asm!(e; mov(rax, IMAGE + image::QUIET); cmp(dword_ptr(rax), 0); jne(done););
         asm!(e; lea(r8, qword_ptr(r11 + (NODE_SIZE + trunk::PAIRS) as i32)););
         asm!(e; mov(rcx, at(r11, NODE_SIZE + trunk::SIZE)); mov(r9, gs(Saved::Rsp.offset())); mov(rax, r9););
         asm!(e; btr(rcx, trunk::FROM_RBP_BIT); jnc(from_rsp); mov(rax, gs(Saved::Rbp.offset())););
         e.here(from_rsp)?;
         asm!(e; mov(gs(BASE), rax); add(rcx, r8); mov(gs(END), rcx); and(r9, PAGE););
-        // r8: the next pair, r9: the last page that was found to be there.
+        // r8: the next pair, r9: the last page that was found to exist.
         let next = e.here(next)?;
         asm!(e; cmp(r8, gs(END)); jae(same); mov(rsi, qword_ptr(r8)); add(rsi, gs(BASE)); test(esi, 7); jne(other););
         asm!(e; mov(rax, rsi); and(rax, PAGE); cmp(rax, r9); jne(page););
@@ -55,7 +55,8 @@ pub(super) fn compare(e: &mut Emitter, ask: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// The stack is not as the trunk says: goes to `ask`, or notes so and goes to `done`. In: r8 the pair that differs.
+/// Handles a stack that differs from the trunk: goes to `ask`, or notes it and goes to `done`. In: r8 the pair that
+/// differs.
 fn differs(e: &mut Emitter, done: CodeLabel, ask: CodeLabel) -> Emitted {
     let (note, not_longer) = (e.label(), e.label());
     weight(e)?;
@@ -69,8 +70,8 @@ fn differs(e: &mut Emitter, done: CodeLabel, ask: CodeLabel) -> Emitted {
     Ok(())
 }
 
-/// rax: for how many calls a look at this one stands; rdx: which it is of its thread's at the node, whose record rsi is.
-/// Lost: rcx, r11.
+/// Computes in rax how many calls a sample of this one stands for; rdx: number of the thread's call at the node, whose
+/// record is rsi. Lost: rcx, r11.
 fn weight(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, gs(slot::ANSWER)); mov(rsi, at(r11, node::RECORD)); mov(rdx, gs_at(rsi, record::ENTERED)););
     asm!(e; mov(rax, rdx); or(rax, 1); bsr(rcx, rax); mov(eax, 1); shl(rax, cl););

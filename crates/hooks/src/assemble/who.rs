@@ -1,11 +1,11 @@
-//! Who a thread is, and whether it may ask: system calls of our own.
+//! Identifies a thread, and checks if it may make system calls of ours.
 
 use super::emitter::{Emitted, Emitter, asm, gs32};
 use crate::layout::{IMAGE, image, slot};
 use crate::numbers::{GETPID, GETTID};
 use iced_x86::code_asm::*;
 
-/// Who is asking, once in a thread's life; unless nothing may be called.
+/// Identifies the asking thread, once in its life; not if no system call may be made.
 pub(super) fn who(e: &mut Emitter) -> Emitted {
     let known = e.label();
     asm!(e; cmp(gs32(slot::TID), 0); jne(known););

@@ -1,9 +1,9 @@
-//! From a plan to a blob: the code of each site, behind that of the ones before.
+//! Turns a plan into a blob: the code of each site follows that of the previous ones.
 
 use super::blob::{Blob, FIRST_REGION, Patch, TABLE};
 use super::emitter::Emitter;
 use super::handshake::stub;
-use super::hook::{Hook, Written};
+use super::hook::{Hook, SiteCode};
 use super::relocate::BASE;
 use super::site::{Place, write_entry, write_site};
 use super::{AssembleError, Options};
@@ -11,11 +11,11 @@ use crate::layout::{IMAGE, NODE_SIZE, image};
 use crate::plan::Plan;
 use iced_x86::{BlockEncoderOptions, Instruction, OpKind};
 
-/// Writes the code for `plan`, to be mapped `delta` bytes from where the file is loaded.
+/// Writes the code for `plan`, to be mapped `delta` bytes from the file's load address.
 ///
 /// # Errors
 ///
-/// When `delta` is too far for jumps, or an instruction can't be written.
+/// If `delta` is too large for jumps, or an instruction can't be written.
 pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, AssembleError> {
     let options = options.completed();
     let start = BASE.wrapping_add_signed(delta);
@@ -29,7 +29,7 @@ pub fn assemble(plan: &Plan, options: &Options, delta: i64) -> Result<Blob, Asse
         origins: Vec::new(),
         options,
     };
-    // The hand-shake comes first, so that all else knows where it is.
+    // The hand-shake comes first, so that all other code knows its address.
     let mut e = Emitter::new(start)?;
     stub(&mut e)?;
     blob.append(e, &[])?;
@@ -59,7 +59,7 @@ impl Blob {
         FIRST_REGION + self.sites.len() as u64 * NODE_SIZE
     }
 
-    fn take(&mut self, e: Emitter, written: Written) -> Result<(), AssembleError> {
+    fn take(&mut self, e: Emitter, written: SiteCode) -> Result<(), AssembleError> {
         self.refused.extend(written.refused);
         if written.counted.is_some() {
             self.append(e, &written.hooks)?;
@@ -68,8 +68,7 @@ impl Blob {
         Ok(())
     }
 
-    /// Turns instructions into bytes behind those there are, with all that depends on where they
-    /// come to lie.
+    /// Appends instructions as bytes, with everything that depends on their addresses.
     fn append(&mut self, mut e: Emitter, hooks: &[Hook]) -> Result<(), AssembleError> {
         e.flush()?;
         let too_far = |_| AssembleError::TooFar(self.delta);
@@ -80,8 +79,8 @@ impl Blob {
         let done = e.a.assemble_options(start, wanted)?;
         let size = u32::try_from(done.inner.code_buffer.len()).map_err(too_far)?;
         let end = base.checked_add(size).ok_or(AssembleError::TooFar(self.delta))?;
-        // A branch that had to be written as several instructions has no offset, says iced: u32::MAX. A plan
-        // holds none of that kind, but one that was damaged on disk may.
+        // iced reports no offset (u32::MAX) for a branch that it had to write as several instructions. A plan contains
+        // none, but one that was damaged on disk may.
         let offset_of = |index: usize| {
             let offset = done.inner.new_instruction_offsets.get(index).copied().unwrap_or(size);
             base.checked_add(offset).filter(|at| *at <= end).ok_or(AssembleError::TooFar(self.delta))
@@ -108,14 +107,14 @@ impl Blob {
     }
 }
 
-/// Whether an instruction holds an address in the file's region.
+/// Returns true if an instruction holds an address in the file's region.
 fn refers(instruction: &Instruction) -> bool {
     instruction.op_count() == 2
         && instruction.op1_kind() == OpKind::Immediate64
         && (FIRST_REGION..IMAGE + image::SLOTS).contains(&instruction.immediate64())
 }
 
-/// A jump over `hook.bytes` bytes to `target`.
+/// Returns a jump to `target` over `hook.bytes` bytes.
 fn patch(hook: &Hook, target: u64, delta: i64) -> Result<Patch, AssembleError> {
     let next = BASE.wrapping_add(hook.start).wrapping_add(JUMP);
     let distance = i32::try_from(target.wrapping_sub(next) as i64).map_err(|_| AssembleError::TooFar(delta))?;

@@ -1,21 +1,21 @@
-//! The rseq areas that threads without one of their own are given, one for each slot.
+//! The rseq areas for threads without one of their own, one for each slot.
 //!
-//! They lie in memory that is each process's own, unlike slots: a fork child keeps its maker's area,
-//! and the kernel writes to it until the child has moved to its own slot's. In shared memory it would
-//! write to that of the maker.
+//! They lie in memory that is private to each process, unlike slots: a forked child keeps its maker's area, and the
+//! kernel writes to it until the child has moved to its own slot's. In shared memory it would write to the maker's
+//! area.
 
 use super::{GLOBAL, image, slot};
 
-/// Address of the first one: right below the global area.
+/// Address of the first area: right below the global area.
 pub const AT: u64 = GLOBAL - SIZE;
-/// Bytes of all of them.
+/// Bytes of all areas.
 pub const SIZE: u64 = image::SLOT_COUNT << SHIFT;
-/// Bytes of an area, 1 << [`SHIFT`]: the least that kernels take, and what they want it aligned to.
+/// Bytes of an area, 1 << [`SHIFT`]: the minimum of the kernel, and the alignment it demands.
 pub const AREA: u64 = 1 << SHIFT;
 /// See [`AREA`].
 pub const SHIFT: u32 = 5;
 
-/// Address of the area of slot `index`.
+/// Returns the address of the area of slot `index`.
 #[must_use]
 pub const fn area_address(index: u64) -> u64 {
     AT + (index << SHIFT)

@@ -1,47 +1,48 @@
-//! What threads copy of what arguments point to: an entry for each system call.
+//! Parts of their arguments' memory that threads copy: an entry for each system call.
 //!
-//! An entry has a byte for each of six arguments before the call, one for each after it, and two more.
-//! What is copied too much does no harm: who reads it knows by the call's signature what it means.
+//! An entry has a byte for each of six arguments before the call, a byte for each after it, and two more. Copying too
+//! much does no harm: the reader interprets it by the call's signature.
 
 use super::ring;
 use systoll_model::{ArgKind, Moment, Signature, Size, Sysno};
 
-/// Offset of what is copied after the call.
+/// Offset of the bytes for memory that is copied after the call.
 pub const AT_RETURN: u64 = 6;
-/// Byte: which argument is a descriptor, plus one.
+/// Offset of a byte: the argument that is a descriptor, plus one.
 pub const FD: u64 = 12;
-/// Byte: bits of those below.
+/// Offset of the flags, a byte of the bits below.
 pub const FLAGS: u64 = 13;
-/// Of [`FLAGS`]: the call may give any descriptor another meaning.
+/// In [`FLAGS`]: the call may change the meaning of any descriptor.
 pub const CHANGES_FDS: u8 = 1;
-/// Of [`FLAGS`]: page faults are of interest.
+/// In [`FLAGS`]: page faults are counted around the call.
 pub const FAULTS: u8 = 2;
 
-/// Of [`FLAGS`]: a dear call that names an object: some are looked at over the whole run, see [`super::look`].
+/// In [`FLAGS`]: an expensive call that names an object: some of its calls are sampled over the whole run, see
+/// [`super::look`].
 pub const LOOKS: u8 = 4;
-/// Of [`FLAGS`]: the call gives none but the descriptor it returns another meaning.
+/// In [`FLAGS`]: the call changes the meaning of the descriptor that it returns, and of no other.
 pub const OPENS_FD: u8 = 8;
-/// Of [`FLAGS`]: the call takes the meaning of its first argument away, and of no other descriptor.
+/// In [`FLAGS`]: the call closes the descriptor in its first argument, and changes no other.
 pub const CLOSES_FD: u8 = 16;
-/// Of [`FLAGS`], with [`OPENS_FD`]: the descriptor that it returns is behind what its first argument is behind; of `fcntl`
-/// for [`DUPLICATE`] alone.
+/// In [`FLAGS`], with [`OPENS_FD`]: the returned descriptor refers to the same object as the first argument; for
+/// `fcntl`, with a command of [`DUPLICATE`] only.
 pub const COPIES_FD: u8 = 32;
-/// Of [`FLAGS`], with [`OPENS_FD`]: the descriptor that it returns is behind a name in the folder that its first argument
-/// is behind, where that name is one alone and no link is followed.
+/// In [`FLAGS`], with [`OPENS_FD`]: the returned descriptor refers to a name in the folder of the first argument, if
+/// the path is a single name and no link is followed.
 pub const OPENS_BELOW: u8 = 64;
 
-/// Of [`FLAGS`]: the result says how many bytes the call has moved.
+/// In [`FLAGS`]: the result is the number of bytes moved.
 pub const MOVES: u8 = 128;
 
-/// Errors below 64 by which a call says that it has read its strings, a bit each: it looked for what they name.
-/// EPERM and EINVAL come of filters and flags too, before anything is read.
+/// Errors below 64, a bit each, that a call returns only after it has read its strings, because it looked for what they
+/// name. EPERM and EINVAL may come from filters and flags, before anything is read.
 pub const READ_STRINGS: u64 = {
     use libc::{
         EACCES, EEXIST, EISDIR, ELOOP, ENAMETOOLONG, ENODATA, ENOENT, ENOTDIR, ENOTEMPTY, EROFS, ETXTBSY, EXDEV,
     };
     mask(&[EACCES, EEXIST, EISDIR, ELOOP, ENAMETOOLONG, ENODATA, ENOENT, ENOTDIR, ENOTEMPTY, EROFS, ETXTBSY, EXDEV], 0)
 };
-/// Errors from 64 on by which a call that moves no bytes says that it has read an address of a socket, a bit each.
+/// Errors from 64 on, a bit each, that a call which moves no bytes returns only after it has read a socket address.
 pub const READ_ADDRESSES: u64 = {
     use libc::{
         EADDRINUSE, EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EHOSTUNREACH, EINPROGRESS, EISCONN, ENETUNREACH, ETIMEDOUT,
@@ -51,7 +52,7 @@ pub const READ_ADDRESSES: u64 = {
     mask(&all, 64)
 };
 
-/// A bit for each of these errors, from `first` on.
+/// Returns a bit for each of these errors, counted from `first`.
 const fn mask(errors: &[i32], first: i32) -> u64 {
     let (mut bits, mut rest) = (0, errors);
     while let [error, others @ ..] = rest {
@@ -64,20 +65,21 @@ const fn mask(errors: &[i32], first: i32) -> u64 {
 /// Commands of `fcntl` that duplicate a descriptor.
 pub const DUPLICATE: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
 
-/// Of an argument: up to a zero byte.
+/// Of an argument: copy up to a NUL.
 pub const STRING: u8 = 0xff;
-/// Of an argument: how much at most, in units of eight bytes.
+/// Of an argument: bytes to copy, at most, in units of eight.
 pub const UNITS: u8 = 0x3f;
-/// Of an argument: no more bytes than the next argument says before the call, than the result says after it.
+/// Of an argument: copy at most as many bytes as the next argument says before the call, or as the result says after
+/// it.
 pub const BOUNDED: u8 = 0x40;
-/// Of an argument: not where the call has failed.
+/// Of an argument: don't copy if the call has failed.
 pub const GOOD: u8 = 0x80;
 
-/// Bytes where a command says what they are.
+/// Bytes copied if a command decides what they are.
 const BY_COMMAND: u64 = 64;
-/// Bytes where memory says how many there are.
+/// Bytes copied if a word in memory tells their number.
 const SOCKADDR: u64 = 128;
-/// Calls after which the descriptor they return is another; of `fcntl`, for [`DUPLICATE`] alone.
+/// Calls that give the returned descriptor a new meaning; `fcntl` with a command of [`DUPLICATE`] only.
 const OPEN_FD: [&str; 22] = [
     "open",
     "openat",
@@ -102,7 +104,7 @@ const OPEN_FD: [&str; 22] = [
     "memfd_create",
     "pidfd_open",
 ];
-/// Calls after which several descriptors may be others, or be called otherwise.
+/// Calls that may change the meaning or the names of several descriptors.
 const CHANGE_FDS: [&str; 14] = [
     "close_range",
     "pipe",
@@ -119,12 +121,12 @@ const CHANGE_FDS: [&str; 14] = [
     "unlink",
     "unlinkat",
 ];
-/// Bytes of a signal set, the only size of one that the kernel takes.
+/// Bytes of a signal set; the kernel accepts no other size.
 const SIGNAL_SET: u64 = 8;
-/// Calls before which page faults are counted.
+/// Calls around which page faults are counted.
 const COUNT_FAULTS: [&str; 5] = ["brk", "munmap", "madvise", "mmap", "mremap"];
 
-/// Dear calls that ask about a path, or open it.
+/// Expensive calls that ask about a path, or open it.
 const LOOKED_AT: [&str; 17] = [
     "stat",
     "lstat",
@@ -145,13 +147,13 @@ const LOOKED_AT: [&str; 17] = [
     "statfs",
 ];
 
-/// Whether some of such calls are looked at over the whole run, see [`super::look`].
+/// Returns true if some calls of this kind are sampled over the whole run, see [`super::look`].
 #[must_use]
 pub fn is_looked_at(signature: &Signature) -> bool {
     LOOKED_AT.contains(&signature.name)
 }
 
-/// The entry of a system call.
+/// Returns the entry of a system call.
 #[must_use]
 pub fn entry(number: u32) -> [u8; 16] {
     let mut entry = [0; 16];
@@ -181,18 +183,18 @@ pub fn entry(number: u32) -> [u8; 16] {
     entry
 }
 
-/// Which descriptors a call may have given another meaning.
+/// The descriptors whose meaning a call may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FdsChanged {
     /// None.
     None,
-    /// That with this number, which it has opened or closed.
+    /// The descriptor with this number, which the call has opened or closed.
     One(i32),
     /// Any.
     Any,
 }
 
-/// Which descriptors a call may have given another meaning, by its arguments and its result.
+/// Returns the descriptors whose meaning a call may have changed, by its arguments and its result.
 #[must_use]
 pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) -> FdsChanged {
     if CHANGE_FDS.contains(&signature.name) {
@@ -201,7 +203,7 @@ pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) 
         FdsChanged::None
     } else if OPEN_FD.contains(&signature.name) {
         match result {
-            // It may be under way still, and come to any.
+            // The call may still be pending, and return any descriptor.
             None => FdsChanged::Any,
             Some(fd) => i32::try_from(fd).ok().filter(|fd| *fd >= 0).map_or(FdsChanged::None, FdsChanged::One),
         }
@@ -212,7 +214,7 @@ pub fn fds_changed(signature: &Signature, args: &[u64; 6], result: Option<i64>) 
     }
 }
 
-/// The words of all entries, as (offset in the global area, value). `looks`: whether single calls are looked at.
+/// Returns the words of all entries, as (offset in the global area, value). `looks`: single calls are sampled.
 #[must_use]
 pub fn words(looks: bool) -> Vec<(u64, u64)> {
     let of = |number: u64| {
@@ -235,7 +237,7 @@ fn of_argument(kind: ArgKind, at: u8, moment: Moment, is_signal_set: bool) -> u8
     if !kind.read_at(moment) {
         return 0;
     }
-    // What a failed call has left alone may never have been touched.
+    // Memory that a failed call has not written may never have been touched.
     let good = if moment == Moment::Exit { GOOD } else { 0 };
     match (kind, kind.size()) {
         (ArgKind::Path | ArgKind::Str, _) => STRING,

@@ -1,12 +1,12 @@
-//! Long calls that a thread keeps one by one: a ring in its slot, offsets in words' bytes from an entry's start.
+//! Long calls that a thread keeps one by one: a ring in its slot. Offsets are in bytes from an entry's start.
 
 /// Bytes of an entry.
 pub const ENTRY: u64 = 24;
-/// Entries of a slot, a power of two: the newest are kept.
+/// Entries of a slot, a power of two; the newest ones are kept.
 pub const LEN: u64 = 1 << 11;
 /// u64: cycles inside the call.
 pub const CYCLES: u64 = 0x00;
 /// u64: time stamp counter at its entry.
 pub const START: u64 = 0x08;
-/// u64: the node it was counted at.
+/// u64: the node at which the call was counted.
 pub const NODE: u64 = 0x10;

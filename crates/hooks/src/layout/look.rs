@@ -1,32 +1,32 @@
-//! Looks: calls that name an object, one at a time, written at random places over the whole run.
+//! Samples of single calls that name an object, written at random places over the whole run.
 //!
-//! A thread's calls at a node are divided into parts, each with one look at a random place of it: parts of a
-//! single call up to [`ALL`] calls, and beyond of as many as leave about [`OF_OCTAVE`] looks for each octave of the
-//! count. So how many calls a look stands for is known, and written beside it ([`super::ring::call`]). Of what is
-//! looked at from the beginning each repeat is known for one, however far apart: the first part is as long as most
-//! lists of files that programs go through.
-//! Looks fill buffers of the ring one after the other, which are read like windows.
+//! A thread's calls at a node are divided into parts, and each part has one sample at a random place. A part is a
+//! single call up to [`ALL`] calls; beyond, parts grow so that each octave of the count has about [`OF_OCTAVE`]
+//! samples. The number of calls that a sample stands for is therefore known, and written beside it
+//! ([`super::ring::call`]). Among the calls that are all sampled, every repeat is recognised however far apart: the
+//! first part is as long as most lists of files that programs go through. Samples fill buffers of the ring one after
+//! the other, which are read like windows.
 
 use super::ring::Share;
 
-/// Of a thread's calls at a node the first are all looked at, up to this many, a power of two.
+/// Calls of a thread at a node that are all sampled: the first ones, a power of two.
 pub const ALL: u64 = 1 << 13;
-/// Looks in each octave from there on.
+/// Samples in each octave after that.
 pub const OF_OCTAVE: u64 = 1 << OF_OCTAVE_BITS;
 /// See [`OF_OCTAVE`].
 pub const OF_OCTAVE_BITS: u32 = 10;
-/// Looks are rarer by this power of two up to [`super::image::FAMILIAR`] calls: what those ask was seen of earlier programs
-/// of the same file.
+/// Samples are rarer by this power of two up to [`super::image::FAMILIAR`] calls: earlier programs of the same file
+/// have shown what those calls ask.
 pub const FAMILIAR_SHIFT: u32 = 4;
-/// A look stands for no more calls than this power of two.
+/// A sample stands for at most this power of two of calls.
 pub const MOST_SHIFT: u32 = 30;
-/// Calls until the next look of those that are never looked at.
+/// Value of the calls until the next sample that means never.
 pub const NEVER: u64 = i64::MAX as u64;
-/// Buffers of the ring that looks fill; the others are left to windows.
+/// Buffers of the ring that samples may fill; the others are left to windows.
 pub const SHARE: Share = Share { of_first: 38, of_new: 38, of_old: 34 };
-/// Looks in a buffer: what their arguments point to is less than windows' calls have.
+/// Samples in a buffer: their arguments point to less memory than those of windows' calls.
 pub const CALLS: u64 = 80;
-/// Where in such a buffer begins what arguments point to.
+/// Offset in such a buffer of what arguments point to.
 pub const DATA: u64 = CALLS * super::ring::CALL;
-/// Where the launcher sleeps it is woken for each buffer beyond so many that it has not read yet.
+/// Unread buffers from which on a sleeping launcher is woken for each further one.
 pub const WAKE_FROM: u64 = 6;

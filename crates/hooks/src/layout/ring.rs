@@ -1,27 +1,27 @@
-//! A window that a thread writes by itself: a buffer in its slot, and a header that says whose it is.
+//! A window that a thread writes by itself: a buffer in its slot, and a header that tells whose turn it is.
 //!
 //! The thread takes a free buffer, writes up to [`CALLS`] calls and what their arguments point to, and
 //! marks it as written; the launcher reads it and marks it as free.
 
 /// Buffers of a slot.
 pub const COUNT: u64 = 48;
-/// Of them, those that windows fill.
+/// Buffers that windows may fill.
 pub const SHARE: Share = Share { of_first: COUNT, of_new: 44, of_old: 40 };
-/// Buffers written before the launcher is woken to read them: the thread then takes them again, and no more memory, of
-/// which each page costs it and the launcher 3 µs.
+/// Filled buffers from which on the launcher is woken to read them: the thread can then reuse them and needs no more
+/// memory, of which each page costs it and the launcher 3 µs.
 pub const WAKE_FROM: u64 = 8;
-/// A node is new to a thread for so many calls.
+/// Calls for which a node is new to a thread.
 pub const NEW: u64 = 128;
 
-/// How many of the buffers a call may have filled, by how often its thread has been at its node: a loop that outruns
-/// the launcher fills all that it may, and what the thread does for the first time after it is to be seen too.
+/// Most buffers that a call may fill, by how often its thread has been at the node: a loop that outruns the launcher
+/// fills its share, and room must remain for calls that the thread makes for the first time.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// By its first call there.
+    /// For the first call at a node.
     pub of_first: u64,
-    /// By the calls after it, up to [`NEW`].
+    /// For later calls, up to [`NEW`].
     pub of_new: u64,
-    /// By all others.
+    /// For all further calls.
     pub of_old: u64,
 }
 
@@ -33,23 +33,23 @@ pub const BUFFER_SHIFT: u32 = 15;
 pub const CALLS: u64 = 32;
 /// Bytes of a call.
 pub const CALL: u64 = 192;
-/// Where in a buffer begins what arguments point to.
+/// Offset in a buffer of what arguments point to.
 pub const DATA: u64 = CALLS * CALL;
-/// Bytes at the beginning of a window whose pages the thread touches before it writes. It touches the others only where
+/// Bytes at the beginning of a window whose pages the thread touches before it writes. It touches the others only if
 /// calls reach them, which few do.
 pub const REACH: u64 = 3 * PAGE;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
-/// Bytes copied of one argument at most.
+/// Bytes copied of one argument, at most.
 pub const MOST: u64 = 256;
-/// Bytes that all pieces of a call take at most: no call is written where fewer are left.
+/// Bytes of all pieces of a call, at most: no call is written if fewer are left.
 pub const ROOM: u64 = call::MOST_PIECES * (MOST + 7);
 
 /// Bytes of a header.
 pub const HEADER: u64 = 16;
 /// u64 of a header: one of [`state`].
 pub const STATE: u64 = 0;
-/// u64 of a header: calls there are.
+/// u64 of a header: number of calls.
 pub const LEN: u64 = 8;
 
 /// Whose turn a buffer is.
@@ -62,65 +62,64 @@ pub mod state {
     pub const WRITTEN: u64 = 2;
 }
 
-/// A call, offsets from its start.
+/// A call, as offsets from its start.
 pub mod call {
-    /// u64: the node it was counted at.
+    /// u64: the node at which it was counted.
     pub const NODE: u64 = 0x00;
-    /// u64: which call of the thread there it was, from one on.
+    /// u64: the number of the thread's call at the node, from one on.
     pub const NTH: u64 = 0x08;
-    /// Six u64.
+    /// Six u64: the arguments.
     pub const ARGS: u64 = 0x10;
-    /// u64: what was in rax.
+    /// u64: rax.
     pub const NUMBER: u64 = 0x40;
     /// u64: rsp.
     pub const RSP: u64 = 0x48;
-    /// u64: time stamp counter.
+    /// u64: time stamp counter at the entry.
     pub const TIME: u64 = 0x50;
     /// u64: result, if [`RETURNED`].
     pub const RESULT: u64 = 0x58;
     /// u64: cycles inside the call, if [`RETURNED`].
     pub const CYCLES: u64 = 0x60;
-    /// u64: of them, those it was scheduled out for.
+    /// u64: cycles of the call during which the thread was scheduled out.
     pub const WAITED: u64 = 0x68;
-    /// u64: minor page faults the thread had taken before it, if [`HAS_FAULTS`].
+    /// u64: minor page faults that the thread had taken before it, if [`HAS_FAULTS`].
     pub const FAULTS: u64 = 0x70;
-    /// u64: bits of those below.
+    /// u64: bits of the flags below.
     pub const FLAGS: u64 = 0x78;
-    /// u64: offset in the slot of the call that this one interrupted, see
-    /// [`crate::layout::slot::RING_UNDER_WAY`].
+    /// u64: offset in the slot of the call that this one interrupted, see [`crate::layout::slot::RING_UNDER_WAY`].
     pub const OUTER: u64 = 0x80;
-    /// u64: how many of [`PIECES`] there are.
+    /// u64: number of [`PIECES`].
     pub const PIECE_COUNT: u64 = 0x88;
-    /// Pieces of memory, u64 each: which argument, [`AT_RETURN`] or [`NAME`], where they apply, and from bit
-    /// 16 on bytes, from bit 32 on offset in the slot.
+    /// Pieces of memory, u64 each: the argument, [`AT_RETURN`] or [`NAME`] if they apply; from bit 16 on the bytes,
+    /// from bit 32 on the offset in the slot.
     pub const PIECES: u64 = 0x90;
-    /// Pieces there is room for.
+    /// Pieces of a call, at most.
     pub const MOST_PIECES: u64 = 6;
 
-    /// Of [`FLAGS`]: it has returned.
+    /// In [`FLAGS`]: the call has returned.
     pub const RETURNED: u64 = 1;
-    /// Of [`FLAGS`]: calls that came before it were not written.
+    /// In [`FLAGS`]: earlier calls were not written.
     pub const AFTER_GAP: u64 = 2;
-    /// Of [`FLAGS`]: page faults are told.
+    /// In [`FLAGS`]: page faults are recorded.
     pub const HAS_FAULTS: u64 = 4;
-    /// Of [`FLAGS`]: waiting is told from working.
+    /// In [`FLAGS`]: waiting is told apart from working.
     pub const HAS_WAITED: u64 = 8;
-    /// Of [`FLAGS`]: something it points to found no room, for a handler's calls took it meanwhile.
+    /// In [`FLAGS`]: there was no room for some memory, because a handler's calls took it meanwhile.
     pub const NO_ROOM: u64 = 16;
-    /// Of [`FLAGS`]: it is a look, see [`crate::layout::look`]; for how many calls it stands is told from
-    /// [`LOOK_SHIFT`] on.
+    /// In [`FLAGS`]: it is a sample, see [`crate::layout::look`]; the bits from [`LOOK_SHIFT`] on hold the number of
+    /// calls it stands for.
     pub const LOOK: u64 = 32;
-    /// Of [`FLAGS`]: it stands alone, and what came before and after it is not told.
+    /// In [`FLAGS`]: it stands alone; the calls before and after it are not recorded.
     pub const ALONE: u64 = 64;
-    /// Of [`FLAGS`]: what the descriptor that it returned is behind follows from its arguments, see
+    /// In [`FLAGS`]: the name of the descriptor that it returned follows from its arguments, see
     /// [`crate::layout::capture::OPENS_BELOW`] and [`crate::layout::capture::COPIES_FD`].
     pub const NAMES: u64 = 128;
-    /// Bit of [`FLAGS`] from which on a byte says how many calls a look stands for, as a power of two.
+    /// Lowest bit of [`FLAGS`] of the byte that holds the number of calls a sample stands for, as a power of two.
     pub const LOOK_SHIFT: u32 = 8;
 
-    /// Of a piece: read when the call had returned.
+    /// In a piece: it was read after the call had returned.
     pub const AT_RETURN: u64 = 1 << 8;
-    /// Of a piece: what the descriptor in the argument is behind.
+    /// In a piece: it is the name of the descriptor in the argument.
     pub const NAME: u64 = 1 << 9;
 }
 

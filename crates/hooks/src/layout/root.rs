@@ -1,16 +1,16 @@
-//! What a tree of contexts begins with.
+//! The initial contents of a tree of contexts.
 
 use super::node;
 use systoll_model::Sysno;
 
-/// Whether a positive result of system call `number` counts bytes moved.
+/// Returns true if a positive result of system call `number` counts bytes moved.
 #[must_use]
 pub fn transfers(number: u32) -> bool {
     Sysno(number).signature().is_some_and(|s| s.transfers)
 }
 
-/// A root without contexts, as (offset in the node, value). `offset` is where the return address
-/// lies, from rsp at the hook.
+/// Returns the words of a root without contexts, as (offset in the node, value). `offset` is the place of the return
+/// address, from rsp at the hook.
 #[must_use]
 pub fn root_words(address: u64, record: u64, offset: u64, transfers: bool) -> [(u64, u64); 8] {
     [

@@ -20,9 +20,9 @@ pub enum Saved {
     R8,
     /// Sixth argument.
     R9,
-    /// As at the hook.
+    /// Stack pointer at the hook.
     Rsp,
-    /// For unwinding, as are those that follow.
+    /// Saved for unwinding, as are those that follow.
     Rbx,
     #[allow(missing_docs)]
     Rbp,
@@ -37,10 +37,10 @@ pub enum Saved {
 }
 
 impl Saved {
-    /// How many there are.
+    /// Number of saved registers.
     pub const COUNT: u64 = 14;
 
-    /// Its offset in a slot.
+    /// Returns the register's offset in a slot.
     #[must_use]
     pub const fn offset(self) -> u64 {
         slot::REGISTERS + 8 * self as u64

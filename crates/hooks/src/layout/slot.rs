@@ -1,4 +1,4 @@
-//! A thread's slot, offsets from its gs base.
+//! A thread's slot, as offsets from its gs base.
 
 use super::stack;
 
@@ -7,45 +7,44 @@ pub const SIZE: u64 = 1 << SHIFT;
 /// See [`SIZE`].
 pub const SHIFT: u32 = 22;
 
-// What a forked process goes on with, up to INHERITED.
+// A forked process continues with the words up to INHERITED.
 
-/// u64: time stamp counter at the entry of the call under way, and bits of [`super::timing`]; zero: it is
-/// not timed.
+/// u64: time stamp counter at the entry of the pending call, and bits of [`super::timing`]; zero: it is not timed.
 pub const START: u64 = 0x00;
-/// u64: rsp of the call under way, zero between calls.
+/// u64: rsp of the pending call, zero between calls.
 pub const RSP: u64 = 0x08;
-/// u64: node of the call under way.
+/// u64: node of the pending call.
 pub const NODE: u64 = 0x10;
-/// u64: address of the thread's rseq area, zero: none that may be used.
+/// u64: address of the thread's rseq area; zero: there is none that may be used.
 pub const RSEQ: u64 = 0x18;
-/// u64: what becomes of each call beside being counted, one of [`super::want`].
+/// u64: treatment of each call beside counting, one of [`super::want`].
 pub const WANT: u64 = 0x20;
 /// u64: bytes of [`STACK`] in use.
 pub const DEPTH: u64 = 0x28;
-/// u64: a word that begins from here on and below [`STACK_HIGH`] can be read: memory around the thread's stack, see
-/// [`super::stack`].
+/// u64: lower bound of the memory around the thread's stack: words that begin from here on and below [`STACK_HIGH`] can
+/// be read, see [`super::stack`].
 pub const STACK_LOW: u64 = 0x30;
-/// See [`STACK_LOW`]; zero: none is known to be.
+/// u64: upper bound, see [`STACK_LOW`]; zero: no memory is known to be readable.
 pub const STACK_HIGH: u64 = 0x38;
 /// u32: state of the hand-shake, one of [`super::state`].
 pub const STATE: u64 = 0x40;
-/// u64: bits 0..48 where the thread goes on, above them the question, a [`super::Question`].
+/// u64: bits 0..48 hold the address at which the thread continues, the bits above the question, a [`super::Question`].
 pub const RESUME: u64 = 0x48;
-/// u64: asked with the node counted at if there is no answer; the answer to a context.
+/// u64: in a question, the node that counts the call if there is no answer; then the answer, if it is a node.
 pub const ANSWER: u64 = 0x50;
 /// u64: time stamp counter when the wait began.
 pub const WAIT_START: u64 = 0x58;
 /// Registers at the hook, in the order of [`super::Saved`].
 pub const REGISTERS: u64 = 0x60;
-/// Seven u64: a system call the launcher asks the thread to make (rax, rdi, rsi, rdx, r10,
-/// r8, r9), see [`super::state::REQUEST`].
+/// Seven u64: a system call that the launcher asks the thread to make (rax, rdi, rsi, rdx, r10, r8, r9), see
+/// [`super::state::REQUEST`].
 pub const REQUEST: u64 = 0xd0;
-/// u64: the result of the last one made: of several the first that failed, if any has.
+/// u64: the result of the last call made; if several were made and one failed, that of the first that failed.
 pub const REPLY: u64 = 0x108;
 /// u64: [`SIGRETURNS`] when the signal mask was last about to change.
 pub const MASK_SEQUENCE: u64 = 0x110;
-/// Calls interrupted by a signal handler that made calls itself: entries of
-/// [`STACK_ENTRY`] bytes with rsp, start and node.
+/// Calls interrupted by a signal handler that made calls itself: entries of [`STACK_ENTRY`] bytes with rsp, start and
+/// node.
 pub const STACK: u64 = 0x118;
 /// Bytes of an entry.
 pub const STACK_ENTRY: u64 = 24;
@@ -53,35 +52,34 @@ pub const STACK_ENTRY: u64 = 24;
 pub const STACK_SIZE: u64 = 16 * STACK_ENTRY;
 /// u64: offset in the slot of the header of the window that the thread writes.
 pub const RING_HEADER: u64 = STACK + STACK_SIZE;
-/// u64: offset in the slot of where its calls are written, see [`super::ring`].
+/// u64: offset in the slot at which its calls are written, see [`super::ring`].
 pub const RING_BUFFER: u64 = RING_HEADER + 0x08;
 /// u64: offset in the slot of the next free byte for what arguments point to.
 pub const RING_DATA: u64 = RING_HEADER + 0x10;
-/// u64: offset in the slot of the call written last that has not returned; zero: none.
+/// u64: offset in the slot of the last written call that has not returned; zero: none.
 pub const RING_UNDER_WAY: u64 = RING_HEADER + 0x18;
-/// u64: descriptors below 64 whose names stand in the window already, a bit for each.
+/// u64: descriptors below 64 whose names are in the window already, a bit for each.
 pub const RING_NAMED: u64 = RING_HEADER + 0x20;
-/// [`RING_SCRATCH_LEN`] words in use while a call is written.
+/// [`RING_SCRATCH_LEN`] words that are used while a call is written.
 pub const RING_SCRATCH: u64 = RING_HEADER + 0x28;
 /// See [`RING_SCRATCH`].
 pub const RING_SCRATCH_LEN: u64 = 9;
-/// u64: what the thread's signal mask is known to be; bit 8 (SIGKILL's, which no mask holds)
-/// says that it is known.
+/// u64: the thread's signal mask, if it is known: bit 8 (SIGKILL's, which no mask contains) is set then.
 pub const MASK: u64 = RING_SCRATCH + 8 * RING_SCRATCH_LEN;
 /// u64: `rt_sigreturn` calls made.
 pub const SIGRETURNS: u64 = MASK + 8;
-/// End of what a forked process takes over.
+/// End of the words that a forked process inherits.
 pub const INHERITED: u64 = SIGRETURNS + 8;
 
 /// u64: the slot's own address.
 pub const SELF: u64 = 0x400;
-/// u64: what is written into the queue: the image's number << 16, index of the slot, plus one.
+/// u64: the entry for the queue: the image's number << 16, plus index of the slot, plus one.
 pub const TAG: u64 = 0x408;
 /// u64: address of the slot of the thread that made this one, zero in the first.
 pub const PARENT: u64 = 0x410;
-/// u64, not zero: the thread was about to end, or was never made.
+/// u64, not zero: the thread is about to end, or was never made.
 pub const LEAVING: u64 = 0x418;
-/// u64: thread id as the thread's maker saw it, zero until the call that made it returned.
+/// u64: thread id as seen by the thread's maker; zero until the call that made it returned.
 pub const MADE_AS: u64 = 0x420;
 /// u64: r9 of the thread's maker.
 pub const MAKER_R9: u64 = 0x428;
@@ -89,134 +87,130 @@ pub const MAKER_R9: u64 = 0x428;
 pub const TID: u64 = 0x430;
 /// u32: process id, zero while unknown.
 pub const PID: u64 = 0x438;
-/// Four u64: answers of getpid, gettid, getuid, geteuid; bit 32 says that it is known.
+/// Four u64: answers of getpid, gettid, getuid, geteuid; bit 32 is set if the answer is known.
 pub const ANSWERS: u64 = 0x440;
-/// Answers kept.
+/// Number of answers.
 pub const ANSWER_COUNT: u64 = 4;
-/// End of what is cleared for a new thread.
+/// End of the words that are cleared for a new thread.
 pub const CLEARED: u64 = ANSWERS + 8 * ANSWER_COUNT;
-/// u64: failed calls that found no place in [`ERRORS`].
+/// u64: failed calls for which there was no entry in [`ERRORS`].
 pub const ERRORS_LOST: u64 = 0x460;
-/// u64: contexts not asked for because the thread was waiting already.
+/// u64: contexts not asked for, because the thread was waiting already.
 pub const UNASKED: u64 = 0x468;
 
-/// struct timespec: processor time of the process when this thread was about to end, zeroes
-/// where it has not said.
+/// struct timespec: processor time of the process when this thread was about to end; zeroes if it has not noted it.
 pub const CPU: u64 = 0x470;
-/// Three u64: registers while the kernel is asked for that time.
+/// Three u64: registers saved while the kernel is asked for that time.
 pub const ASIDE: u64 = 0x480;
 
-/// u64: processor time the thread has spent on asking, ns.
+/// u64: processor time that the thread has spent on asking, ns.
 pub const ASKED_NS: u64 = 0x498;
-/// u64: [`SIGRETURNS`] when the last call began that a handler cuts short.
+/// u64: [`SIGRETURNS`] at the beginning of the last call that a handler may cut short.
 pub const SIGRETURNS_BEFORE: u64 = 0x4a0;
-/// u64: how many times the thread is going to look at most, this time: none where the launcher is on the
-/// same processor.
+/// u64: polls of the thread for this answer, at most: none if the launcher is on the same processor.
 pub const PATIENCE: u64 = 0x4a8;
-/// u32: calls of `execve` under way that the launcher was not asked about, as their file was not there; more than
-/// one where a handler makes such a call while another is under way.
+/// u32: pending calls of `execve` about which the launcher was not asked, as their file does not exist; more than one
+/// if a handler makes such a call during another.
 pub const EXECS_UNASKED: u64 = 0x4b0;
 
-/// u32: pieces of [`FRAMES`] used so far, at all.
+/// u32: pieces of [`FRAMES`] used so far.
 pub const FRAME_COUNT: u64 = 0xf80;
-/// Call frame information for one address each, [`FRAMES_LEN`] pieces of
-/// [`super::image::FRAME`] bytes, used in turn: a handler that unwinds may interrupt another.
+/// Call frame information for one address each, [`FRAMES_LEN`] pieces of [`super::image::FRAME`] bytes, used in turn: a
+/// handler that unwinds may interrupt another.
 pub const FRAMES: u64 = 0x1000;
-/// A power of two.
+/// Number of pieces, a power of two.
 pub const FRAMES_LEN: u64 = 16;
 
 /// u64, not zero: the thread has changed its user, and may again.
 pub const USER_CHANGES: u64 = 0x4d8;
-/// u64: which of [`ANSWERS`] the call under way asks for that is made by number, plus one; zero:
-/// none of them.
+/// u64: index in [`ANSWERS`], plus one, of the pending call that is made by number; zero: none of them.
 pub const ASKED: u64 = 0x4e0;
-/// u32, not zero: the thread's rseq area is being changed, and [`AREA_ASIDE`] is in use; or it had one that
-/// could not be used, and is given none any more.
+/// u32, not zero: the thread's rseq area is being changed, and [`AREA_ASIDE`] is in use; or the thread had one that
+/// could not be used, and will not get another.
 pub const AREA_BUSY: u64 = 0x560;
-/// Five u64: registers meanwhile.
+/// Five u64: registers saved meanwhile.
 pub const AREA_ASIDE: u64 = 0x568;
 
-/// u64: why the `rt_sigprocmask` under way was not answered in place: [`CHANGES`] or one of [`MISSED`].
+/// u64: why the pending `rt_sigprocmask` was not answered in place: [`CHANGES`] or one of [`MISSED`].
 pub const WHY: u64 = 0x4e8;
-/// Five u64: calls that had to be made, one for each of [`ANSWERS`] and `rt_sigprocmask`: it changed the
-/// mask or failed, or was the thread's first question.
+/// Five u64: calls that had to be made, one for each of [`ANSWERS`] and one for `rt_sigprocmask`: it changed the mask
+/// or failed, or was the thread's first question.
 pub const NEEDED: u64 = 0x4f0;
-/// [`WHYS`] u64: `rt_sigprocmask` calls that changed nothing and were made, by why.
+/// [`WHYS`] u64: `rt_sigprocmask` calls that were made but changed nothing, by reason.
 pub const MISSED: u64 = 0x518;
-/// How many there are, a power of two.
+/// Number of reasons, a power of two.
 pub const WHYS: u64 = 4;
-/// Of [`WHY`]: it seemed to change something.
+/// In [`WHY`]: the call seemed to change something.
 pub const CHANGES: u64 = 0;
-/// Of [`WHY`]: what the mask was had not been learnt since a signal, or since another had the processor.
+/// In [`WHY`]: the mask was unknown since a signal, or since another program had the processor.
 pub const UNKNOWN: u64 = 1;
-/// Of [`WHY`]: a mask lies in memory that the kernel has not touched since some was taken away.
+/// In [`WHY`]: a mask lies in memory that the kernel has not touched since memory was last unmapped.
 pub const ELSEWHERE: u64 = 2;
-/// Of [`WHY`]: nothing was answered at that time, see [`super::image::ELIDE`].
+/// In [`WHY`]: no call was answered in place at that time, see [`super::image::ELIDE`].
 pub const DOWN: u64 = 3;
 /// u64: the mask before a call that did not ask for it.
 pub const OLD_MASK: u64 = 0x538;
-/// u64: [`super::image::MAPS`] right before the `rt_sigprocmask` under way.
+/// u64: [`super::image::MAPS`] right before the pending `rt_sigprocmask`.
 pub const MAPS_BEFORE: u64 = 0x540;
 
-/// struct timespec: the thread's processor time when it began to ask; its second half is zero where it
-/// asks nothing.
+/// struct timespec: the thread's processor time when it began to ask; the second half is zero if it asks nothing.
 pub const ASKED_FROM: u64 = 0x5a0;
-/// struct timespec: the same when it went on.
+/// struct timespec: the same when it continued.
 pub const ASKED_TO: u64 = 0x5b0;
-/// u64: how often it has asked, of what [`ASKED_NS`] counts.
+/// u64: number of questions that [`ASKED_NS`] covers.
 pub const ASKED_TIMES: u64 = 0x5c0;
-/// u64: cycles that passed in waits of a thread that may make no system call, to ask for that time.
+/// u64: cycles that passed in waits of a thread that may make no system call, and so can't read its processor time.
 pub const QUIET_CYCLES: u64 = 0x5c8;
 
-/// u64: entries of [`STACKS`] that were made so far, at all.
-pub const STACKS_MET: u64 = 0x548;
-/// u64: at how many of them the launcher is asked, the next time, how far the stack's memory reaches.
+/// u64: entries of [`STACKS`] made so far.
+pub const STACKS_COUNT: u64 = 0x548;
+/// u64: number of entries at which the thread asks the launcher next for the bounds of its stack's memory.
 pub const STACKS_ASK: u64 = 0x550;
-/// u64: entries of [`OWN_MEMORY`] that were made so far, at all.
-pub const OWN_MEMORY_MET: u64 = 0x558;
-/// u64: times that what was to be copied lay in none of them.
+/// u64: entries of [`OWN_MEMORY`] made so far.
+pub const OWN_MEMORY_COUNT: u64 = 0x558;
+/// u64: how often memory to be copied lay in none of them.
 pub const OWN_MEMORY_MISSED: u64 = 0x5e8;
-/// u64: at how many of those the kernel is asked what it lies in, the next time.
+/// u64: number of those times at which the thread asks the kernel next for the memory's mapping.
 pub const OWN_MEMORY_ASK: u64 = 0x5f0;
-/// The five words above, none of which a new thread or process takes over.
-pub const MEMORY_WORDS: [u64; 5] = [STACKS_MET, STACKS_ASK, OWN_MEMORY_MET, OWN_MEMORY_MISSED, OWN_MEMORY_ASK];
+/// The five words above, which a new thread or process does not inherit.
+pub const MEMORY_WORDS: [u64; 5] = [STACKS_COUNT, STACKS_ASK, OWN_MEMORY_COUNT, OWN_MEMORY_MISSED, OWN_MEMORY_ASK];
 
-/// u64: state of the generator that draws places for windows; zero: not begun.
+/// u64: state of the generator that draws places for windows; zero: not started.
 pub const RING_SEED: u64 = 0x5d0;
-/// u64: entries of [`LONG_CALLS`] drawn so far, at all.
+/// u64: entries of [`LONG_CALLS`] used so far.
 pub const LONG_COUNT: u64 = 0x5d8;
-/// u64: state of the generator that draws which calls are timed. It begins with zero, and [`TAG`] makes its
-/// numbers others in each thread: the same again in a run where threads begin in the same order.
+/// u64: state of the generator that draws which calls are timed. It begins with zero, and [`TAG`] makes its numbers
+/// different in each thread, but the same in a run whose threads begin in the same order.
 pub const TIME_SEED: u64 = 0x5e0;
-/// u64: windows not opened because there was no room.
+/// u64: windows not opened for lack of room.
 pub const RING_REFUSED: u64 = 0x600;
-/// u64, not zero: calls of a handler were made while the thread wrote, and not written.
+/// u64, not zero: a handler made calls while the thread was writing, and they were not written.
 pub const RING_MISSED: u64 = 0x608;
-/// u64: cycles the thread has spent on writing.
+/// u64: cycles that the thread has spent on writing.
 pub const RING_CYCLES: u64 = 0x610;
 /// u64: calls written so far.
 pub const RING_CALLS: u64 = 0x618;
-/// u64: offset in the slot of the header of the buffer that looks fill, zero: none yet.
+/// u64: offset in the slot of the header of the buffer that samples fill; zero: none yet.
 pub const LOOK_HEADER: u64 = 0x620;
-/// u64: offset in the slot of the next free byte for what their arguments point to.
+/// u64: offset in the slot of the next free byte for what samples' arguments point to.
 pub const LOOK_DATA: u64 = 0x628;
-/// u64: flags of the call that is about to be written as a look, zero: it is none.
+/// u64: flags of the call that is about to be written as a sample; zero: it is none.
 pub const LOOK_FLAGS: u64 = 0x630;
-/// u64: calls that the buffer under way has room for.
+/// u64: calls for which the current buffer has room.
 pub const RING_MOST: u64 = 0x638;
-/// u64: offset in the slot up to which the window under way has its pages.
+/// u64: offset in the slot up to which the current window's pages are allocated.
 pub const RING_REACH: u64 = 0x640;
-/// u64: minor page faults that the thread has taken within windows to get more of them.
+/// u64: minor page faults that the thread has taken within windows to allocate more of them.
 pub const RING_FAULTS: u64 = 0x648;
-/// u64, not zero: the launcher is to say how far the memory reaches that the thread's stack lies in.
+/// u64, not zero: the launcher should tell the bounds of the memory in which the thread's stack lies.
 pub const STACK_ASKED: u64 = 0x650;
-/// u64: what it says, like [`STACK_LOW`].
+/// u64: the launcher's answer for [`STACK_LOW`].
 pub const STACK_ANSWER_LOW: u64 = 0x658;
-/// u64: like [`STACK_HIGH`]; zero: nothing.
+/// u64: the launcher's answer for [`STACK_HIGH`]; zero: none.
 pub const STACK_ANSWER_HIGH: u64 = 0x660;
-/// u64: a word that the kernel has copied here.
+/// u64: a word that the kernel has copied from the stack.
 pub const STACK_WORD: u64 = 0x668;
-/// Two struct iovec: here, there.
+/// Two struct iovec, local and remote.
 pub const RING_VECTORS: u64 = 0x680;
 /// Text of a path, to its end at [`RING_PATH_END`].
 pub const RING_PATH: u64 = 0x6a0;
@@ -224,32 +218,31 @@ pub const RING_PATH: u64 = 0x6a0;
 pub const RING_PATH_END: u64 = 0x6d0;
 /// struct rusage.
 pub const RING_USAGE: u64 = 0x6d0;
-/// What the kernel has copied for the thread, [`super::ring::MOST`] bytes.
+/// Buffer for what the kernel copies for the thread, [`super::ring::MOST`] bytes.
 pub const RING_BOUNCE: u64 = 0x760;
 /// Headers of the buffers, [`super::ring::COUNT`] of [`super::ring::HEADER`] bytes.
 pub const RING_HEADERS: u64 = 0x860;
 
-/// u64: offset in the slot of the call that the thread is to make when [`REQUEST`] has been made and has not
-/// failed; none is left at [`REQUESTS_END`].
+/// u64: offset in the slot of the next call to make after [`REQUEST`] has succeeded; none is left at [`REQUESTS_END`].
 pub const REQUESTS_NEXT: u64 = 0xc60;
 /// See [`REQUESTS_NEXT`].
 pub const REQUESTS_END: u64 = 0xc68;
-/// u64, not zero: the thread goes on with [`ANSWER`] when all have been made, unless one has failed.
+/// u64, not zero: the thread continues with [`ANSWER`] when all calls have been made, unless one fails.
 pub const REQUESTS_LET_GO: u64 = 0xc70;
 /// [`MOST_REQUESTS`] calls of seven u64, like [`REQUEST`].
 pub const REQUESTS: u64 = 0xc80;
-/// Bytes of one.
+/// Bytes of a request.
 pub const REQUEST_LEN: u64 = 56;
 /// See [`REQUESTS`].
 pub const MOST_REQUESTS: u64 = 8;
 
-/// Stacks that the thread was on, [`stack::LEN`] entries of [`stack::ENTRY`] bytes, used in turn.
+/// Memory of the stacks that the thread was on, [`stack::LEN`] entries of [`stack::ENTRY`] bytes, used in turn.
 pub const STACKS: u64 = 0xe40;
-/// Memory of the program's own, other than stacks: [`stack::OWN_LEN`] entries of the same kind.
+/// The program's private memory other than stacks: [`stack::OWN_LEN`] entries of the same kind.
 pub const OWN_MEMORY: u64 = STACKS + stack::LEN * stack::ENTRY;
 
-/// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, key
-/// (record << 12 | errno, zero: free) and count.
+/// Failed calls by node and errno: groups of [`ERROR_GROUP`] entries of 16 bytes, each a key (record << 12 | errno,
+/// zero: free) and a count.
 pub const ERRORS: u64 = 0x2000;
 /// Bytes of a group.
 pub const ERROR_GROUP: u64 = 1 << ERROR_GROUP_SHIFT;
@@ -260,8 +253,8 @@ pub const ERROR_GROUPS: u64 = 1 << ERROR_GROUP_BITS;
 /// See [`ERROR_GROUPS`].
 pub const ERROR_GROUP_BITS: u32 = 6;
 
-/// Pages where the kernel has read a mask: twice [`GOOD_LEN`] entries of two u64, an address on the page
-/// and [`super::image::MAPS`] before that. A page has a place in either half.
+/// Pages from which the kernel has read a mask: twice [`GOOD_LEN`] entries of two u64, an address on the page and
+/// [`super::image::MAPS`] before the read. A page has a place in either half.
 pub const GOOD_READ: u64 = 0x6000;
 /// Pages where it has written one.
 pub const GOOD_WRITTEN: u64 = 0x6800;
@@ -272,23 +265,23 @@ pub const GOOD_SHIFT: u32 = 4;
 
 /// The first record.
 pub const RECORDS: u64 = 0x8000;
-/// Number of records a slot has room for.
+/// Number of records in a slot.
 pub const RECORD_COUNT: u64 = (LONG_CALLS - RECORDS) / super::record::SIZE;
 /// Entries of [`super::long`], used in turn.
 pub const LONG_CALLS: u64 = RINGS - super::long::LEN * super::long::ENTRY;
-/// Buffers for windows that the thread writes, [`super::ring::COUNT`] of [`super::ring::BUFFER`] bytes:
-/// at the end, so that where none are written nothing is touched.
+/// Buffers for windows that the thread writes, [`super::ring::COUNT`] of [`super::ring::BUFFER`] bytes. They lie at the
+/// end, so that without windows nothing of them is touched.
 pub const RINGS: u64 = SIZE - super::ring::COUNT * super::ring::BUFFER;
 
-/// Offset in a slot of the record of context `index`, `None` where a slot has no room for it. Contexts
-/// are what is counted at most: they lie close together, so that a thread touches few pages.
+/// Returns the offset in a slot of the record of context `index`; `None` if there is no room for it. Most counting
+/// happens at contexts: their records are adjacent, so that a thread touches few pages.
 #[must_use]
 pub const fn record_offset(index: u64) -> Option<u64> {
     if index < RECORD_COUNT { Some(RECORDS + index * super::record::SIZE) } else { None }
 }
 
-/// Offset in a slot of the record of root `index`, `None` where a slot has no room for it. Next to
-/// nothing is counted at roots; they have the slot's other end.
+/// Returns the offset in a slot of the record of root `index`; `None` if there is no room for it. Little is counted at
+/// roots, whose records lie at the slot's other end.
 #[must_use]
 pub const fn root_record_offset(index: u64) -> Option<u64> {
     match RECORD_COUNT.checked_sub(index + 1) {
@@ -297,7 +290,7 @@ pub const fn root_record_offset(index: u64) -> Option<u64> {
     }
 }
 
-/// Which of a slot's records lies at `offset` in it; `None` where none begins.
+/// Returns the index of the record at `offset` in a slot; `None` if none begins there.
 #[must_use]
 pub const fn record_at(offset: u64) -> Option<u64> {
     match offset.checked_sub(RECORDS) {
@@ -313,7 +306,7 @@ pub const fn record_at(offset: u64) -> Option<u64> {
 const _: () = {
     assert!(STACK_HIGH == STACK_LOW + 8 && stack::LEN.is_power_of_two() && stack::OWN_LEN.is_power_of_two());
     assert!(REQUESTS + MOST_REQUESTS * REQUEST_LEN <= STACKS);
-    assert!(OWN_MEMORY + stack::OWN_LEN * stack::ENTRY <= FRAME_COUNT && MAPS_BEFORE < STACKS_MET);
-    assert!(OWN_MEMORY_MET < AREA_BUSY && TIME_SEED < OWN_MEMORY_MISSED);
+    assert!(OWN_MEMORY + stack::OWN_LEN * stack::ENTRY <= FRAME_COUNT && MAPS_BEFORE < STACKS_COUNT);
+    assert!(OWN_MEMORY_COUNT < AREA_BUSY && TIME_SEED < OWN_MEMORY_MISSED);
     assert!(OWN_MEMORY_ASK < RING_REFUSED);
 };

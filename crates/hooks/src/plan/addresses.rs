@@ -1,12 +1,12 @@
-//! Sets of addresses in code, and where something may jump to.
+//! Sets of addresses in code, and the targets of jumps.
 
 use super::image::Region;
 
 /// A set of addresses in code.
 pub(super) struct Set {
-    /// Start of a region, its length in bytes, one bit a byte.
+    /// Of each region: its start, its length in bytes, and one bit a byte.
     regions: Vec<(u64, u64, Vec<u64>)>,
-    /// The longest, which has nearly all.
+    /// Index of the longest region, which contains nearly all code.
     longest: usize,
 }
 
@@ -26,7 +26,7 @@ impl Set {
         (bit < *len).then_some((n, (bit / 64) as usize, 1 << (bit % 64)))
     }
 
-    /// Adds `address` and returns whether it lies in code at all.
+    /// Adds `address`. Returns true if it lies in code.
     pub(super) fn mark(&mut self, address: u64) -> bool {
         let Some((n, word, bit)) = self.find(address) else { return false };
         if let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) {
@@ -35,7 +35,7 @@ impl Set {
         true
     }
 
-    /// Adds `address` and returns whether it lies in code and was not in the set.
+    /// Adds `address`. Returns true if it lies in code and is new.
     pub(super) fn add_new(&mut self, address: u64) -> bool {
         let Some((n, word, bit)) = self.find(address) else { return false };
         let Some(word) = self.regions.get_mut(n).and_then(|r| r.2.get_mut(word)) else { return false };
@@ -49,13 +49,13 @@ impl Set {
         self.find(address).and_then(word).unwrap_or(false)
     }
 
-    /// Adds those of another set of the same code.
+    /// Adds the addresses of another set of the same code.
     fn add(&mut self, other: &Self) {
         let words = self.regions.iter_mut().zip(&other.regions).flat_map(|(own, other)| own.2.iter_mut().zip(&other.2));
         words.for_each(|(own, other)| *own |= other);
     }
 
-    /// Those of `start..end`, rising: in large files nearly all words of bits are zero.
+    /// Returns the addresses in `start..end`, ascending. In large files nearly all words of bits are zero.
     fn within(&self, start: u64, end: u64) -> impl Iterator<Item = u64> {
         let first = self.regions.partition_point(|(at, len, _)| at.saturating_add(*len) <= start);
         let regions = self.regions.get(first..).unwrap_or_default().iter().take_while(move |r| r.0 < end);
@@ -70,18 +70,18 @@ impl Set {
     }
 }
 
-/// Which bits of a word are set, rising.
+/// Returns the bits that are set in a word, ascending.
 fn bits(word: u64) -> impl Iterator<Item = u64> {
     let rest = |word: &u64| Some(word & word.wrapping_sub(1)).filter(|rest| *rest != 0);
     let words = std::iter::successors(Some(word).filter(|word| *word != 0), rest);
     words.map(|word| word.trailing_zeros().into())
 }
 
-/// Where something may jump to.
+/// Addresses that something may jump to.
 pub(super) struct Targets {
-    /// Those told of by what is surely code, or by a table or symbol.
+    /// Targets found in code that is certain, or in a table or symbol.
     sure: Set,
-    /// The others, and some of those.
+    /// All other targets, which may repeat some of those.
     unsure: Set,
 }
 
@@ -90,33 +90,33 @@ impl Targets {
         Self { sure: Set::new(code), unsure: Set::new(code) }
     }
 
-    /// Adds `address` and returns whether it lies in code at all.
+    /// Adds `address`. Returns true if it lies in code.
     pub(super) fn mark(&mut self, address: u64, sure: bool) -> bool {
         if sure { self.sure.mark(address) } else { self.unsure.mark(address) }
     }
 
-    /// Adds those of another walk over the same code.
+    /// Adds the targets of another walk over the same code.
     pub(super) fn add(&mut self, other: &Self) {
         self.sure.add(&other.sure);
         self.unsure.add(&other.unsure);
     }
 
-    /// Whether something may jump to `address`.
+    /// Returns true if something may jump to `address`.
     pub(super) fn contains(&self, address: u64) -> bool {
         self.sure.contains(address) || self.unsure.contains(address)
     }
 
-    /// Whether something beyond doubt leads to `address`.
+    /// Returns true if something certainly leads to `address`.
     pub(super) fn is_sure(&self, address: u64) -> bool {
         self.sure.contains(address)
     }
 
-    /// All addresses of `start..end` that something beyond doubt leads to.
+    /// Returns the addresses in `start..end` to which something certainly leads.
     pub(super) fn sure_within(&self, start: u64, end: u64) -> Vec<u64> {
         self.sure.within(start, end).collect()
     }
 
-    /// The first target strictly between `start` and `end`.
+    /// Returns the first target strictly between `start` and `end`.
     pub(super) fn inside(&self, start: u64, end: u64) -> Option<u64> {
         (start.saturating_add(1)..end).find(|address| self.contains(*address))
     }
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn those_within_are_those_contained(
+        fn iteration_within_a_range_equals_single_lookups(
             marked in prop::collection::vec(0u64..1500, 0..60),
             start in 0u64..1500,
             len in 0u64..1500,

@@ -1,7 +1,7 @@
-//! Addresses that something may jump to.
+//! Finds the addresses that something may jump to.
 //!
-//! Invariant: too many rather than too few. A target too many costs a hook; one too few would
-//! let a program jump into the middle of ours.
+//! Invariant: too many rather than too few. A target too many costs a hook; a missing one would let a program jump into
+//! the middle of a hook.
 
 use super::addresses::{Set, Targets};
 use super::cfi::Cfi;
@@ -16,25 +16,25 @@ use iced_x86::{FlowControl, Instruction};
 use std::collections::HashSet;
 use std::num::NonZero;
 
-/// Times that code between functions is followed to what its own tables lead to.
+/// Rounds in which code between functions is followed through its own tables.
 const ROUNDS: usize = 8;
-/// Most entries believed of one jump table; gcc's largest have some thousands.
+/// Entries of one jump table, at most; gcc's largest have some thousands.
 const MAX_TABLE: usize = 1 << 16;
 
 /// Threads that decode one file, at most: each takes a quarter of the code's size in memory.
 const MOST_THREADS: usize = 8;
 
-/// What one look at all code tells.
+/// Results of one pass over all code.
 pub(super) struct Survey {
     pub(super) targets: Targets,
     pub(super) uses_gs: Option<Evidence>,
-    /// Starts of functions that may have data in them.
+    /// Starts of functions that may contain data.
     pub(super) doubtful: HashSet<u64>,
-    /// Starts of instructions that code is followed to, where that matters.
+    /// Starts of instructions that control flow reaches, if some functions may contain data.
     pub(super) reached: Option<Set>,
 }
 
-/// Decodes everything once, keeping only where it may jump and whether it uses gs.
+/// Decodes everything once, and keeps where it may jump and if it uses gs.
 pub(super) fn survey(
     image: &Image<'_>,
     cfi: &Cfi<'_>,
@@ -58,7 +58,7 @@ pub(super) fn survey(
     let doubtful = |e: &Extent| walk.doubtful.contains(&e.start);
     let looked_for = any_known && (!walk.uses_gs.is_empty() || with_calls.iter().any(doubtful));
     let reached = looked_for.then(|| reachable::followed(image, extents, starts(image, cfi, extents)));
-    // Where nothing is known of functions, all of it is taken for code.
+    // Without a known function, all of it counts as code.
     let is_code = |address: &&u64| reached.as_ref().is_none_or(|r| r.contains(**address));
     let by = walk.certain.as_ref().or_else(|| walk.uses_gs.iter().find(is_code));
     let uses_gs = by.and_then(|address| gs::evidence(image, *address));
@@ -73,24 +73,23 @@ pub(super) fn survey(
     Ok(Survey { targets: walk.targets, uses_gs, doubtful: walk.doubtful, reached })
 }
 
-/// A walk over all instructions.
+/// A pass over all instructions.
 struct Walk {
     targets: Targets,
-    /// Addresses that code computes: of functions, labels, and jump tables.
-    /// And whether that is code beyond doubt.
+    /// Addresses that code computes: of functions, labels and jump tables; true if that code is certain.
     taken: Vec<(u64, bool)>,
-    /// What has been followed already.
+    /// Instructions that have been followed.
     visited: Set,
-    /// Where it was to be followed from.
+    /// Addresses from which code was followed.
     opened: Set,
-    /// Instructions that use gs, if they are any, by rising address.
+    /// Instructions that use gs, if they are really code, ascending.
     uses_gs: Vec<u64>,
-    /// One that surely is.
+    /// One that certainly is.
     certain: Option<u64>,
-    /// Starts of functions that may have data in them.
+    /// Starts of functions that may contain data.
     doubtful: HashSet<u64>,
     is_fixed: bool,
-    /// Whether what is looked at is code beyond doubt.
+    /// True while the code being decoded is certain to be code.
     sure: bool,
 }
 
@@ -109,7 +108,7 @@ impl Walk {
         }
     }
 
-    /// Decodes all extents once, by as many threads as there are processors for it where that is much.
+    /// Decodes all extents once; a large file in as many threads as there are processors.
     fn everything(&mut self, image: &Image<'_>, extents: &[Extent], any_known: bool) {
         let processors = || std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
         let parts = if image.is_small() { 1 } else { processors() };
@@ -128,15 +127,15 @@ impl Walk {
                 match walk.map(std::thread::ScopedJoinHandle::join) {
                     Ok(Ok(walk)) => self.add(walk),
                     Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                    // No thread is to be had.
+                    // No thread could be started.
                     Err(share) => self.add(walk_of(share)),
                 }
             }
         });
     }
 
-    /// What lies between functions may be data: it is no evidence that code uses gs, nor that other data is
-    /// code.
+    /// Decodes some extents. What lies between functions may be data: it is no evidence that code uses gs, nor that
+    /// other data is code.
     fn share(&mut self, image: &Image<'_>, extents: &[Extent], any_known: bool) {
         for extent in extents {
             if extent.known {
@@ -147,7 +146,7 @@ impl Walk {
         }
     }
 
-    /// Adds what a walk over extents behind this one's has found.
+    /// Adds the results of a pass over later extents.
     fn add(&mut self, behind: Self) {
         self.targets.add(&behind.targets);
         self.taken.extend(behind.taken);
@@ -179,7 +178,7 @@ impl Walk {
         }
     }
 
-    /// Notes where what is known without decoding leads.
+    /// Notes the targets of a step that was not decoded.
     fn step(&mut self, ip: u64, step: Step) {
         match step {
             Step::Branch { len, distance, .. } => {
@@ -212,11 +211,11 @@ impl Walk {
         self.taken.push((address, self.sure));
     }
 
-    /// Tables of 32-bit offsets from their own start, as compilers make of a `switch` in code
-    /// that can be moved. Any address that code computes may be one; a table ends where the next
-    /// thing begins or where an entry leads out of the code.
+    /// Follows tables of 32-bit offsets from their own start, which compilers make for a `switch` in
+    /// position-independent code. Any address that code computes may be such a table; it ends where the next computed
+    /// address begins, or where an entry leads out of the code.
     fn jump_tables(&mut self, image: &Image<'_>) {
-        // Most were sorted in the last round, which this sort makes use of.
+        // Most were sorted in the last round, which makes this sort fast.
         self.taken.sort_by_key(|(address, sure)| (*address, !sure));
         self.taken.dedup_by_key(|(address, _)| *address);
         for (n, (table, sure)) in self.taken.iter().enumerate() {
@@ -232,15 +231,15 @@ impl Walk {
         }
     }
 
-    /// Follows code between functions from where something surely leads, so that what only such
-    /// code leads to is sure as well. Returns whether there was anything new.
+    /// Follows code between functions from certain targets, so that its own targets become certain. Returns true if
+    /// anything was new.
     fn descend(&mut self, image: &Image<'_>, extents: &[Extent]) -> bool {
         let gaps = extents.iter().filter(|e| !e.known);
         let mut open: Vec<u64> = gaps.clone().flat_map(|gap| self.targets.sure_within(gap.start, gap.end)).collect();
         let mut any = false;
         self.sure = true;
         while let Some(address) = open.pop() {
-            // Most have been: many ways lead to the same code.
+            // Most have been followed already: many paths lead to the same code.
             if !self.opened.add_new(address) {
                 continue;
             }
@@ -281,7 +280,7 @@ impl Walk {
     }
 }
 
-/// Extents in parts of about as many bytes each: the first, and the others.
+/// Divides extents into parts of about equal size. Returns the first part, and the others.
 fn shares(extents: &[Extent], parts: usize) -> (&[Extent], Vec<&[Extent]>) {
     let len = |e: &Extent| e.end.saturating_sub(e.start);
     let each = extents.iter().map(len).sum::<u64>() / parts as u64 + 1;
@@ -294,11 +293,12 @@ fn shares(extents: &[Extent], parts: usize) -> (&[Extent], Vec<&[Extent]>) {
     (all.next().unwrap_or_default(), all.collect())
 }
 
-/// Where something beyond the code itself says that code begins.
+/// Returns the starts of code that the file's tables and data give: the entry point, functions, landing pads, addresses
+/// in data, targets of relocations.
 fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
     let mut all = vec![image.entry];
     all.extend(extents.iter().filter(|e| e.known).map(|e| e.start));
-    // Damaged tables have been refused by now.
+    // Damaged tables have been rejected by now.
     let _ = cfi.landing_pads(image, |pad| all.push(pad));
     addresses_in_data(image, |address, sure| {
         all.extend(sure.then_some(address));
@@ -308,8 +308,8 @@ fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
     all
 }
 
-/// Words of data that are addresses of code: tables of absolute addresses, pointers to
-/// functions, and what relocations put there (their addends are words of a mapped table too).
+/// Finds words of data that are addresses of code: tables of absolute addresses, pointers to functions, and the results
+/// of relocations (their addends are words of a mapped table too).
 fn addresses_in_data(image: &Image<'_>, mut found: impl FnMut(u64, bool) -> bool) {
     let lowest = image.code.first().map_or(u64::MAX, |r| r.start);
     let highest = image.code.last().map_or(0, Region::end);

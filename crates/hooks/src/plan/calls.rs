@@ -1,4 +1,4 @@
-//! Whether a stretch of code has calls.
+//! Finds the calls in a stretch of code.
 
 use super::extents::Extent;
 use super::image::Image;
@@ -9,22 +9,22 @@ use iced_x86::{Instruction, Mnemonic};
 /// Bytes of a `syscall`.
 pub(super) const SYSCALL_LEN: usize = 2;
 
-/// Whether it is an `int $0x80`, by which 64-bit programs, too, make calls: by the numbers of 32-bit ones.
+/// Returns true for `int $0x80`, by which 64-bit programs, too, can make calls, with the numbers of 32-bit programs.
 pub(super) fn is_interrupt(i: &Instruction) -> bool {
     i.mnemonic() == Mnemonic::Int && i.immediate8() == 0x80
 }
 
-/// Whether the bytes of a call occur in `extent`.
+/// Returns true if the bytes of a call occur in `extent`.
 pub(super) fn may_have_call(image: &Image<'_>, extent: &Extent) -> bool {
     has_bytes(bytes_of(image, extent))
 }
 
-/// The bytes of `extent`.
+/// Returns the bytes of `extent`.
 pub(super) fn bytes_of<'a>(image: &Image<'a>, extent: &Extent) -> &'a [u8] {
     image.region(extent.start).map_or(&[], |region| region.slice(extent.start, extent.end))
 }
 
-/// Whether a `syscall` or `int $0x80` is really among the instructions of `extent`.
+/// Returns true if a `syscall` or `int $0x80` is among the instructions of `extent`.
 pub(super) fn has_call(image: &Image<'_>, extent: &Extent) -> bool {
     let Some(region) = image.region(extent.start).filter(|_| may_have_call(image, extent)) else { return false };
     let Some(last) = last_bytes(bytes_of(image, extent)) else { return false };

@@ -1,5 +1,5 @@
-//! Call frame information: where functions begin and end, where exceptions land, and how far
-//! the frame lies above rsp.
+//! Call frame information: where functions begin and end, where exceptions land, and the distance of the frame from
+//! rsp.
 //!
 //! Formats: "DWARF Extensions" and "Exception Frames" in the LSB core specification 5.0; the
 //! language-specific data as gcc's `unwind-c.c` reads it.
@@ -11,8 +11,7 @@ use systoll_binfile::cfi::Functions;
 
 /// The System V ABI's number of rsp.
 const RSP: gimli::Register = gimli::Register(7);
-/// The most bytes read of tables that functions may share, so that a million functions can't
-/// point at one long table.
+/// Bytes read of tables that functions may share, at most, so that a million functions can't refer to one long table.
 const BUDGET: usize = 256 << 20;
 
 type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
@@ -27,7 +26,7 @@ pub(super) struct Cfi<'a> {
 }
 
 impl<'a> Cfi<'a> {
-    /// Reads all entries; none where the file has no such table. A damaged table ends early.
+    /// Reads all entries; none if the file has no such table. A damaged table ends early.
     pub(super) fn read(image: &Image<'a>) -> Self {
         let (at, data) = image.eh_frame.unwrap_or_default();
         Self {
@@ -39,8 +38,8 @@ impl<'a> Cfi<'a> {
         }
     }
 
-    /// Calls `land` with every address where an exception may land. `None` where the tables are
-    /// damaged or absurd, and so nothing may be taken for granted.
+    /// Calls `land` with every address at which an exception may land. Returns `None` if the tables are damaged or
+    /// absurd, so that nothing may be assumed.
     pub(super) fn landing_pads(&self, image: &Image<'_>, mut land: impl FnMut(u64)) -> Option<()> {
         let mut budget = BUDGET;
         for function in self.functions.all() {
@@ -52,7 +51,7 @@ impl<'a> Cfi<'a> {
         Some(())
     }
 
-    /// How far the frame lies above rsp at `address`, where that is counted from rsp.
+    /// Returns the distance of the frame above rsp at `address`, if the table defines the frame by rsp.
     pub(super) fn cfa_offset(&mut self, address: u64) -> Option<CfaOffset> {
         let function = *self.functions.around(address)?;
         self.budget = self.budget.checked_sub(function.entry_size)?;
@@ -65,7 +64,7 @@ impl<'a> Cfi<'a> {
     }
 }
 
-/// Reads one function's call-site table and returns the bytes it took.
+/// Reads one function's call-site table. Returns the bytes it took.
 fn call_sites(at: u64, bytes: &[u8], function: u64, land: &mut impl FnMut(u64)) -> Option<usize> {
     let mut reader = Lsda { at, rest: bytes };
     let base_encoding = reader.byte()?;
@@ -120,7 +119,7 @@ impl Lsda<'_> {
         None
     }
 
-    /// A value in one of the forms of DW_EH_PE_*, absolute or relative to where it stands.
+    /// Reads a value in one of the forms of DW_EH_PE_*, absolute or relative to its own place.
     fn encoded(&mut self, encoding: u8) -> Option<u64> {
         let at = self.at;
         let value = match encoding & 0x0f {
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tables_are_told() {
+    fn damaged_tables_are_rejected() {
         assert_eq!(pads(0, &[], 0), None);
         assert_eq!(pads(0, &[0xff, 0xff, 0x01, 200, 0, 0, 0, 0], 0), None);
         assert_eq!(pads(0, &[0xff, 0xff, 0x01, 2, 0, 0], 0), None, "ends amid an entry");

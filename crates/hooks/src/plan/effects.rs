@@ -1,16 +1,16 @@
-//! What single instructions read, write and lead to.
+//! Effects of single instructions: reads, writes and jump targets.
 
 use super::addresses::Targets;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedRegister,
 };
 
-/// The flags that arithmetic changes, and so a hook.
+/// The status flags, which arithmetic changes, and thus a hook too.
 const STATUS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
-/// How far flags are followed behind a call; code that needs more is taken to read them.
+/// Instructions for which flags are followed behind a call; code that needs more counts as reading them.
 const FLAG_REACH: usize = 64;
 
-/// Looks instructions up; keeps a buffer between.
+/// Looks up instructions' effects; keeps a buffer between calls.
 pub(super) struct Effects(InstructionInfoFactory);
 
 impl Effects {
@@ -22,18 +22,18 @@ impl Effects {
         self.0.info(i).used_registers().iter().any(test)
     }
 
-    /// Whether `i` may change any part of `register`, given as its 64-bit whole.
+    /// Returns true if `i` may change any part of `register`, a 64-bit register.
     pub(super) fn writes(&mut self, i: &Instruction, register: Register) -> bool {
         self.any(i, |u| u.register().full_register() == register && u.access() != OpAccess::Read)
     }
 
-    /// Whether what is in `register` before `i` may matter to it.
+    /// Returns true if the value of `register` before `i` may matter to `i`.
     pub(super) fn reads(&mut self, i: &Instruction, register: Register) -> bool {
         self.any(i, |u| u.register().full_register() == register && u.access() != OpAccess::Write)
     }
 
-    /// What `register` holds at `code[at]`, where one constant reaches it on every way: looked
-    /// for backwards, up to a place where ways join.
+    /// Returns the value of `register` at `code[at]` if one constant reaches it on every path. Searches backwards, up
+    /// to a place where paths join.
     pub(super) fn constant(
         &mut self,
         code: &[Instruction],
@@ -55,7 +55,7 @@ impl Effects {
     }
 }
 
-/// The number that `i` puts into all of its first operand.
+/// Returns the number that `i` puts into all of its first operand.
 fn constant_of(i: &Instruction) -> Option<u32> {
     if i.op0_kind() != OpKind::Register || i.op0_register().size() < 4 {
         return None;
@@ -69,17 +69,17 @@ fn constant_of(i: &Instruction) -> Option<u32> {
     }
 }
 
-/// Whether the next instruction may follow `i` without anything else being run between.
+/// Returns true if the next instruction may follow `i` without anything else in between.
 pub(super) fn goes_on(i: &Instruction) -> bool {
     matches!(i.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch) && i.mnemonic() != Mnemonic::INVALID
 }
 
-/// Whether the kernel answers `i`: it writes rax and preserves flags.
+/// Returns true if the kernel handles `i`: it writes rax and preserves flags.
 fn is_call(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
 }
 
-/// Whether `i` may jump away.
+/// Returns true if `i` may jump.
 pub(super) fn is_branch(i: &Instruction) -> bool {
     matches!(
         i.flow_control(),
@@ -87,14 +87,14 @@ pub(super) fn is_branch(i: &Instruction) -> bool {
     )
 }
 
-/// Whether nothing ever runs from `i` on to the next instruction.
+/// Returns true if execution never continues from `i` to the next instruction.
 pub(super) fn ends(i: &Instruction) -> bool {
     matches!(i.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch)
 }
 
-/// Whether `i` does the same when it is run elsewhere (with relative addresses mended): a call
-/// would leave the wrong address on the stack, a fault would be told of the wrong place, and
-/// some branches reach no further than 127 bytes.
+/// Returns true if `i` has the same effect elsewhere (with relative addresses adapted). Not: a call, which would push
+/// another return address; an instruction whose faults are reported by address; a branch that reaches no further than
+/// 127 bytes.
 pub(super) fn can_move(i: &Instruction) -> bool {
     let fixed = matches!(
         i.mnemonic(),
@@ -122,13 +122,13 @@ pub(super) fn can_move(i: &Instruction) -> bool {
     !fixed && !elsewhere
 }
 
-/// Whether `i` calls a place that is written in it.
+/// Returns true if `i` calls an address that is part of the instruction.
 pub(super) fn is_direct_call(i: &Instruction) -> bool {
     i.flow_control() == FlowControl::Call && i.op0_kind() == OpKind::NearBranch64
 }
 
-/// Whether a program may mean to run `i`: data taken for code soon has instructions that no
-/// program may.
+/// Returns true if a program may intend to run `i`: data decoded as code soon contains instructions that no program may
+/// run.
 pub(super) fn is_plausible(i: &Instruction) -> bool {
     let never = matches!(
         i.mnemonic(),
@@ -155,18 +155,18 @@ pub(super) fn is_plausible(i: &Instruction) -> bool {
     !never && !twice
 }
 
-/// Whether what `i` does depends on the flags a hook changes.
+/// Returns true if the effect of `i` depends on flags that a hook changes.
 pub(super) fn reads_flags(i: &Instruction) -> bool {
     i.rflags_read() & STATUS != 0
 }
 
-/// Whether flags set before the call at `code[at]` may be read behind it: the kernel preserves
-/// them. Over a return or another call no code keeps flags (System V ABI, 3.2.1).
+/// Returns true if flags set before the call at `code[at]` may be read behind it, since the kernel preserves them. No
+/// code keeps flags over a return or another call (System V ABI, 3.2.1).
 pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
     let (mut n, mut set) = (at + 1, 0);
     let mut seen = Vec::new();
     while seen.len() < FLAG_REACH {
-        // Back where it was, around a loop that reads none.
+        // A loop that reads no flags has returned to its start.
         if seen.contains(&n) {
             return false;
         }
@@ -185,7 +185,7 @@ pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
         }
         n = match i.flow_control() {
             FlowControl::Next => n + 1,
-            // Only those that look at rcx come here without having read flags.
+            // Only branches that test rcx get here without having read flags.
             FlowControl::ConditionalBranch => return true,
             FlowControl::UnconditionalBranch => match code.binary_search_by_key(&i.near_branch64(), Instruction::ip) {
                 Ok(there) => there,
@@ -197,13 +197,13 @@ pub(super) fn flags_cross(code: &[Instruction], at: usize) -> bool {
     true
 }
 
-/// The address that `i` computes, if it does.
+/// Returns the address that `i` computes, if it does.
 pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
     match i.mnemonic() {
         Mnemonic::Lea if i.is_ip_rel_memory_operand() => Some(i.ip_rel_memory_address()),
-        // Code that can't be moved has addresses as plain numbers.
+        // Position-dependent code has addresses as plain numbers.
         Mnemonic::Lea if is_fixed && i.memory_base() == Register::None => Some(i.memory_displacement64()),
-        // Of eight bytes all are the address: what has more in the upper ones is two numbers in one.
+        // All eight bytes are the address: a larger number is two numbers in one.
         Mnemonic::Mov if is_fixed && matches!(i.try_op_kind(1), Ok(OpKind::Immediate64)) => Some(i.immediate(1)),
         Mnemonic::Mov if is_fixed && immediate(i, 1) => Some(i.immediate(1) & 0xffff_ffff),
         Mnemonic::Push if is_fixed && immediate(i, 0) => Some(i.immediate(0)),
@@ -211,7 +211,7 @@ pub(super) fn computed_address(i: &Instruction, is_fixed: bool) -> Option<u64> {
     }
 }
 
-/// Where `i` jumps to or calls, where that is written in it.
+/// Returns the address that `i` jumps to or calls, if it is part of the instruction.
 pub(super) fn direct_target(i: &Instruction) -> Option<u64> {
     let leaves = matches!(
         i.flow_control(),

@@ -1,4 +1,4 @@
-//! Where decoding starts and stops: functions as far as anything tells of them, and the gaps.
+//! Ranges for decoding: functions, as far as tables describe them, and the gaps between them.
 
 use super::cfi::Cfi;
 use super::go;
@@ -9,13 +9,13 @@ use super::image::Image;
 pub(super) struct Extent {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Whether something says that a function starts here; else it is what lies between.
+    /// True if a table says that a function starts here; false for a gap.
     pub(super) known: bool,
 }
 
-/// All code of the file cut into extents, by rising address. Call frame information is believed
-/// before Go's table, and that before symbols, whose sizes people write by hand. What symbols
-/// call data is left out: openssl has its tables among the functions.
+/// Divides all code of the file into extents, ascending. Call frame information takes precedence over Go's table, and
+/// that over symbols, whose sizes people write by hand. What symbols call data is left out: openssl has its tables
+/// among the functions.
 pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     let named = |start: u64| image.symbols.binary_search_by_key(&start, |s| s.0).is_ok();
     let by_cfi = cfi.functions.all().iter().map(|f| {
@@ -34,7 +34,7 @@ pub(super) fn extents(image: &Image<'_>, cfi: &Cfi<'_>) -> Vec<Extent> {
     extents
 }
 
-/// Adds to `known` what of `more` does not begin inside of it, as far as there is room.
+/// Adds those of `more` that begin outside of `known`, cut to the room there is.
 fn add(known: &mut Vec<(u64, u64)>, mut more: Vec<(u64, u64)>) {
     more.sort_unstable();
     let mut reached = 0;
@@ -78,7 +78,7 @@ mod tests {
     use super::add;
 
     #[test]
-    fn what_is_told_better_is_kept() {
+    fn known_extents_take_precedence() {
         let mut known = vec![(10, 20), (30, 40)];
         add(&mut known, vec![(5, 8), (12, 50), (20, 99), (41, 42), (41, 50), (60, 60)]);
         assert_eq!(known, [(5, 8), (10, 20), (20, 30), (30, 40), (41, 42)]);

@@ -1,4 +1,4 @@
-//! What kind of file an ELF file is: what may be meant by mapping it.
+//! The kind of an ELF file, which tells the purpose of mapping it.
 
 use super::types::PlanError;
 use object::LittleEndian as Le;
@@ -7,28 +7,27 @@ use object::read::elf::Sym as _;
 use systoll_binfile::elf::{Headers, symbols};
 use systoll_binfile::{c_str, word};
 
-/// By these symbols debuggers find what a dynamic loader has loaded (glibc's and musl's). No other
-/// file defines them.
+/// Symbols by which debuggers find what a dynamic loader has loaded (glibc's and musl's). No other file defines them.
 const LOADERS: [&[u8]; 2] = [b"_r_debug", b"_dl_debug_addr"];
 
-/// What kind of file an ELF file is.
+/// The kind of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A program, made to be started by the kernel.
+    /// A program, started by the kernel.
     Program {
-        /// Whether it names a dynamic loader (PT_INTERP).
+        /// True if it names a dynamic loader (PT_INTERP).
         interpreted: bool,
     },
     /// A dynamic loader, which maps programs and libraries.
     Loader,
-    /// Anything else that is loaded by a loader.
+    /// Any other file that a loader loads.
     Library,
-    /// For another processor, or for 32 bits.
+    /// A file for another processor, or for 32 bits.
     Foreign,
 }
 
 impl Kind {
-    /// Of the file `elf`; `None` where it is not an ELF file, or a damaged one.
+    /// Returns the kind of the file `elf`; `None` if it is no ELF file, or a damaged one.
     #[must_use]
     pub fn of(elf: &[u8]) -> Option<Self> {
         let headers = match super::image::headers(elf) {
@@ -45,7 +44,7 @@ impl Kind {
             let entry = dynamic.chunks_exact(16).find(|d| word(d, 0) == Some(tag.0.cast_unsigned()))?;
             word(entry, 8)
         };
-        // The C library can be started as a program, too, but is made to be loaded by name.
+        // The C library can be started as a program, too, but it is meant to be loaded by name.
         let is_pie = find(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0);
         let has_name = find(elf::DT_SONAME).is_some();
         let program = headers.is_fixed || is_pie || (interpreted && !has_name);

@@ -1,7 +1,7 @@
-//! How far the return address lies above rsp where call frame information does not say: by
-//! following what a function's own instructions do to rsp.
+//! The distance of the return address from rsp where call frame information does not tell it: computed by following a
+//! function's instructions that change rsp.
 //!
-//! Invariant: what can't be followed on every known way to an address is not known there.
+//! Invariant: a distance that does not follow on every known path to an address is unknown there.
 
 use super::effects::Effects;
 use super::image::Region;
@@ -10,10 +10,10 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Longest function that is followed, in bytes.
+/// Bytes of the longest function that is followed.
 const LONGEST: u64 = 1 << 18;
 
-/// Distances of the frame from rsp, and from rbp while rbp marks it.
+/// Distances of the frame from rsp, and from rbp while rbp points to the frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
     /// CFA − rsp.
@@ -26,8 +26,7 @@ struct State {
 pub(super) struct Depths(HashMap<u64, State>);
 
 impl Depths {
-    /// Follows the function at `extent` of `region`, which begins with CFA − rsp at `entry`, along
-    /// its direct branches.
+    /// Follows the function at `extent` of `region` along its direct branches; CFA − rsp is `entry` at its start.
     pub(super) fn of(region: &Region<'_>, extent: Range<u64>, entry: i64, effects: &mut Effects) -> Self {
         let mut depths = Self(HashMap::new());
         if extent.end.saturating_sub(extent.start) > LONGEST {
@@ -41,19 +40,19 @@ impl Depths {
         depths
     }
 
-    /// CFA − rsp at `address`.
+    /// Returns CFA − rsp at `address`.
     pub(super) fn at(&self, address: u64) -> Option<CfaOffset> {
         let depth = self.0.get(&address)?.rsp?;
         u32::try_from(depth).ok().filter(|d| *d >= 8).map(CfaOffset)
     }
 
-    /// CFA − rbp at `address`.
+    /// Returns CFA − rbp at `address`.
     pub(super) fn above_rbp(&self, address: u64) -> Option<CfaOffset> {
         let distance = self.0.get(&address)?.rbp?;
         u32::try_from(distance).ok().filter(|d| *d >= 8).map(CfaOffset)
     }
 
-    /// Notes `state` at `at`; whether it says anything new. Ways that disagree leave nothing.
+    /// Notes `state` at `at`. Returns the joined state if that is new. Paths that disagree leave the distance unknown.
     fn note(&mut self, at: u64, state: State) -> Option<State> {
         let Some(known) = self.0.get_mut(&at) else {
             self.0.insert(at, state);
@@ -85,14 +84,15 @@ impl Depths {
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {}
                 FlowControl::ConditionalBranch => open.push((i.near_branch_target(), state)),
                 FlowControl::UnconditionalBranch => return open.push((i.near_branch_target(), state)),
-                // A system call is one of iced's calls; what is left does not go on here.
+                // iced classifies a system call as a call; after any other instruction, execution does not continue
+                // here.
                 _ => return,
             }
         }
     }
 }
 
-/// What `i` does to the distances.
+/// Returns the distances after `i`.
 fn step(i: &Instruction, state: State, effects: &mut Effects) -> State {
     let moved = |by: i64| State { rsp: state.rsp.and_then(|d| d.checked_add(by)), ..state };
     let immediate = || matches!(i.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
@@ -112,7 +112,7 @@ fn step(i: &Instruction, state: State, effects: &mut Effects) -> State {
             let by = i.memory_displacement64() as i64;
             State { rsp: base.and_then(|d| d.checked_sub(by)), ..state }
         }
-        // The callee takes its return address off again.
+        // The callee removes its return address.
         Mnemonic::Call => state,
         _ => State {
             rsp: state.rsp.filter(|_| !effects.writes(i, Register::RSP)),
@@ -121,7 +121,7 @@ fn step(i: &Instruction, state: State, effects: &mut Effects) -> State {
     }
 }
 
-/// Whether a memory operand is rsp or rbp and a distance.
+/// Returns true if a memory operand is rsp or rbp plus a constant.
 fn plain_base(i: &Instruction) -> bool {
     matches!(i.memory_base(), Register::RSP | Register::RBP) && i.memory_index() == Register::None
 }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aligned_stack_is_told_by_rbp_alone() {
+    fn an_aligned_stack_is_known_only_relative_to_rbp() {
         // push rbp; mov rbp,rsp; and rsp,-32; syscall; leave; ret
         let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0x0f, 0x05, 0xc9, 0xc3];
         assert_eq!(depth(&code, 8), None);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_disagree_say_nothing() {
+    fn a_depth_that_differs_by_path_is_unknown() {
         // test edi,edi; je +1; push rbx; syscall; ret
         let code = [0x85, 0xff, 0x74, 0x01, 0x53, 0x0f, 0x05, 0xc3];
         assert_eq!(depth(&code, 4), Some(8));

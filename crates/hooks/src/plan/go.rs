@@ -3,14 +3,13 @@
 use super::image::Image;
 use systoll_binfile::pclntab::{Function, Pclntab};
 
-/// Start and end of every function of `image`, or nothing where it has no table, or one of a kind
-/// not known.
+/// Returns the start and end of every function of `image`; nothing if it has no table, or one of an unknown kind.
 pub(super) fn functions(image: &Image<'_>) -> Vec<(u64, u64)> {
     let Some(table) = Table::of(image) else { return Vec::new() };
     table.pclntab.functions().map_while(|f| table.extent(f)).collect()
 }
 
-/// Start and end of the functions of `image` that have one of these names.
+/// Returns the start and end of the functions of `image` with one of these names.
 pub(super) fn named(image: &Image<'_>, names: &[&str]) -> Vec<(u64, u64)> {
     let Some(table) = Table::of(image) else { return Vec::new() };
     let name = |f: Function| table.pclntab.name(table.pclntab.name_of(f)?);
@@ -18,7 +17,7 @@ pub(super) fn named(image: &Image<'_>, names: &[&str]) -> Vec<(u64, u64)> {
     table.pclntab.functions().filter(is_one).filter_map(|f| table.extent(f)).collect()
 }
 
-/// A program's table, and what its functions' starts count from.
+/// A program's table, and the address to which its functions' starts are relative.
 struct Table<'a> {
     pclntab: Pclntab<&'a [u8]>,
     text: u64,

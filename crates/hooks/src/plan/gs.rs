@@ -1,15 +1,15 @@
-//! Whether code uses the gs segment itself, and the instruction that says so.
+//! Finds out if code uses the gs segment itself, and by which instruction.
 //!
-//! Some compilers keep data among the code (GHC a table before each function): decoded from a function's
-//! start to its end it may look like anything. An instruction is evidence where code is followed to
-//! it; one that changes the base and can hardly be met by chance is evidence in any function.
+//! Some compilers keep data among the code (GHC a table before each function): decoded from a function's start to its
+//! end, it may look like anything. An instruction is evidence if control flow reaches it; one that changes the gs base
+//! and hardly occurs by chance is evidence in any function.
 
 use super::effects::is_plausible;
 use super::image::Image;
 use super::types::Evidence;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-/// Whether `i` uses gs: for data, or its base or selector.
+/// Returns true if `i` uses gs: for data, or its base or selector.
 pub(super) fn uses_gs(i: &Instruction) -> bool {
     let selects = || {
         matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Pop) && i.op0_register() == Register::GS
@@ -24,8 +24,8 @@ pub(super) fn uses_gs(i: &Instruction) -> bool {
     }
 }
 
-/// Whether `i`, in a function, makes it doubtful that all of that is code: no program may run it, it is
-/// what zeroes look like, or it uses gs, which hardly any does.
+/// Returns true if `i`, in a function, suggests that not all of it is code: no program may run it, it is what zeroes
+/// decode to, or it uses gs, which hardly any program does.
 pub(super) fn is_doubtful(i: &Instruction) -> bool {
     let zeroes = i.mnemonic() == Mnemonic::Add
         && i.len() == 2
@@ -35,12 +35,12 @@ pub(super) fn is_doubtful(i: &Instruction) -> bool {
     !is_plausible(i) || zeroes || uses_gs(i)
 }
 
-/// Whether `i` is too long and seldom to be met in data.
+/// Returns true if `i` is so long that it rarely occurs in data.
 pub(super) fn is_certain(i: &Instruction) -> bool {
     matches!(i.code(), Code::Wrgsbase_r32 | Code::Wrgsbase_r64)
 }
 
-/// The instruction at `address`.
+/// Returns the instruction at `address`.
 pub(super) fn evidence(image: &Image<'_>, address: u64) -> Option<Evidence> {
     let region = image.region(address)?;
     let bytes = region.slice(address, region.end());

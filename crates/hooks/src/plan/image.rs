@@ -1,4 +1,4 @@
-//! The parts of an ELF file that planning looks at, bounded and checked.
+//! The parts of an ELF file that planning needs, bounded and checked.
 //!
 //! Invariant: regions of code are disjoint, sorted, and together no longer than the file.
 
@@ -10,16 +10,16 @@ use object::read::elf::NoteIterator;
 use systoll_binfile::c_str;
 use systoll_binfile::elf::{Headers, Names, NotRead, Relocation, Section, relocations, symbols};
 
-/// The most code that is looked at, in bytes: some five seconds of decoding.
+/// Bytes of code that are examined, at most: some five seconds of decoding.
 const MAX_CODE: u64 = 512 << 20;
-/// Bytes of code that are decoded in some tens of milliseconds.
+/// Bytes of code that take some tens of milliseconds to decode.
 const SMALL: usize = 4 << 20;
-/// What the kernel names the object it maps into every process.
+/// Name of the object that the kernel maps into every process.
 const VDSO: &[u8] = b"linux-vdso.so.1";
 
-/// How GCC's unwinder finds call frame information (gcc: libgcc/unwind-dw2-fde-dip.c).
+/// Function by which GCC's unwinder finds call frame information (gcc: libgcc/unwind-dw2-fde-dip.c).
 const UNWINDER: &[u8] = b"_Unwind_Find_FDE";
-/// How ThreadSanitizer (Go's race detector too) and MemorySanitizer begin.
+/// First functions of ThreadSanitizer (Go's race detector too) and MemorySanitizer.
 const GUARDS: [&[u8]; 2] = [b"__tsan_init", b"__msan_init"];
 
 /// Consecutive bytes of machine code.
@@ -34,38 +34,38 @@ impl<'a> Region<'a> {
         self.start.saturating_add(self.bytes.len() as u64)
     }
 
-    /// The bytes of `start..end`, as far as they lie here.
+    /// Returns the bytes of `start..end`, as far as they lie here.
     pub(super) fn slice(&self, start: u64, end: u64) -> &'a [u8] {
         let at = |address: u64| usize::try_from(address.saturating_sub(self.start)).unwrap_or(usize::MAX);
         self.bytes.get(at(start)..at(end).min(self.bytes.len())).unwrap_or_default()
     }
 }
 
-/// A file, read.
+/// A parsed file.
 pub(super) struct Image<'a> {
     pub(super) data: &'a [u8],
     headers: Headers,
     pub(super) segments: Vec<Segment>,
-    /// Machine code: executable sections, or whole executable segments where sections are gone.
+    /// Machine code: executable sections, or whole executable segments if there are no sections.
     pub(super) code: Vec<Region<'a>>,
-    /// Address and size of whatever symbols name in code.
+    /// Address and size of what symbols name in code.
     pub(super) symbols: Vec<(u64, u64)>,
-    /// The same of those that say they are data.
+    /// Address and size of symbols in code that say they are data.
     pub(super) objects: Vec<(u64, u64)>,
     pub(super) entry: u64,
-    /// Whether it can only be mapped where it says (ET_EXEC).
+    /// True if it can only be mapped at its own addresses (ET_EXEC).
     pub(super) is_fixed: bool,
-    /// `.eh_frame` and where it is mapped.
+    /// `.eh_frame` and its address.
     pub(super) eh_frame: Option<(u64, &'a [u8])>,
-    /// `.gopclntab`, which Go programs have in place of `.eh_frame`, and where it is mapped.
+    /// `.gopclntab`, which Go programs have instead of `.eh_frame`, and its address.
     pub(super) pclntab: Option<(u64, &'a [u8])>,
-    /// Where `.text` starts.
+    /// Address of `.text`.
     pub(super) text: u64,
-    /// Whether it may run with a shadow stack, which holds returns to what was called.
+    /// True if it may run with a shadow stack, which forbids returns to other places than the caller.
     pub(super) shadow_stack: bool,
-    /// Functions to be hooked at their entry, if this is the vDSO.
+    /// Functions to hook at their entry, if this is the vDSO.
     pub(super) vdso: Vec<(VdsoFunction, u64)>,
-    /// Address of `_Unwind_Find_FDE`, if it is here.
+    /// Address of `_Unwind_Find_FDE`, if it is in this file.
     pub(super) unwinder: Option<u64>,
     /// See [`super::Plan::guards_memory`].
     pub(super) guards_memory: bool,
@@ -101,7 +101,7 @@ impl<'a> Image<'a> {
         Ok(image)
     }
 
-    /// Everything the file has mapped from `vaddr` to the end of its segment.
+    /// Returns the file's bytes from `vaddr` to the end of its segment.
     pub(super) fn from(&self, vaddr: u64) -> Option<&'a [u8]> {
         self.segments.iter().find_map(|s| {
             let into = vaddr.checked_sub(s.vaddr).filter(|into| *into < s.file_size)?;
@@ -111,19 +111,19 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Whether all of its code is decoded in some tens of milliseconds.
+    /// Returns true if all of its code can be decoded in some tens of milliseconds.
     pub(super) fn is_small(&self) -> bool {
         self.code.iter().map(|region| region.bytes.len()).sum::<usize>() <= SMALL
     }
 
-    /// The region that holds `address`.
+    /// Returns the region that holds `address`.
     pub(super) fn region(&self, address: u64) -> Option<&Region<'a>> {
         let next = self.code.partition_point(|r| r.start <= address);
         self.code.get(next.checked_sub(1)?).filter(|r| address < r.end())
     }
 
-    /// Where code sets the gs base by an instruction (`wrgsbase` of 64 bits), by its bytes
-    /// alone: files without calls are not decoded.
+    /// Returns the address of an instruction that sets the gs base (`wrgsbase` of 64 bits), by its bytes only: files
+    /// without calls are not decoded.
     pub(super) fn sets_gs(&self) -> Option<u64> {
         const PIECE: usize = 1 << 12;
         const LEN: usize = 5;
@@ -131,7 +131,7 @@ impl<'a> Image<'a> {
         let may_have = |bytes: &[u8]| has_pair(bytes, |one, next| (one == 0x0f) & (next == 0xae));
         let place = |region: &Region<'_>| {
             (0..region.bytes.len()).step_by(PIECE).find_map(|from| {
-                // As much of the next as one that begins here may reach into.
+                // Include the bytes that an instruction beginning here may extend into.
                 let to = region.bytes.len().min(from + PIECE + LEN - 1);
                 let piece = region.bytes.get(from..to).filter(|piece| may_have(piece))?;
                 Some(region.start + (from + piece.windows(LEN).position(found)?) as u64)
@@ -140,17 +140,17 @@ impl<'a> Image<'a> {
         self.code.iter().find_map(place)
     }
 
-    /// Every mapped segment's address and bytes, and whether it may be run.
+    /// Returns each mapped segment's address and bytes, and true if it is executable.
     pub(super) fn mapped(&self) -> impl Iterator<Item = (u64, &'a [u8], bool)> {
         self.segments.iter().filter_map(|s| Some((s.vaddr, self.from(s.vaddr)?, s.executable)))
     }
 
-    /// The word at `vaddr`, as the file has it.
+    /// Returns the word at `vaddr` in the file.
     pub(super) fn word(&self, vaddr: u64) -> Option<u64> {
         self.from(vaddr)?.first_chunk().map(|word| u64::from_le_bytes(*word))
     }
 
-    /// Address and value of every aligned word that is mapped and can't be run, as the file has it.
+    /// Returns the address and value of every aligned word in the file that is mapped and not executable.
     pub(super) fn words(&self) -> impl Iterator<Item = (u64, u64)> {
         self.mapped().filter(|m| !m.2).flat_map(|(start, bytes, _)| {
             let aligned = start.next_multiple_of(8);
@@ -159,8 +159,8 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Address and bytes of what a program may read as its own numbers: its sections of data, or all that is
-    /// mapped and can't be run where sections are gone.
+    /// Returns address and bytes of the program's constants: its sections of data, or everything that is mapped and not
+    /// executable if there are no sections.
     pub(super) fn constants(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         let is_data = |s: &&Section| {
             let kept = s.flags & (elf::SHF_ALLOC.0 | elf::SHF_EXECINSTR.0);
@@ -173,11 +173,11 @@ impl<'a> Image<'a> {
         sections.into_iter().chain(whole)
     }
 
-    /// Where relocations put addresses of the file's own, and which, by rising address.
+    /// Returns where relocations put addresses of this file, and the addresses, ascending.
     pub(super) fn relocated(&self) -> Vec<(u64, u64)> {
         let sections = self.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA);
         let tables = sections.filter_map(|s| s.data(self.data));
-        // A file may name a table over and over.
+        // A file may name a table many times.
         let most = self.data.len() / size_of::<Relocation>();
         let own = |r: &&Relocation| elf::RelocationType(r.r_type(Le, false).0) == elf::R_X86_64_RELATIVE;
         let all = tables.flat_map(relocations).take(most).filter(own);
@@ -242,7 +242,7 @@ impl<'a> Image<'a> {
     }
 
     fn is_vdso(&self) -> bool {
-        // Small, and read from no file: the name it gives itself is the only one there is.
+        // The vDSO is small and comes from no file: its only name is the one in its tables.
         let dynstr = self.headers.section(".dynstr").and_then(|s| s.data(self.data));
         dynstr.is_some_and(|names| names.split(|b| *b == 0).any(|name| name == VDSO))
             && self.headers.section(".interp").is_none()
@@ -261,7 +261,7 @@ impl<'a> Image<'a> {
             let list = match Names::of(symbol, is_code) {
                 Names::Other => continue,
                 _ if !is_code(address) => continue,
-                // Without a size, it is a place that something may lead to all the same.
+                // A symbol without a size is still a place that something may lead to.
                 Names::Data if symbol.st_type() == elf::STT_OBJECT && size > 0 => &mut self.objects,
                 Names::Data | Names::Code => &mut self.symbols,
             };
@@ -276,7 +276,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The segments of `data` alone.
+/// Returns the segments of `data` only.
 pub(super) fn mapped_segments(data: &[u8]) -> Result<Vec<Segment>, PlanError> {
     segments(&headers(data)?, data)
 }
@@ -288,14 +288,13 @@ pub(super) fn headers(data: &[u8]) -> Result<Headers, PlanError> {
     })
 }
 
-/// The GNU build-id in the notes of `data`, if it has one.
+/// Returns the GNU build-id in the notes of `data`, if it has one.
 pub(super) fn build_id(data: &[u8]) -> Option<&[u8]> {
     headers(data).ok()?.notes.iter().find_map(|piece| systoll_binfile::elf::build_id(piece.data(data)?))
 }
 
-/// Whether the file says that it may run with a shadow stack: GNU_PROPERTY_X86_FEATURE_1_AND with
-/// GNU_PROPERTY_X86_FEATURE_1_SHSTK among its properties (x86-64 psABI, 4.1.4). Damaged ones count
-/// as saying so.
+/// Returns true if the file says that it may run with a shadow stack: GNU_PROPERTY_X86_FEATURE_1_AND with
+/// GNU_PROPERTY_X86_FEATURE_1_SHSTK among its properties (x86-64 psABI, 4.1.4). Damaged properties count as saying so.
 fn shadow_stack(headers: &Headers, data: &[u8]) -> bool {
     type Header = elf::FileHeader64<Le>;
     headers.notes.iter().any(|piece| {
@@ -339,7 +338,7 @@ fn segments(headers: &Headers, data: &[u8]) -> Result<Vec<Segment>, PlanError> {
         let (vaddr, memory_size, file_offset) = (s.vaddr, s.memory_size, s.offset);
         segments.push(Segment { vaddr, memory_size, file_offset, file_size, executable: s.executable });
     }
-    // A linker may map a page twice, at a seam; a file mapped over and over means mischief.
+    // A linker may map a page twice, at a seam; a file that is mapped many times is malicious.
     if total > (data.len() as u64).saturating_mul(2) {
         return Err(PlanError::Malformed);
     }

@@ -1,31 +1,31 @@
-//! Functions that may jump to distances from a label of their own (`&&here - &&base` of GNU C): tables
-//! of such distances look like any numbers, so every number of the file's data is taken for one.
+//! Functions that may jump to distances from a label of their own (`&&here - &&base` of GNU C). Tables of such
+//! distances look like any numbers, so every number in the file's data counts as one.
 
 use super::extents::Extent;
 use super::image::{Image, Region};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use std::collections::BTreeSet;
 
-/// Distances in tables have two bytes or four; those that one byte holds are anywhere.
+/// Distances below this count as known: tables hold two or four bytes, and one-byte numbers occur everywhere.
 const NEAR: u64 = 128;
-/// Functions are no longer than this; a greater distance is taken to be in some table.
+/// Distances from this on count as found in a table; functions are not that long.
 const FAR: u64 = 1 << 24;
-/// Labels of a function that are looked at, and calls of a piece of one: real functions have some dozens, and a
+/// Labels of a function that are examined, and calls of a piece of one, at most: real functions have some dozens, and a
 /// file made of nothing else must not take for ever.
 const MOST_LABELS: usize = 1024;
 /// See [`MOST_LABELS`].
 pub(super) const MOST_CALLS: usize = 16;
 
-/// Labels whose addresses a function takes that jumps through a register.
+/// Labels whose addresses a function takes, if it jumps through a register.
 #[derive(Debug)]
 pub(super) struct Labels {
     addresses: BTreeSet<u64>,
-    /// It takes more than were looked at.
+    /// True if it takes more than were examined.
     more: bool,
 }
 
 impl Labels {
-    /// Of the function at `extent`; `None` where it takes none, or jumps nowhere by a register.
+    /// Returns the labels of the function at `extent`; `None` if it takes none, or never jumps through a register.
     pub(super) fn of(region: &Region<'_>, extent: &Extent) -> Option<Self> {
         let bytes = region.slice(extent.start, extent.end);
         let (mut jumps, mut found) = (false, Self { addresses: BTreeSet::new(), more: false });
@@ -46,14 +46,14 @@ impl Labels {
         (jumps && !found.addresses.is_empty()).then_some(found)
     }
 
-    /// Whether one of these numbers may be the distance of `address` from a label.
+    /// Returns true if one of these numbers may be the distance of `address` from a label.
     fn may_lead_to(&self, address: u64, numbers: &Numbers) -> bool {
         let distance = |label: &u64| address.wrapping_sub(*label) as i64;
         self.more || self.addresses.iter().map(distance).any(|n| n.unsigned_abs() < NEAR || numbers.may_hold(n))
     }
 
-    /// Whether the call at `code[n]` is made by nothing but what falls into it from the instruction that loads
-    /// its number, which a jump fits over: then no window has an inside that a jump could lead to.
+    /// Returns true if the call at `code[n]` is only reached from the instruction before it, which loads its number and
+    /// is as long as a jump: such a window has no inside that a jump could lead to.
     pub(super) fn leave_alone(&self, code: &[Instruction], n: usize, numbers: &Numbers) -> bool {
         let Some([load, call]) = n.checked_sub(1).and_then(|before| code.get(before..=n)) else { return false };
         load.code() == Code::Mov_r32_imm32
@@ -63,19 +63,19 @@ impl Labels {
     }
 }
 
-/// Numbers in a file's data that may be distances: one bit for each below [`FAR`], either way.
+/// Numbers in a file's data that may be distances: one bit for each below [`FAR`], of either sign.
 #[derive(Debug)]
 pub(super) struct Numbers {
     bits: Vec<u64>,
-    /// Not all data were looked at.
+    /// True if not all data were read.
     more: bool,
 }
 
 impl Numbers {
-    /// Those of four bytes and of two, aligned to as many.
+    /// Collects the aligned numbers of four bytes and of two.
     pub(super) fn of(image: &Image<'_>) -> Self {
         let mut numbers = Self { bits: vec![0; 2 * FAR as usize / 64], more: false };
-        // A file may name its data over and over.
+        // A file may name its data many times.
         let mut left = image.data.len();
         for (at, bytes) in image.constants() {
             let Some(rest) = left.checked_sub(bytes.len()) else {
@@ -104,7 +104,7 @@ impl Numbers {
         self.more || self.bits.get(word).is_none_or(|word| word & bit != 0)
     }
 
-    /// Where a number's bit is; `None` where it is too far.
+    /// Returns the place of a number's bit; `None` if the number is too large.
     fn place(number: i64) -> Option<(usize, u64)> {
         let place = number.checked_add_unsigned(FAR).and_then(|n| u64::try_from(n).ok()).filter(|n| *n < 2 * FAR)?;
         Some(((place / 64) as usize, 1 << (place % 64)))
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_kept_both_ways() {
+    fn numbers_of_both_signs_are_kept() {
         let mut numbers = Numbers { bits: vec![0; 2 * FAR as usize / 64], more: false };
         for n in [0, -1, 5000, FAR as i64 - 1, -(FAR as i64), i64::MAX, i64::MIN] {
             numbers.add(n);

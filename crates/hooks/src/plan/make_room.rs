@@ -1,13 +1,13 @@
-//! Room behind a call that the next one has taken for its hook before.
+//! Makes room behind a call by moving the hook of the next call, which has taken it.
 
 use super::patch_span::Block;
 use super::planner::Planner;
 use super::sites::may_move;
 
 impl Planner<'_> {
-    /// Lets calls that are closely followed by another be seen to return, where the other may be
-    /// made elsewhere and so needs no room of its own before it. `calls` are the places of calls in
-    /// the block, in the order of the plan's sites from `first` on.
+    /// Hooks the returns of calls that are closely followed by another call which may be made elsewhere, and so needs
+    /// no room before it. `calls` are the positions of calls in the block, in the order of the plan's sites from
+    /// `first` on.
     pub(super) fn make_room(&mut self, block: &Block<'_>, first: usize, calls: &[usize]) {
         for (at, pair) in (first..).zip(calls.windows(2)) {
             let (&[n, next], Some([site, other])) = (pair, self.plan.sites.get_mut(at..at + 2)) else { return };

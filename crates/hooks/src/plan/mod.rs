@@ -1,15 +1,15 @@
-//! Where a file's system calls can be hooked: a static look at its machine code.
+//! Finds where a file's system calls can be hooked, by analysing its machine code.
 //!
-//! The `syscall` instruction stays where it is. A hook is a jump of five bytes over whole
-//! instructions before it (to count) and behind it (to time), led to code that runs the
-//! displaced instructions elsewhere. Invariant: a [`Span`] has no known branch target strictly
-//! inside, and no two sites' spans share a byte.
+//! The `syscall` instruction stays where it is. A hook is a jump of five bytes over whole instructions before it (to
+//! count) and behind it (to time), to code that runs the displaced instructions elsewhere. Invariant: a [`Span`] has no
+//! known branch target strictly inside, and no two sites' spans share a byte.
 
 mod addresses;
 mod branch_targets;
 mod calls;
 mod cfi;
 mod effects;
+mod encoding;
 mod extents;
 mod file_kind;
 mod frame_depth;
@@ -26,7 +26,6 @@ mod quick;
 mod reachable;
 mod signal_return;
 mod sites;
-mod stored;
 mod tail_calls;
 mod types;
 mod vdso;
@@ -40,24 +39,23 @@ pub use types::{
 use std::cell::OnceCell;
 use std::ops::Range;
 
-/// The build-id of the ELF file `elf` (the linker's note), where it has one.
+/// Returns the build-id of the ELF file `elf` (the linker's note), if it has one.
 #[must_use]
 pub fn build_id(elf: &[u8]) -> Option<&[u8]> {
     image::build_id(elf)
 }
 
-/// Finds what can be hooked in the ELF file `elf`: a program, a shared object, or the vDSO as it
-/// is mapped. Takes time and memory in proportion to the file, and looks closer only where a
-/// `syscall` is really among the instructions.
+/// Finds what can be hooked in the ELF file `elf`: a program, a shared object, or the vDSO as it is mapped. Takes time
+/// and memory in proportion to the file, and analyses only functions with a `syscall` in detail.
 ///
 /// # Errors
 ///
-/// When it is no ELF file for x86-64, is damaged where hooks depend on it, or is absurdly large.
+/// If it is no ELF file for x86-64, is damaged where hooks depend on it, or is absurdly large.
 pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     let image = image::Image::parse(elf)?;
     let segments = image.segments.clone();
     let nothing = Plan { segments, guards_memory: image.guards_memory, ..Plan::default() };
-    // In a large file this function alone is not worth decoding everything for.
+    // In a large file this function alone is not worth decoding everything.
     let unwinder = image.unwinder.filter(|_| image.is_small());
     if unwinder.is_none() && !image.code.iter().any(|region| pairs::has_bytes(region.bytes)) {
         return Ok(Plan { uses_gs: sets_gs(&image), ..nothing });
@@ -83,7 +81,7 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
         has_ghcs_runtime,
         numbers: OnceCell::new(),
         effects: effects::Effects::new(),
-        reserved: patch_span::Reserved::default(),
+        reserved: patch_span::ReservedSpans::default(),
         returning: Vec::new(),
         plan: Plan { uses_gs: survey.uses_gs, ..nothing },
     };
@@ -101,12 +99,12 @@ pub fn plan(elf: &[u8]) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The functions of the ELF file `elf` as far as its tables tell, with what a call in them runs on into: what
-/// [`plan`] decodes from its start. By rising address.
+/// Returns the functions of the ELF file `elf`, as far as its tables tell, extended by the code that a call in them
+/// continues into, ascending. [`plan`] decodes each from its start.
 ///
 /// # Errors
 ///
-/// As [`plan`].
+/// The errors of [`plan`].
 pub fn functions(elf: &[u8]) -> Result<Vec<Range<u64>>, PlanError> {
     let image = image::Image::parse(elf)?;
     let mut extents = extents::extents(&image, &cfi::Cfi::read(&image));
@@ -114,7 +112,7 @@ pub fn functions(elf: &[u8]) -> Result<Vec<Range<u64>>, PlanError> {
     Ok(extents.iter().filter(|e| e.known).map(|e| e.start..e.end).collect())
 }
 
-/// The instruction by which a file that makes no calls sets the gs base.
+/// Returns the instruction by which a file that makes no calls sets the gs base.
 fn sets_gs(image: &image::Image<'_>) -> Option<Evidence> {
     gs::evidence(image, image.sets_gs()?)
 }

@@ -1,7 +1,7 @@
-//! Pairs of bytes in all of a program's text.
+//! Searches all of a program's code for pairs of bytes.
 
-/// Whether two bytes in a row are `wanted`. All text of a program goes through here: pieces without a way out
-/// of their midst are compared many bytes at a time.
+/// Returns true if two adjacent bytes are `wanted`. All code of a program is searched: the loop over a piece has no
+/// exit in its middle, so that it compares many bytes at a time.
 pub(super) fn has_pair(bytes: &[u8], wanted: impl Fn(u8, u8) -> bool) -> bool {
     const PIECE: usize = 1 << 12;
     let next = bytes.get(1..).unwrap_or_default();
@@ -10,17 +10,17 @@ pub(super) fn has_pair(bytes: &[u8], wanted: impl Fn(u8, u8) -> bool) -> bool {
     })
 }
 
-/// Whether the bytes of a `syscall` or `int $0x80` occur.
+/// Returns true if the bytes of a `syscall` or `int $0x80` occur.
 pub(super) fn has_bytes(bytes: &[u8]) -> bool {
     has_pair(bytes, |one, next| (one == 0x0f) & (next == 0x05) | (one == 0xcd) & (next == 0x80))
 }
 
-/// Where the bytes of the last `syscall` or `int $0x80` begin.
+/// Returns the offset of the last `syscall` or `int $0x80` by its bytes.
 pub(super) fn last_bytes(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).rposition(|pair| matches!(pair, [0x0f, 0x05] | [0xcd, 0x80]))
 }
 
-/// Where bytes of a `syscall` or `int $0x80` begin, from the front.
+/// Returns the offsets of bytes of a `syscall` or `int $0x80`, ascending.
 pub(super) fn calls_in(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let first = memchr::memchr2_iter(0x0f, 0xcd, bytes);
     first.filter(|at| matches!(bytes.get(*at..), Some([0x0f, 0x05, ..] | [0xcd, 0x80, ..])))
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_is_found_wherever_it_lies() {
+    fn a_pair_is_found_at_any_offset() {
         for len in [0, 1, 2, 100, 4_095, 4_096, 4_097, 8_192, 8_193] {
             let mut bytes = vec![0x0f; len];
             assert!(!has_bytes(&bytes) && last_bytes(&bytes).is_none(), "{len}");

@@ -1,9 +1,9 @@
-//! Which instructions around a call can give way to a jump.
+//! Chooses the instructions around a call that a jump can replace.
 //!
-//! Why the rules are what they are: the call itself stays put because musl and newer glibc
-//! compare the interrupted address with the call's to cancel a thread, and because unwinders
-//! know only addresses of the file. Hooks use rcx and r11, which the kernel destroys anyway,
-//! and flags. No code may jump into the inside of a span, nor between hook and call, past it.
+//! Reasons for the rules: the call itself stays put because musl and newer glibc compare the interrupted address with
+//! the call's to cancel a thread, and because unwinders know only addresses of the file. Hooks use rcx and r11, which
+//! the kernel destroys anyway, and flags. No code may jump into the inside of a span, or between hook and call, which
+//! would bypass the hook.
 
 use super::addresses::Targets;
 use super::effects::{Effects, can_move, ends, flags_cross, is_branch, is_direct_call, reads_flags};
@@ -15,36 +15,36 @@ use std::ops::Range;
 
 /// Bytes of a near jump.
 const JUMP: u64 = 5;
-/// Most instructions looked at on either side of a call.
+/// Instructions examined on either side of a call, at most.
 const REACH: usize = 8;
 
-/// Code around calls, and what is known of it.
+/// Code around calls, with the facts about it.
 pub(super) struct Block<'a> {
     pub(super) code: &'a [Instruction],
     pub(super) targets: &'a Targets,
     pub(super) region: &'a Region<'a>,
-    /// Whether a call may be made from elsewhere, with the return address it has here: a shadow
-    /// stack would not know of it.
+    /// True if a call may be made from elsewhere with the return address that it has here; a shadow stack would detect
+    /// that.
     pub(super) can_call: bool,
 }
 
-/// Bytes that hooks have: their start, end and whose they are (a site's address).
+/// Bytes taken by hooks: their start, end and site (its address).
 #[derive(Default)]
-pub(super) struct Reserved(BTreeMap<u64, (u64, u64)>);
+pub(super) struct ReservedSpans(BTreeMap<u64, (u64, u64)>);
 
-impl Reserved {
+impl ReservedSpans {
     pub(super) fn add(&mut self, span: &Span, site: u64) {
         self.0.insert(span.start, (span.end(), site));
     }
 
-    /// Gives a span back.
+    /// Releases a span.
     pub(super) fn release(&mut self, span: &Span) {
         self.0.remove(&span.start);
     }
 
-    /// Whether a byte of `start..end` belongs to another site than `site`.
+    /// Returns true if a byte of `start..end` belongs to another site than `site`.
     fn by_other(&self, start: u64, end: u64, site: u64) -> bool {
-        // Spans are short and disjoint but for a site's own, so three back are all that reach.
+        // Spans are short and disjoint except for a site's own, so only the last four can overlap.
         self.0.range(..end).rev().take(4).any(|(_, (their_end, theirs))| *their_end > start && *theirs != site)
     }
 }
@@ -54,19 +54,19 @@ impl Block<'_> {
         self.code.get(n).map(Instruction::ip)
     }
 
-    /// Whether flags set before the call at `site` matter behind it.
+    /// Returns true if flags set before the call at `site` matter behind it.
     pub(super) fn flags_cross(&self, site: usize) -> bool {
         flags_cross(self.code, site)
     }
 
-    /// Looks for instructions before the call at `site`, nearest first. `adjacent`: only right
-    /// before it, where nothing but the call needs what is in eax.
+    /// Searches instructions before the call at `site`, nearest first. `adjacent`: only right before it, where nothing
+    /// but the call needs the value of eax.
     pub(super) fn entry_span(
         &self,
         site: usize,
         (number, adjacent): (Option<u32>, bool),
         effects: &mut Effects,
-        reserved: &Reserved,
+        reserved: &ReservedSpans,
     ) -> Result<Span, UnpatchableReason> {
         let call = self.address(site).ok_or(UnpatchableReason::TooShort)?;
         if self.targets.contains(call) {
@@ -98,8 +98,8 @@ impl Block<'_> {
         Err(why)
     }
 
-    /// Whether a hook in front of `between` is free to use rcx, r11 and flags, is followed by
-    /// the call, and knows the call's number.
+    /// Returns true if a hook before `between` may use rcx, r11 and flags, is always followed by the call, and knows
+    /// the call's number.
     fn undisturbed(&self, between: Range<usize>, number: Option<u32>, effects: &mut Effects) -> bool {
         self.code.get(between).unwrap_or_default().iter().all(|i| {
             let known = number.is_some() || !effects.writes(i, Register::RAX);
@@ -108,8 +108,8 @@ impl Block<'_> {
         })
     }
 
-    /// The instructions behind the call at `site`.
-    pub(super) fn return_span(&self, site: usize, reserved: &Reserved) -> Option<Span> {
+    /// Returns the instructions behind the call at `site` that a jump can replace.
+    pub(super) fn return_span(&self, site: usize, reserved: &ReservedSpans) -> Option<Span> {
         let call = self.address(site)?;
         let (end, padding) = self.extend(site + 1, 0)?;
         let span = self.span(site + 1..end, padding)?;
@@ -117,13 +117,13 @@ impl Block<'_> {
         (free && self.targets.inside(span.start, span.end()).is_none()).then_some(span)
     }
 
-    /// Whether no code jumps into `span`, and no site has any of it.
-    pub(super) fn is_free(&self, span: &Span, reserved: &Reserved) -> bool {
+    /// Returns true if no code jumps into `span`, and no site has taken a byte of it.
+    pub(super) fn is_free(&self, span: &Span, reserved: &ReservedSpans) -> bool {
         !reserved.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
     }
 
-    /// A window around the call at `site`: with the fewest branches, then instructions.
-    pub(super) fn wrap_span(&self, site: usize, reserved: &Reserved) -> Option<Span> {
+    /// Returns a window around the call at `site` with the fewest branches, and then the fewest instructions.
+    pub(super) fn wrap_span(&self, site: usize, reserved: &ReservedSpans) -> Option<Span> {
         let call = self.address(site)?;
         if flags_cross(self.code, site) {
             return None;
@@ -148,9 +148,9 @@ impl Block<'_> {
         best.map(|b| b.1)
     }
 
-    /// Takes instructions from `first` on until they make a jump together with the `have` bytes
-    /// before them, and says where they end and how much padding is needed. The last of them may be
-    /// a call: what it returns to lies behind the jump.
+    /// Collects instructions from `first` on until they make room for a jump, together with the `have` bytes before
+    /// them. Returns where they end and how much padding is needed. The last one may be a call: it returns to an
+    /// address behind the jump.
     pub(super) fn extend(&self, first: usize, have: u64) -> Option<(usize, usize)> {
         let (mut len, mut n) = (have, first);
         while len < JUMP {
@@ -169,7 +169,7 @@ impl Block<'_> {
         Some((n, 0))
     }
 
-    /// Filling from `at` on, whole instructions of it, `need` bytes or a little more.
+    /// Returns the bytes of whole filling instructions from `at` on that make up at least `need` bytes.
     fn padding(&self, at: u64, need: u64) -> Option<usize> {
         let bytes = self.region.slice(at, at.saturating_add(need + 15));
         let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE);

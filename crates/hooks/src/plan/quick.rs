@@ -1,10 +1,10 @@
-//! Steps over instructions that planning has nothing to learn from but how long they are.
+//! Steps over instructions of which planning needs only the length.
 //!
-//! All text of large files is gone through for the few instructions that matter, and decoding each in full
-//! is what takes the time. How long an instruction is follows from its prefixes, its opcode and the byte
-//! behind that: [`Decoder`] is asked once for each of these, and its answer kept. Where more than that
-//! decides, or anything but a length, a direct branch or an address counted from rip matters, it is asked
-//! for that instruction ([`Step::Ask`]). So what is found is what decoding it all finds.
+//! All code of large files is searched for the few instructions that matter, and decoding each in full takes most of
+//! the time. The length of an instruction follows from its prefixes, its opcode and the next byte: [`Decoder`] is asked
+//! once for each combination, and its answer is kept. If more than that decides, or if anything but a length, a direct
+//! branch or a rip-relative address matters, the instruction is decoded ([`Step::Ask`]). The results are therefore the
+//! same as those of decoding everything.
 
 use super::effects::{computed_address, direct_target, ends};
 use super::gs::{is_doubtful, uses_gs};
@@ -13,27 +13,27 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes looked at: more than the longest instruction has.
+/// Bytes examined: more than the longest instruction has.
 const WINDOW: usize = 16;
 
-/// What an instruction is, as far as that is known without decoding it.
+/// Facts about an instruction that need no decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It leads nowhere but on, computes no address, uses no gs, is plausible and no call of the kernel's.
+    /// It continues with the next instruction, computes no address, does not use gs, is plausible and no system call.
     Plain { len: usize },
-    /// The same, but nothing runs on from it: a return, or a jump to what is not written in it.
+    /// Like [`Step::Plain`], but execution does not continue behind it: a return, or an indirect jump.
     Ends { len: usize },
-    /// It branches so far from its end: a jump, on which nothing follows, or another or a call.
+    /// It branches to this distance from its end: a jump, after which nothing continues, another branch, or a call.
     Branch { len: usize, distance: i32, ends: bool },
-    /// It computes the address so far from its end.
+    /// It computes the address at this distance from its end.
     Address { len: usize, distance: i32 },
-    /// Only decoding tells.
+    /// The instruction must be decoded.
     Ask,
 }
 
-/// What is kept of an answer: the length from the opcode on, a bit and what it is.
+/// Bits of an answer: the length from the opcode on.
 const LEN: u8 = 0xf;
-/// Whether a displacement follows if the next byte (SIB) names no base.
+/// Bit of an answer: a displacement follows if the next byte (SIB) names no base.
 const MAY_LACK_BASE: u8 = 0x10;
 const KIND: u8 = 0xe0;
 const PLAIN: u8 = 0;
@@ -43,12 +43,11 @@ const SHORT_JUMP: u8 = 0x60;
 const NEAR_BRANCH: u8 = 0x80;
 const NEAR_JUMP: u8 = 0xa0;
 const ADDRESS: u8 = 0xc0;
-/// Nothing has been asked yet.
+/// Value of a place that has not been asked for.
 const UNKNOWN: u8 = 0;
 const ASK: u8 = 0xff;
 
-/// Opcodes whose length and nature follow from what a place in the table stands for, whatever registers a REX
-/// prefix picks.
+/// Opcodes whose length and nature depend only on the table's index, whatever registers a REX prefix selects.
 const ONE_BYTE: [bool; 256] = set(&[
     (0x00, 0x05),
     (0x08, 0x0d),
@@ -78,7 +77,7 @@ const ONE_BYTE: [bool; 256] = set(&[
     (0xf6, 0xf7),
     (0xfe, 0xff),
 ]);
-/// The same behind 0x0f.
+/// Such opcodes behind 0x0f.
 const TWO_BYTES: [bool; 256] = set(&[
     (0x0b, 0x0b),
     (0x10, 0x17),
@@ -111,25 +110,25 @@ const fn set(ranges: &[(usize, usize)]) -> [bool; 256] {
     all
 }
 
-/// Prefixes that decide what an opcode means: none, 0x66, 0xf2, 0xf3.
+/// Prefixes that change the meaning of an opcode: none, 0x66, 0xf2, 0xf3.
 const PREFIXES: [&[u8]; 4] = [&[], &[0x66], &[0xf2], &[0xf3]];
 
-/// Places in the table of what has been answered.
+/// Number of places in the table of answers.
 const PLACES: usize = 1 << 20;
 
-/// What has been answered: by REX.W, 0x0f, prefix, opcode and the byte behind it.
-pub(super) struct Quick {
+/// Answers by REX.W, 0x0f, prefix, opcode and the next byte.
+pub(super) struct LengthTable {
     answers: Box<[AtomicU8]>,
     is_fixed: bool,
 }
 
-// Made when a file is first planned, and no part of the program: the kernel ends a program without a word whose own
-// data are more than it may have (`ulimit -d`), and in most runs every plan is there already.
-static MOVED: LazyLock<Quick> = LazyLock::new(|| Quick::new(false));
-static FIXED: LazyLock<Quick> = LazyLock::new(|| Quick::new(true));
+// The tables are allocated when a file is first planned, and are not part of the program's data: the kernel silently
+// kills a program with more data than it may have (`ulimit -d`), and most runs find every plan in the cache.
+static MOVED: LazyLock<LengthTable> = LazyLock::new(|| LengthTable::new(false));
+static FIXED: LazyLock<LengthTable> = LazyLock::new(|| LengthTable::new(true));
 
-impl Quick {
-    /// For code that can be moved, or that is fixed: there, addresses are plain numbers.
+impl LengthTable {
+    /// Returns the table for position-independent code, or for fixed code, in which addresses are plain numbers.
     pub(super) fn of(is_fixed: bool) -> &'static Self {
         if is_fixed { &FIXED } else { &MOVED }
     }
@@ -138,12 +137,13 @@ impl Quick {
         Self { answers: (0..PLACES).map(|_| AtomicU8::new(UNKNOWN)).collect(), is_fixed }
     }
 
-    /// The instruction that `bytes` begin with. Of what ends within a few bytes, nothing is known.
+    /// Returns the instruction that `bytes` begin with; [`Step::Ask`] if it ends close to the end of `bytes`.
     #[inline(always)]
     pub(super) fn step(&self, bytes: &[u8]) -> Step {
         let Some(window) = bytes.first_chunk::<WINDOW>() else { return Step::Ask };
-        // Three prefixes, REX, 0x0f, the opcode and two bytes behind it at most. The next step waits for this one's
-        // length, so bytes are shifted out of a register and not read again, and nothing branches by what can't be foretold.
+        // There are at most three prefixes, REX, 0x0f, the opcode and two bytes behind it. The next step waits for this
+        // one's length, so bytes are shifted out of a register instead of being read again, and no branch depends on
+        // unpredictable bits.
         let first = window.first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
         let (mut rest, mut at, mut place) = (first, 0, 0);
         if is_prefix(rest as u8) {
@@ -206,7 +206,7 @@ impl Quick {
         }
     }
 
-    /// Asks what stands for `place`.
+    /// Computes the answer for `place`.
     #[cold]
     fn ask(&self, place: usize) -> u8 {
         let [low, opcode, high, ..] = place.to_le_bytes();
@@ -219,7 +219,7 @@ impl Quick {
         bytes.extend((high & 4 != 0).then_some(0x0f));
         let before = bytes.len();
         bytes.extend([opcode, low]);
-        // With a SIB byte that names a base, and with one that names none.
+        // Try a SIB byte that names a base, and one that names none.
         let answers = [0x00, 0x05].map(|sib| {
             let mut bytes = bytes.clone();
             bytes.push(sib);
@@ -228,7 +228,7 @@ impl Quick {
         });
         match answers {
             [one, other] if one == other => one,
-            // One that computes an address is known by that byte as well.
+            // An instruction that computes an address depends on that byte as well.
             [one, other] if one & KIND == PLAIN && other == one + 4 => one | MAY_LACK_BASE,
             _ => ASK,
         }
@@ -242,7 +242,7 @@ impl Quick {
     }
 }
 
-/// Whether no prefix comes before the opcode of a near branch.
+/// Returns true if no prefix precedes the opcode of a near branch.
 fn is_bare(at: usize, place: usize) -> bool {
     at == place >> 18 & 1
 }
@@ -251,7 +251,7 @@ fn is_prefix(byte: u8) -> bool {
     matches!(byte, 0x66 | 0xf2 | 0xf3 | 0x2e | 0x64)
 }
 
-/// What `i` is, but for its length; `None` where that is to be asked each time.
+/// Returns the kind of `i`, without its length; `None` if it must be decoded each time.
 fn kind(i: &Instruction, is_fixed: bool) -> Option<u8> {
     if is_doubtful(i) || uses_gs(i) || matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Int) {
         return None;
@@ -272,10 +272,10 @@ fn kind(i: &Instruction, is_fixed: bool) -> Option<u8> {
 
 /// The instructions of a stretch of code, decoded from its start, one after another.
 pub(super) struct Steps<'a> {
-    quick: &'static Quick,
+    quick: &'static LengthTable,
     decoder: Decoder<'a>,
     start: u64,
-    /// The stretch and what lies behind it.
+    /// Bytes of the stretch, and those behind it.
     bytes: &'a [u8],
     at: usize,
     end: usize,
@@ -283,11 +283,11 @@ pub(super) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Those of `start..end`, as far as that lies in `region`.
+    /// Returns the instructions of `start..end`, as far as that lies in `region`.
     pub(super) fn of(region: &Region<'a>, (start, end): (u64, u64), is_fixed: bool) -> Self {
         let own = region.slice(start, end);
         Self {
-            quick: Quick::of(is_fixed),
+            quick: LengthTable::of(is_fixed),
             decoder: Decoder::with_ip(64, own, start, DecoderOptions::NONE),
             start,
             bytes: region.slice(start, region.end()),
@@ -297,7 +297,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The next instruction's address and what it is; [`Steps::asked`] has it if that is [`Step::Ask`].
+    /// Returns the next instruction's address and step; after [`Step::Ask`], [`Steps::asked`] returns the instruction.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(u64, Step)> {
         if self.at >= self.end {
@@ -322,7 +322,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The next that is not [`Step::Plain`].
+    /// Returns the next step that is not [`Step::Plain`].
     pub(super) fn next_of_note(&mut self) -> Option<(u64, Step)> {
         let mut at = self.at;
         while at < self.end
@@ -336,13 +336,13 @@ impl<'a> Steps<'a> {
         self.next()
     }
 
-    /// The instruction that had to be decoded.
+    /// Returns the instruction that had to be decoded.
     pub(super) fn asked(&self) -> &Instruction {
         &self.asked
     }
 }
 
-/// Where something at `ip` leads that is `len` bytes long and says how far from its end.
+/// Returns the address at `distance` from the end of an instruction of `len` bytes at `ip`.
 pub(super) fn led_to(ip: u64, len: usize, distance: i32) -> u64 {
     ip.wrapping_add(len as u64).wrapping_add_signed(distance.into())
 }
@@ -352,11 +352,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What decoding says of the instruction that `bytes` begin with holds for its step.
+    /// Returns true if decoding the first instruction of `bytes` confirms its step.
     fn holds(bytes: &[u8], is_fixed: bool) -> bool {
         const IP: u64 = 0x1000;
         let i = Decoder::with_ip(64, bytes, IP, DecoderOptions::NONE).decode();
-        let step = Quick::of(is_fixed).step(bytes);
+        let step = LengthTable::of(is_fixed).step(bytes);
         let dull = !is_doubtful(&i) && !uses_gs(&i) && !matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Int);
         let computed = computed_address(&i, is_fixed).filter(|_| i.flow_control() == FlowControl::Next);
         let (known, leads, computes, stops) = match step {
@@ -370,8 +370,8 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_what_decoding_says() {
-        // All opcodes with all bytes behind them, and what may stand before.
+    fn steps_equal_those_of_the_full_decoder() {
+        // All opcodes with all following bytes, after all kinds of prefixes.
         let before: [&[u8]; 22] = [
             &[],
             &[0x40],
@@ -403,7 +403,7 @@ mod tests {
                     for rest in [[0x25, 0x80, 0x7f], [0x04, 0, 0], [0xff, 0xff, 0xff]] {
                         let bytes = [before, map, &place.to_be_bytes(), &rest, &[0x11; 12]].concat();
                         assert!(holds(&bytes, is_fixed), "{bytes:02x?} {is_fixed}");
-                        asked += u64::from(Quick::of(is_fixed).step(&bytes) == Step::Ask);
+                        asked += u64::from(LengthTable::of(is_fixed).step(&bytes) == Step::Ask);
                     }
                 }
             }

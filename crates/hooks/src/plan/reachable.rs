@@ -1,8 +1,8 @@
-//! What code is followed to, from where something says that code begins.
+//! Finds the instructions that control flow reaches from the known starts of code.
 //!
-//! Some compilers keep data among the code (GHC a table before each function, and all of a module's in
-//! what one symbol names): decoded from a function's start to its end it looks like anything. Where a
-//! function looks so, only what code is followed to is taken for code.
+//! Some compilers keep data among the code (GHC a table before each function, and all tables of a module under one
+//! symbol): decoded from a function's start to its end it looks like anything. In a function that looks like that, only
+//! what control flow reaches counts as code.
 
 use super::addresses::Set;
 use super::effects::{computed_address, direct_target, ends, goes_on, is_plausible};
@@ -12,15 +12,15 @@ use super::image::Image;
 use super::quick::{Step, Steps, led_to};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 
-/// Times that tables are looked for where code has been followed.
+/// Rounds in which tables of reached code are searched.
 const ROUNDS: usize = 8;
-/// Most entries believed of one jump table; gcc's largest have some thousands.
+/// Entries of one jump table, at most; gcc's largest have some thousands.
 const MAX_TABLE: usize = 1 << 16;
-/// Bytes before a call in which its number is looked for.
+/// Bytes before a call in which its number is searched.
 const NUMBER: usize = 24;
 
-/// Whether the bytes of a `syscall` behind `before` may be one that nothing is known to lead to: a call
-/// needs a number, so on some way up to it that is put into rax.
+/// Returns true if the bytes of a `syscall` behind `before`, to which nothing is known to lead, may be one: a call
+/// needs a number, so rax must be set on some path to it.
 pub(super) fn gets_number(before: &[u8]) -> bool {
     let last = before.get(before.len().saturating_sub(NUMBER)..).unwrap_or_default();
     (0..last.len()).any(|start| {
@@ -36,7 +36,7 @@ pub(super) fn gets_number(before: &[u8]) -> bool {
     })
 }
 
-/// Whether `i` is one of those that put a value into all of rax.
+/// Returns true if `i` puts a value into all of rax.
 fn puts_number(i: &Instruction) -> bool {
     let whole = matches!(i.op0_register(), Register::EAX | Register::RAX);
     let moves =
@@ -45,7 +45,7 @@ fn puts_number(i: &Instruction) -> bool {
     whole && (moves || clears)
 }
 
-/// Whether the byte at `address` lies inside an instruction that code is followed to.
+/// Returns true if the byte at `address` lies inside an instruction that control flow reaches.
 pub(super) fn is_inside(image: &Image<'_>, reached: &Set, address: u64) -> bool {
     /// Bytes of the longest instruction.
     const LONGEST: u64 = 15;
@@ -57,9 +57,9 @@ pub(super) fn is_inside(image: &Image<'_>, reached: &Set, address: u64) -> bool 
     })
 }
 
-/// Starts of all instructions that code is followed to, from `starts` on.
+/// Returns the starts of all instructions that control flow reaches from `starts`.
 pub(super) fn followed(image: &Image<'_>, extents: &[Extent], starts: Vec<u64>) -> Set {
-    let mut reach = Reach { image, extents, reached: Set::new(&image.code), open: starts, computed: Vec::new() };
+    let mut reach = ReachSearch { image, extents, reached: Set::new(&image.code), open: starts, computed: Vec::new() };
     for _ in 0..ROUNDS {
         if !reach.follow() {
             break;
@@ -69,30 +69,30 @@ pub(super) fn followed(image: &Image<'_>, extents: &[Extent], starts: Vec<u64>) 
     reach.reached
 }
 
-struct Reach<'a> {
+struct ReachSearch<'a> {
     image: &'a Image<'a>,
     extents: &'a [Extent],
     /// Starts of instructions that may be run.
     reached: Set,
-    /// Where code is to be followed from.
+    /// Addresses from which code is still to be followed.
     open: Vec<u64>,
     /// Addresses that code computes, which may be tables.
     computed: Vec<u64>,
 }
 
-impl Reach<'_> {
-    /// Follows code from where it is open. Returns whether any was new.
+impl ReachSearch<'_> {
+    /// Follows code from the open addresses. Returns true if any was new.
     fn follow(&mut self) -> bool {
         let mut any = false;
         while let Some(address) = self.open.pop() {
-            // Most have been reached: many ways lead to the same code.
+            // Most have been reached already: many paths lead to the same code.
             if self.reached.contains(address) {
                 continue;
             }
             let next = self.extents.partition_point(|e| e.start <= address);
             let extent = next.checked_sub(1).and_then(|n| self.extents.get(n));
             let Some(region) = self.image.region(address) else { continue };
-            // What symbols call data is in no extent. Code runs on from one extent into the next.
+            // What symbols call data is in no extent. Code continues from one extent into the next.
             if extent.is_none_or(|e| address >= e.end) {
                 continue;
             }
@@ -125,12 +125,12 @@ impl Reach<'_> {
         any
     }
 
-    /// Opens what tables of distances from their own start lead to.
+    /// Opens the targets in tables of distances from their own start.
     fn look_for_tables(&mut self) {
         self.computed.sort_unstable();
         self.computed.dedup();
         for (n, table) in self.computed.iter().enumerate() {
-            // Compilers keep them apart from code, and what code is, taken for distances, leads anywhere.
+            // Compilers keep tables apart from code, and code read as distances leads anywhere.
             if self.image.text != 0 && self.image.region(*table).is_some() {
                 continue;
             }

@@ -1,10 +1,9 @@
-//! Signals' returns that are known by their bytes.
+//! Handles returns from signals that debuggers recognise by their bytes.
 //!
-//! Where call frame information says nothing of it, debuggers and unwinders tell the frame of a
-//! signal by what its handler returns to: `mov $15,%rax; syscall`, and no other bytes (gdb:
-//! gdb/amd64-linux-tdep.c; libgcc: config/i386/linux-unwind.h). A jump over them would end their
-//! backtraces there. Go's run-time has its handlers written in assembler, few of them: they are
-//! counted where they return.
+//! Where there is no call frame information, debuggers and unwinders recognise a signal's frame by the code that its
+//! handler returns to: `mov $15,%rax; syscall`, and no other bytes (gdb: gdb/amd64-linux-tdep.c; libgcc:
+//! config/i386/linux-unwind.h). A jump over them would end backtraces there. Go's run-time has a few handlers written
+//! in assembler: signals are counted where those return.
 
 use super::calls::SYSCALL_LEN;
 use super::go;
@@ -14,30 +13,30 @@ use super::types::{Site, Span, UnpatchableReason, Unplanned};
 use crate::numbers::RT_SIGRETURN;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
-/// `mov $15,%rax; syscall`, by which unwinders know a signal's return.
+/// `mov $15,%rax; syscall`, by which unwinders recognise a signal's return.
 pub const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
 /// Bytes of [`SIGNAL_RETURN`].
 pub const SIGNAL_RETURN_LEN: u64 = SIGNAL_RETURN.len() as u64;
 
-/// Bytes of these before the call.
+/// Bytes of [`SIGNAL_RETURN`] before the call.
 pub const SIGNAL_NUMBER_LEN: u64 = SIGNAL_RETURN_LEN - SYSCALL_LEN as u64;
 
-/// Go's functions that the kernel enters with a signal and that return to what they were entered
-/// with; its others jump to one of these (src/runtime/sys_linux_amd64.s).
+/// Go's functions that the kernel enters with a signal and that return with the stack they were entered with; its other
+/// handlers jump to one of these (src/runtime/sys_linux_amd64.s).
 const HANDLERS: &[&str] = &["runtime.sigtramp", "runtime.sigprofNonGoWrapper"];
 
-/// Most instructions that a handler ends with.
+/// Instructions that replace the end of a handler, at most.
 const REACH: usize = 8;
 
 impl Planner<'_> {
-    /// Moves the hooks of a signal's return whose bytes must stay to where it is known who returns there.
-    /// Elsewhere GCC's unwinder can be told, and gdb goes by the function's name; where a file names
-    /// nothing it is left alone.
+    /// Moves the hooks of a signal's return whose bytes must stay to the handlers that return there, if those are
+    /// known. Otherwise GCC's unwinder can be told of it, and gdb uses the function's name; in a file without names it
+    /// is left alone.
     pub(super) fn spare_signals_returns(&mut self) {
         let known = |s: &&Site| s.number == Some(RT_SIGRETURN) && self.is_known_by_bytes(s.address);
         let calls: Vec<u64> = self.plan.sites.iter().filter(known).map(|s| s.address).collect();
-        // Two of them could not be told apart by who returns.
+        // Two such calls could not be told apart by their handlers.
         let [call] = *calls.as_slice() else { return };
         let exits = self.exits();
         if exits.is_empty() && !self.image.symbols.is_empty() {
@@ -67,7 +66,7 @@ impl Planner<'_> {
             && !self.image.shadow_stack
     }
 
-    /// Where Go's handlers return; nothing unless that is all known and hooks fit there.
+    /// Returns the ends of Go's handlers; nothing unless all are known and hooks fit there.
     fn exits(&self) -> Vec<Span> {
         let mut exits = Vec::new();
         for (start, end) in go::named(self.image, HANDLERS) {
@@ -84,7 +83,7 @@ impl Planner<'_> {
         exits
     }
 
-    /// The fewest instructions that end with the return at `n` and give way to a jump.
+    /// Returns the fewest instructions that end with the return at `n` and make room for a jump.
     fn exit(&self, block: &Block<'_>, n: usize) -> Option<Span> {
         let straight = |i: &Instruction| i.flow_control() == FlowControl::Next && !i.is_invalid();
         let starts = (n.saturating_sub(REACH)..n).rev();

@@ -1,4 +1,4 @@
-//! Finds a file's calls and gives each what hooks there is room for.
+//! Finds a file's calls and plans the hooks for which each has room.
 
 use super::calls::{SYSCALL_LEN, bytes_of, has_call, is_interrupt, may_have_call};
 use super::effects::{ends, goes_on, is_plausible};
@@ -22,25 +22,25 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Regi
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Instructions held at a time (40 bytes each); a longer function's sites at a seam get less.
+/// Instructions decoded at a time (40 bytes each); sites at a seam in a longer function may get fewer hooks.
 const BLOCK: usize = 1 << 16;
-/// Instructions that decoding from a wrong start may take to fall into step.
+/// Instructions after which decoding from a wrong start has resynchronised.
 const OUT_OF_STEP: usize = 16;
 
-/// Calls that make processes, images or code, and so are waited for by the launcher, which writes hooks; or
-/// that may take from a thread what hooks need.
+/// Calls that are made in our code: they make processes, images or code, so that the launcher must write hooks first,
+/// or they may take away what hooks need.
 const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP, MLOCKALL];
 
-/// Calls that are looked at before they are made where all their arguments are there, which is only sure right before
-/// them: they may hit memory of ours, or bound it.
+/// Calls that are examined when all their arguments are in their registers, which is certain only right before the
+/// call: they may hit memory of ours, or bound it.
 const LOOKED_AT: &[u32] =
     &[MUNMAP, MPROTECT, PKEY_MPROTECT, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
 
 /// Calls that never return to where they are made.
 const LEAVES: &[u32] = &[RT_SIGRETURN, EXIT, EXIT_GROUP];
 
-/// Calls that never wait and are no cancellation points, so that no unwinder asks where they are made.
-/// Where nothing can be hooked behind them they may be made elsewhere, lest their errors go unseen.
+/// Calls that never wait and are no cancellation points, so that no unwinder needs their address. If nothing can be
+/// hooked behind them they may be made elsewhere, so that their errors are seen.
 const AT_ONCE: &[u32] = &[
     MPROTECT,
     MUNMAP,
@@ -64,14 +64,14 @@ const AT_ONCE: &[u32] = &[
 /// `ARCH_SET_GS` of the kernel's asm/prctl.h.
 const ARCH_SET_GS: u32 = 0x1001;
 
-/// Extends functions with calls over what follows them, where they run on into it: glibc's clone
-/// has no call frame information between its call and the new thread's start.
+/// Extends functions with calls over the gap behind them if they continue into it: glibc's clone has no call frame
+/// information between its call and the new thread's start.
 pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
     let mut gone = Vec::new();
     for n in 1..extents.len() {
         let (Some(previous), Some(gap)) = (extents.get(n - 1).copied(), extents.get(n).copied()) else { continue };
         let adjoining = previous.known && !gap.known && previous.end == gap.start;
-        // Either takes as long as what it decodes.
+        // Do what decodes less first.
         let is_joined = || match gap.end - gap.start <= previous.end - previous.start {
             true => has_call(image, &gap) && runs_on(image, &previous),
             false => may_have_call(image, &gap) && runs_on(image, &previous) && has_call(image, &gap),
@@ -94,21 +94,21 @@ fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
     })
 }
 
-/// What calls stand on.
+/// Kind of code that a call lies in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CodeConfidence {
     /// A function whose jumps are all known.
     Function,
     /// Code, or data, between functions.
     Between,
-    /// A function that may jump to places that are not known ([`Labels`]).
+    /// A function with jumps to unknown places ([`Labels`]).
     Labels,
-    /// A function that may have data in it.
+    /// A function that may contain data.
     Mixed,
 }
 
 impl Planner<'_> {
-    /// Plans what `extent` has.
+    /// Plans the calls of `extent`.
     pub(super) fn extent(&mut self, extent: &Extent) {
         let image = self.image;
         let Some(region) = image.region(extent.start) else { return };
@@ -134,9 +134,8 @@ impl Planner<'_> {
         }
     }
 
-    /// [`Planner::depths`] of code between functions, each call from the last place before it that
-    /// something surely leads to, as a function's entry would be. A user of it holds
-    /// it against a real stack first.
+    /// [`Planner::depths`] for code between functions, for each call from the last place before it to which something
+    /// certainly leads, as to a function's entry. Its users check it against a real stack first.
     fn depths_between(&mut self, extent: &Extent, region: &Region<'_>) {
         const FAR: u64 = 256;
         let here = |s: &&Site| (extent.start..extent.end).contains(&s.address);
@@ -149,8 +148,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Fills in, for the calls of `sites`, how far the return address lies above rsp, where call
-    /// frame information counts from another register or there is none.
+    /// Computes, for the calls of `sites`, the distance of the return address from rsp, where call frame information
+    /// uses another register or does not exist.
     fn depths(&mut self, function: Range<u64>, sites: Range<u64>, region: &Region<'_>) {
         let entry = self.cfi.cfa_offset(function.start).map_or(8, |cfa| i64::from(cfa.0));
         let here = |s: &&mut Site| sites.contains(&s.address);
@@ -176,11 +175,11 @@ impl Planner<'_> {
         let calls = code.iter().enumerate().filter(|(_, i)| i.mnemonic() == Mnemonic::Syscall);
         let calls: Vec<usize> = calls.filter(|(_, i)| !self.is_ghcs(i, region)).map(|(n, _)| n).collect();
         let few = calls.len() <= MOST_CALLS;
-        // One with prefixes does not begin where its two bytes do.
+        // With prefixes, an instruction begins before the two bytes of a `syscall`.
         let is_bare = |n: &usize| code.get(*n).is_some_and(|i| i.len() == SYSCALL_LEN);
         let (sure, unsure): (Vec<usize>, Vec<usize>) = calls.into_iter().partition(|n| match ground {
             CodeConfidence::Function => is_bare(n),
-            // In a file that has data among its code, what that leads to is not sure.
+            // In a file with data among its code, the targets of that code are uncertain.
             CodeConfidence::Between => is_bare(n) && self.is_code(code, *n) && self.is_reached(code, *n),
             CodeConfidence::Mixed => is_bare(n) && self.is_reached(code, *n),
             CodeConfidence::Labels => {
@@ -214,9 +213,9 @@ impl Planner<'_> {
         let block = Block { code, targets: self.targets, region, can_call: !self.image.shadow_stack };
         let first = self.plan.sites.len();
         let mut obstacles = Vec::new();
-        // One that has no inside.
+        // Such a window has no inside.
         let is_one = |span: &Span| labels.is_none() || span.instructions == 1 && span.padding == 0;
-        // Counting comes first: no site's hook behind may take the room of another's before.
+        // Plan counting first: no hook behind a call may take the room of another's before it.
         for n in &sure {
             let number = self.number(code, *n);
             let keeps_flags = block.flags_cross(*n) && number.is_none_or(|number| !LEAVES.contains(&number));
@@ -273,7 +272,7 @@ impl Planner<'_> {
             }
             let (whole, address) = (site.wrap_span.clone(), site.address);
             if whole.is_some() {
-                // Room that was taken may have been given back meanwhile.
+                // Room may have been released meanwhile.
                 self.plan.unplanned.retain(|u| u.address != address);
             }
             self.take(whole.as_ref(), address);
@@ -297,9 +296,8 @@ impl Planner<'_> {
         number
     }
 
-    /// Whether the call at `code[n]`, found where nothing says that a function is, belongs to
-    /// code: something surely leads there, no target nearby contradicts how it was decoded, and
-    /// nothing that no program may run is on the way.
+    /// Returns true if the call at `code[n]`, found between functions, belongs to code: something certainly leads
+    /// there, no nearby target contradicts the decoding, and the path contains no implausible instruction.
     fn is_code(&self, code: &[Instruction], n: usize) -> bool {
         let (before, from) = code.split_at_checked(n).unwrap_or_default();
         let led_to = |i: &Instruction| self.targets.is_sure(i.ip());
@@ -310,30 +308,30 @@ impl Planner<'_> {
         led_to && { near }.all(|i| is_plausible(i) && self.targets.inside(i.ip(), i.next_ip()).is_none())
     }
 
-    /// Whether the bytes of the call `i` are known to be GHC's own and no call.
+    /// Returns true if the bytes of the call `i` belong to GHC's code and are no call.
     fn is_ghcs(&self, i: &Instruction, region: &Region<'_>) -> bool {
-        // One with prefixes does not begin where its two bytes do.
+        // With prefixes, an instruction begins before the two bytes of a `syscall`.
         let at = i.next_ip().saturating_sub(SYSCALL_LEN as u64);
         self.has_ghcs_runtime && ghc::is_own(self.image, &self.cfi, region, at)
     }
 
-    /// Whether code is followed to `code[n]`.
+    /// Returns true if control flow reaches `code[n]`.
     fn is_reached(&self, code: &[Instruction], n: usize) -> bool {
         self.reached.zip(code.get(n)).is_none_or(|(reached, i)| reached.contains(i.ip()))
     }
 
-    /// Whether the bytes of a `syscall` at `code[n]` are a constant's, in a file that is known to have
-    /// data among its code: nothing leads there, and nothing before it could be its number.
+    /// Returns true if the bytes of a `syscall` at `code[n]` are part of a constant, in a file with data among its
+    /// code: nothing leads there, and nothing before it could set its number.
     fn is_aside(&self, code: &[Instruction], n: usize, region: &Region<'_>) -> bool {
         let Some((reached, call)) = self.reached.zip(code.get(n)) else { return false };
-        // One with prefixes does not begin where its two bytes do.
+        // With prefixes, an instruction begins before the two bytes of a `syscall`.
         let at = call.next_ip().saturating_sub(SYSCALL_LEN as u64);
         let is_reached = reached.contains(call.ip());
         !is_reached && (is_inside(self.image, reached, at) || !gets_number(region.slice(region.start, at)))
     }
 
-    /// Calls that code is followed to, but that decoding from the function's start did not come by:
-    /// data before them put it out of step.
+    /// Adds `syscall`s that control flow reaches but linear decoding missed, because data before them desynchronised
+    /// it.
     pub(super) fn note_out_of_step(&mut self) {
         let Some(reached) = self.reached else { return };
         let known: HashSet<u64> = self.plan.sites.iter().map(|s| s.address).collect();
@@ -348,9 +346,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the bytes of a `syscall` at `code[n]`, found where nothing says that a function is,
-    /// are certainly a constant's: nothing leads there, and who ran them would, without a chance
-    /// to go elsewhere, run what is no instruction (OpenSSL keeps its tables among its code).
+    /// Returns true if the bytes of a `syscall` at `code[n]`, found between functions, are certainly a constant:
+    /// nothing leads there, and execution would run straight into an invalid instruction (OpenSSL keeps its tables
+    /// among its code).
     fn is_data(&self, code: &[Instruction], n: usize) -> bool {
         let (before, from) = code.split_at_checked(n).unwrap_or_default();
         let back = before.iter().rev().take_while(|i| i.mnemonic() != Mnemonic::INVALID && !ends(i));
@@ -361,12 +359,12 @@ impl Planner<'_> {
     }
 }
 
-/// Whether unwinders know what frame the call has; Go's own does without such tables.
+/// Returns true if unwinders know the call's frame; Go's unwinder needs no such tables.
 fn is_told_of(image: &Image<'_>, site: &Site) -> bool {
     site.cfa.is_some() || image.pclntab.is_some()
 }
 
-/// Whether the call may be made elsewhere: no unwinder asks where it is made.
+/// Returns true if the call may be made elsewhere, because no unwinder needs its address.
 pub(super) fn may_move(image: &Image<'_>, site: &Site) -> bool {
     site.number.is_none_or(|number| AT_ONCE.contains(&number) || !is_told_of(image, site))
 }

@@ -1,30 +1,30 @@
-//! Calls that a function ends with (`syscall; ret`): nothing fits behind them, so their results are
-//! seen where the function returns to. musl makes all calls at which threads can be cancelled so.
+//! Calls at the end of a function (`syscall; ret`): no hook fits behind them, so their results are seen where the
+//! function returns to. musl makes all calls at which threads can be cancelled in this way.
 
 use super::addresses::Targets;
 use super::effects::{ends, is_direct_call};
 use super::extents::Extent;
 use super::patch_span::Block;
-use super::planner::{Planner, Returning};
+use super::planner::{EndCall, Planner};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
-/// Most instructions from a function's start to its call.
+/// Instructions from a function's start to its call, at most.
 const REACH: usize = 32;
-/// More instructions than any window has.
+/// Instructions decoded: more than any window has.
 const ENOUGH: usize = 8;
 
-/// Who reaches a function, as far as code says.
+/// The callers of a function, as far as code tells.
 #[derive(Default)]
 struct Callers {
-    /// Where calls return to.
+    /// Return addresses of calls.
     returns: Vec<u64>,
-    /// Whether anything jumps there.
+    /// True if anything jumps to it.
     jumped_to: bool,
 }
 
-/// The function that ends with the call at `code[site]`: entered at its start alone, and leaving
-/// the stack as it was, so that its return address lies at rsp.
-pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) -> Option<Returning> {
+/// Returns the function that ends with the call at `code[site]`, if it is entered at its start only, and leaves the
+/// stack as it was, so that its return address lies at rsp.
+pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) -> Option<EndCall> {
     let call = code.get(site)?;
     if code.get(site + 1)?.flow_control() != FlowControl::Return {
         return None;
@@ -38,11 +38,11 @@ pub(super) fn function_of(code: &[Instruction], site: usize, targets: &Targets) 
         |i: &Instruction| !i.is_stack_instruction() && i.op0_register().full_register() != iced_x86::Register::RSP;
     let function = body.first()?.ip();
     let alone = body.iter().all(still) && targets.inside(function, call.next_ip()).is_none();
-    alone.then_some(Returning { site: call.ip(), function })
+    alone.then_some(EndCall { site: call.ip(), function })
 }
 
 impl Planner<'_> {
-    /// Finds room where functions that end with a call return to.
+    /// Plans a hook where functions that end with a call return to, if each has a single caller.
     pub(super) fn look_where_returned(&mut self, extents: &[Extent]) {
         for returning in std::mem::take(&mut self.returning) {
             let callers = self.callers(returning.function, extents);

@@ -1,5 +1,5 @@
-//! Entries of functions that are hooked themselves: the vDSO's, which seldom make a call, and the
-//! one by which unwinders look code up.
+//! Entries of functions that are hooked themselves: those of the vDSO, which rarely make a call, and the one by which
+//! unwinders find code.
 
 use super::addresses::Targets;
 use super::image::Image;
@@ -7,10 +7,10 @@ use super::patch_span::Block;
 use super::types::{Entry, Span};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
-/// More instructions than any window has.
+/// Instructions decoded: more than any window has.
 const ENOUGH: usize = 8;
 
-/// Windows at the entries of those functions `image` has; none unless it is the vDSO.
+/// Returns windows at the entries of those functions that `image` has; none unless it is the vDSO.
 pub(super) fn entries(image: &Image<'_>, targets: &Targets) -> Vec<Entry> {
     let mut entries: Vec<_> = image
         .vdso
@@ -24,7 +24,7 @@ pub(super) fn entries(image: &Image<'_>, targets: &Targets) -> Vec<Entry> {
     entries
 }
 
-/// The window at the entry of the function at `address`.
+/// Returns the window at the entry of the function at `address`.
 pub(super) fn entry(image: &Image<'_>, targets: &Targets, address: u64) -> Option<Span> {
     let region = image.region(address)?;
     let bytes = region.slice(address, region.end());

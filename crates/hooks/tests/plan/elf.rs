@@ -1,12 +1,12 @@
-//! Made-up programs, as small as ELF lets them be.
+//! Generated programs, as small as ELF permits.
 
-/// Where `program` puts its code.
+/// Address of the code in `program`.
 pub(crate) const TEXT: u64 = 0x40_1000;
-/// Where `program` puts its data.
+/// Address of the data in `program`.
 pub(crate) const DATA: u64 = 0x40_2000;
 
-/// [`program`] with section headers that say where functions lie: `functions` are distances from the
-/// start of the code, and sizes.
+/// Makes a [`program`] with section headers that name functions: `functions` are their distances from the start of the
+/// code, and their sizes.
 pub(crate) fn with_functions(code: &[u8], functions: &[(u64, u64)]) -> Vec<u8> {
     let mut elf = program(code, &[]);
     elf.resize(elf.len().next_multiple_of(8), 0);
@@ -48,7 +48,7 @@ pub(crate) fn with_functions(code: &[u8], functions: &[(u64, u64)]) -> Vec<u8> {
 /// Bytes before the code.
 const HEADERS: u64 = 64 + 2 * 56;
 
-/// A program without section headers: one segment of code, entered at its start, one of data.
+/// Makes a program without section headers: one segment of code, whose start is the entry point, and one of data.
 pub(crate) fn program(code: &[u8], data: &[u8]) -> Vec<u8> {
     let mut elf = Vec::new();
     elf.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");

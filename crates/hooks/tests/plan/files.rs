@@ -1,5 +1,5 @@
-//! Figures on what this box has. A file that is not there is skipped with its name; with
-//! SYSTOLL_TEST_STRICT=1 that fails.
+//! Tests on files that this machine has. A missing file is skipped with its name; with SYSTOLL_TEST_STRICT=1 the test
+//! fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ pub(crate) fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// The first of `paths` that is there.
+/// Returns the first of `paths` that exists.
 pub(crate) fn first_of(paths: &[&str]) -> Option<PathBuf> {
     let found = paths.iter().map(PathBuf::from).find(|p| p.exists());
     if found.is_none() {
@@ -33,7 +33,7 @@ pub(crate) fn musl() -> Option<PathBuf> {
     first_of(&["/usr/lib/x86_64-linux-musl/libc.so", "/lib/ld-musl-x86_64.so.1"])
 }
 
-/// The vDSO as the kernel maps it.
+/// Returns the vDSO as the kernel maps it.
 pub(crate) fn vdso() -> Option<Vec<u8>> {
     use std::os::unix::fs::FileExt;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn vdso() -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Builds `source` with `command` in `dir`; `None` where that can't be done here.
+/// Builds `source` with `command` in `dir`; `None` if that is not possible here.
 pub(crate) fn built(dir: &Path, name: &str, source: &str, command: &[&str]) -> Option<PathBuf> {
     let (input, output) = (dir.join(name), dir.join(format!("{name}.out")));
     std::fs::write(&input, source).unwrap();
@@ -88,7 +88,7 @@ fn figures(elf: &[u8]) -> (Plan, Figures) {
     (plan, figures)
 }
 
-/// Asserts that as large a part of `path`'s sites can be hooked as was once found, of `sites`.
+/// Asserts that at least as large a share of `path`'s sites can be hooked as was measured when the test was written.
 fn at_least(path: &Path, sites: usize, before: usize, both: usize) -> Plan {
     let (plan, got) = figures(&std::fs::read(path).unwrap());
     let part = |n: usize, least: usize| n * sites >= least * got.sites;
@@ -139,7 +139,7 @@ fn go_programs() {
     }
 }
 
-/// Debuggers know it by its bytes: it is counted where handlers end.
+/// Debuggers recognize it by its bytes: it is counted where handlers end.
 fn spares_the_signals_return(program: &Path) {
     let plan = plan(&std::fs::read(program).unwrap()).unwrap();
     let spared: Vec<_> = plan.sites.iter().filter(|s| !s.exits.is_empty()).collect();
@@ -149,8 +149,8 @@ fn spares_the_signals_return(program: &Path) {
     assert!(plan.sites.iter().flat_map(Site::spans).all(free));
 }
 
-/// Linked by C's linker, so that Go's own functions do not begin where the text does: functions
-/// looked for at their distances from there are decoded out of step, and seem to use gs.
+/// Linked by C's linker, so that Go's own functions do not begin at the start of the text. Functions searched at
+/// distances from there would be decoded out of step, and seem to use gs.
 #[test]
 fn go_programs_with_c_in_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -165,13 +165,13 @@ fn go_programs_with_c_in_them() {
 #[test]
 fn musl_programs() {
     if let Some(path) = musl() {
-        // Of these most have no room behind: five bytes are not left before a call.
+        // Most of these have no room behind the call, with fewer than five bytes before it.
         at_least(&path, 499, 499, 460);
     }
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = built(dir.path(), "musl.c", HELLO_C, &["musl-gcc", "-O2", "-static"]) else { return };
     at_least(&program, 20, 18, 13);
-    // Without symbols or frame information only what the entry leads to is known for code.
+    // Without symbols or frame information, only code reachable from the entry point is known to be code.
     let status = Command::new("strip").arg(&program).status();
     if status.is_ok_and(|s| s.success()) {
         at_least(&program, 20, 15, 10);

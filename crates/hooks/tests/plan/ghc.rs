@@ -1,19 +1,19 @@
-//! Tables that GHC keeps among its code, which look like calls.
+//! Tables that GHC puts between its code, and that look like calls.
 
 use crate::files::built;
 use systoll_hooks::plan::{Plan, plan};
 
-/// What GHC's run-time system holds.
+/// A text that GHC's run-time system contains.
 const SAYS: &str = "Please report this as a GHC bug:  https://www.haskell.org/ghc/reportabug";
-/// A table whose distance holds the bytes of a call, behind those of `pop %rax`: what it refers to lies 0x50f58 bytes
-/// from the code behind it.
+/// A table with a distance whose bytes are a call, behind those of `pop %rax`: it refers to data 0x50f58 bytes from the
+/// code behind it.
 const TABLE: &str = "
     .balign 8, 0x90
     .long 1, 0, 8, refers - 1f
     1: mov %rbx, %rax
     jmp *(%rbx)
     .fill 16, 1, 0x90";
-/// A call in a function of C's.
+/// A call in a C function.
 const OF_C: &str = "
     .globl f
     f: .cfi_startproc
@@ -22,7 +22,7 @@ const OF_C: &str = "
     ret
     .cfi_endproc";
 
-/// A program that says `says`, with `text` behind a function that makes no calls.
+/// Plans a program that contains `says`, with `text` behind a function that makes no calls.
 fn program(says: &str, text: &str) -> Option<Plan> {
     let dir = tempfile::tempdir().unwrap();
     let source = format!(
@@ -59,7 +59,7 @@ fn a_table_is_no_call() {
 }
 
 #[test]
-fn a_table_beside_calls_of_c_is_none() {
+fn a_table_next_to_calls_of_c_is_no_call() {
     let Some(plan) = program(SAYS, &[TABLE, OF_C].concat()) else { return };
     assert_eq!((plan.sites.len(), plan.unplanned.len()), (1, 0));
     assert_eq!(plan.sites[0].number, Some(39));
@@ -68,7 +68,7 @@ fn a_table_beside_calls_of_c_is_none() {
 
 #[test]
 fn part_of_an_instruction_is_no_call() {
-    // movabs $0x90050f00000001b8, %rax: decoded from the table's last byte on, mov $1, %eax and a call.
+    // movabs $0x90050f00000001b8, %rax: decoded from the table's last byte on, it is mov $1, %eax and a call.
     let text = "
         .balign 8, 0x90
         .long 1, 0, 5, 0
@@ -82,7 +82,7 @@ fn part_of_an_instruction_is_no_call() {
 
 #[test]
 fn a_call_by_hand_is_one() {
-    // Assembler without call frame information, in a program of GHC's.
+    // Assembler without call frame information, in a program made by GHC.
     let Some(found) = sites(SAYS, &[TABLE, "; mov $39, %eax; syscall; ret"].concat()) else { return };
     assert_eq!(found.len(), 1, "{found:x?}");
 }

@@ -1,4 +1,4 @@
-//! Damaged files: whatever is in them, no panic, no endless work, and what is planned holds.
+//! Damaged files: whatever their contents, planning does not panic, ends soon, and returns a valid plan.
 
 use crate::elf::program;
 use crate::files::{ld_so, vdso};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::time::{Duration, Instant};
 use systoll_hooks::plan::plan;
 
-/// Far more than a file of this size takes unoptimised on a busy box.
+/// Far more time than planning a file of this size takes in an unoptimized build on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn survive(elf: &[u8]) {
@@ -85,7 +85,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With section headers, frame information and symbols to be damaged.
+    /// A file whose section headers, frame information and symbols are then damaged.
     #[test]
     fn a_damaged_loader(
         head in prop::collection::vec((0usize..1024, any::<u8>()), 0..3),
@@ -101,7 +101,7 @@ proptest! {
 
 #[test]
 fn sections_that_map_the_file_over_and_over_are_refused() {
-    // Every program header maps all of the file, at another address.
+    // Every program header maps the whole file, at another address.
     let mut elf = program(&[0x0f, 0x05], &[0; 1 << 16]);
     let size = elf.len() as u64;
     let at = elf.len();

@@ -1,5 +1,5 @@
-//! What can be hooked in a file: rules on made-up programs, GHC's tables, figures on this box's own, another
-//! disassembler's opinion, and damaged files.
+//! Tests of planning: rules on generated programs, GHC's tables, files of this machine, a comparison with another
+//! disassembler, and damaged files.
 
 mod elf;
 mod files;
@@ -11,7 +11,7 @@ mod steps;
 
 use systoll_hooks::plan::{Plan, Span};
 
-/// What must hold of every plan, whatever the file.
+/// Checks the invariants of every plan.
 fn check(plan: &Plan, elf: &[u8]) {
     let mut spans: Vec<(u64, &Span)> = Vec::new();
     for site in &plan.sites {
@@ -48,7 +48,7 @@ fn check(plan: &Plan, elf: &[u8]) {
     }
 }
 
-/// A span is whole instructions of the file, five bytes or more, in code.
+/// A span consists of whole instructions of the file, of five bytes or more, in code.
 fn check_span(plan: &Plan, elf: &[u8], span: &Span) {
     assert!(span.bytes.len() >= 5, "{:#x}", span.start);
     let holds = |s: &&systoll_hooks::plan::Segment| {

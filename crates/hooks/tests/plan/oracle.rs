@@ -1,4 +1,4 @@
-//! objdump's opinion: another disassembler's instructions and jumps.
+//! Compares plans with the instructions and jumps that objdump finds.
 
 use crate::files::{HELLO_C, built, ld_so, libc, skip};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use systoll_hooks::plan::{Span, plan};
 
-/// What objdump prints of a file.
+/// Output of objdump for a file.
 #[derive(Default)]
 struct Listing {
-    /// Address to length.
+    /// Lengths of instructions by address.
     instructions: BTreeMap<u64, u64>,
-    /// Where its jumps and calls lead.
+    /// Targets of its jumps and calls.
     targets: BTreeSet<u64>,
     syscalls: BTreeSet<u64>,
 }

@@ -1,4 +1,4 @@
-//! One rule a test, on programs of a few instructions.
+//! One rule per test, on programs of a few instructions.
 
 use crate::elf::{DATA, TEXT, program, with_functions};
 use systoll_hooks::plan::{Plan, PlanError, Site, UnpatchableReason, plan};
@@ -9,9 +9,9 @@ const RET: &[u8] = &[0xc3];
 const NOP4: &[u8] = &[0x0f, 0x1f, 0x40, 0x00];
 /// A call of another function.
 const CALL: &[u8] = &[0xe8, 0x40, 0, 0, 0];
-/// Can't be moved.
+/// An instruction that can't be moved.
 const HLT: &[u8] = &[0xf4];
-/// A jump to where another function might be; nothing runs on from it.
+/// A jump to a place where another function might be. Execution does not continue behind it.
 const JMP_AWAY: &[u8] = &[0xe9, 0x40, 0, 0, 0];
 const MOV_RCX_R10: &[u8] = &[0x49, 0x89, 0xca];
 const TEST_EDI: &[u8] = &[0x85, 0xff];
@@ -48,7 +48,7 @@ fn a_wrapper_is_hooked_on_both_sides() {
 fn nothing_that_reads_rcx_stays_behind_the_hook() {
     let (site, _) = only(&[MOV_39, MOV_RCX_R10, SYSCALL, JMP_AWAY]);
     assert_eq!(before(&site), Some((0, 8)));
-    // The other way round the move is displaced alone, with what comes before it.
+    // In the other order, the move is displaced alone, with the instructions before it.
     let (site, _) = only(&[MOV_RCX_R10, MOV_39, SYSCALL, JMP_AWAY]);
     assert_eq!(before(&site), Some((3, 5)));
 }
@@ -58,10 +58,10 @@ fn an_unknown_number_is_final_at_the_hook() {
     let lea_rdi: &[u8] = &[0x48, 0x8d, 0x7c, 0x24, 0x08];
     let (site, _) = only(&[lea_rdi, &[0x89, 0xd8], SYSCALL, JMP_AWAY]);
     assert_eq!((site.number, before(&site)), (None, Some((0, 7))));
-    // With a known one, as with xor for read, it may come later.
+    // If the number is known, as with xor for read, it may come later.
     let (site, _) = only(&[lea_rdi, &[0x31, 0xc0], SYSCALL, JMP_AWAY]);
     assert_eq!((site.number, before(&site)), (Some(0), Some((0, 5))));
-    // Half of a register is not all of it.
+    // Half of a register is not the whole register.
     let (site, _) = only(&[lea_rdi, &[0xb0, 39], SYSCALL, JMP_AWAY]);
     assert_eq!(site.number, None);
 }
@@ -76,7 +76,7 @@ fn a_number_is_not_believed_beyond_a_join() {
 }
 
 #[test]
-fn nobody_jumps_past_a_hook() {
+fn no_jump_leads_past_a_hook() {
     // jne to the call itself.
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, HLT, RET]);
     assert_eq!((site.entry_span, site.wrap_span, why), (None, None, Some(UnpatchableReason::BranchTarget)));
@@ -84,18 +84,18 @@ fn nobody_jumps_past_a_hook() {
     let xor_edi: &[u8] = &[0x31, 0xff];
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, xor_edi, SYSCALL, HLT, RET]);
     assert_eq!((site.entry_span, site.wrap_span, why), (None, None, Some(UnpatchableReason::BranchTarget)));
-    // With room behind, a window that starts where they jump to holds the call.
+    // With room behind, a window that starts at the jump's target contains the call.
     let (site, why) = only(&[TEST_EDI, &[0x75, 5], MOV_39, SYSCALL, RET, NOP4]);
     assert_eq!((site.entry_span, why), (None, None));
     assert!(site.return_span.is_some() && site.wrap_span.is_some_and(|w| w.start == site.address));
-    // jne to the hook's start is no harm.
+    // jne to the hook's start does no harm.
     let (site, _) = only(&[TEST_EDI, &[0x75, 0], MOV_39, SYSCALL, RET, NOP4]);
     assert_eq!(before(&site), Some((4, 5)));
 }
 
 #[test]
 fn the_inside_of_an_instruction_is_inside() {
-    // A jump over a lock prefix, as old C libraries have it.
+    // A jump over a lock prefix, as in old C libraries.
     let lock_inc: &[u8] = &[0xf0, 0xff, 0x44, 0x24, 0x08];
     let (site, _) = only(&[TEST_EDI, &[0x75, 1], lock_inc, SYSCALL, RET, NOP4]);
     assert_eq!(site.entry_span, None);
@@ -134,13 +134,13 @@ fn numbers_that_are_addresses_count() {
     // mov to edx, movabs to rdx: into the instruction before the call.
     let (four, eight) = ((inside(5) as u32).to_le_bytes(), inside(10).to_le_bytes());
     assert_eq!((beside(&[&[0xba], &four]), beside(&[&[0x48, 0xba], &eight])), (None, None));
-    // Four bytes of it are as much, and there are four more: that is no address.
+    // Four bytes of it would be an address, but four more follow: this is no address.
     let more = (inside(10) | 0x0302 << 48).to_le_bytes();
     assert_eq!(beside(&[&[0x48, 0xba], &more]), Some((0, 5)));
 }
 
-/// A function that jumps by a table of distances from a label, with a call as glibc's `vfprintf` has one: far
-/// from the label, and closely followed by a jump. `entry`: what the table has beside distances of labels.
+/// Plans a function that jumps through a table of distances from a label, with a call like one of glibc's `vfprintf`:
+/// far from the label, and closely followed by a jump. `entry`: entries of the table besides distances of labels.
 fn by_labels(call: &str, entry: &str) -> Option<Plan> {
     let plan = built_by_labels(call, entry)?;
     assert_eq!(plan.sites.len(), 1);
@@ -179,7 +179,7 @@ fn built_by_labels(call: &str, entry: &str) -> Option<Plan> {
     Some(plan)
 }
 
-/// A file made of such calls: so many are looked at, lest it take for ever.
+/// A file full of such calls: only a limited number is examined.
 #[test]
 fn calls_beside_labels_without_end_are_not_looked_at() {
     let more = |n: usize| "3: mov $202, %eax; syscall; jmp 1b\n".repeat(n) + "mov $202, %eax";
@@ -200,12 +200,12 @@ fn a_call_that_no_distance_from_a_label_leads_to_is_hooked() {
 }
 
 #[test]
-fn distances_from_labels_can_t_be_told() {
+fn distances_from_labels_are_unknown() {
     let cases = [
         // A distance of the call itself, in four bytes or in two.
         ("3: mov $202, %eax", ".long 4b-1b"),
         ("3: mov $202, %eax", ".short 4b-1b, 0"),
-        // Instructions that a label may lie between.
+        // Instructions between which a label may lie.
         ("3: mov $202, %eax; nop", ""),
         ("3: push $202; pop %rax", ""),
         ("3: nop; mov $202, %al", ""),
@@ -235,15 +235,15 @@ fn flags_that_outlive_a_call_are_kept() {
     assert!(site.keeps_flags);
     let (site, _) = only(&[TEST_EDI, MOV_39, SYSCALL, TEST_EDI, je, RET, NOP4]);
     assert!(site.entry_span.is_some() && !site.keeps_flags);
-    // Where eax may be anything there is no room to keep them in.
+    // If eax may hold anything, there is no room to save them.
     let mov_eax_esi: &[u8] = &[0x89, 0xf0];
     let mov_edi_1: &[u8] = &[0xbf, 1, 0, 0, 0];
     let (site, why) = only(&[TEST_EDI, mov_edi_1, mov_eax_esi, SYSCALL, je, RET, NOP4]);
     assert_eq!((site.entry_span, why), (None, Some(UnpatchableReason::FlagsInUse)));
-    // A new process would go on with them, too.
+    // A new process would continue with them, too.
     let (site, why) = only(&[TEST_EDI, &[0xb8, 57, 0, 0, 0], SYSCALL, je, RET, NOP4]);
     assert_eq!((site.entry_span, why), (None, Some(UnpatchableReason::FlagsInUse)));
-    // From these nobody comes back.
+    // These calls never return.
     let (site, _) = only(&[TEST_EDI, &[0xb8, 231, 0, 0, 0], SYSCALL, je, RET, NOP4]);
     assert!(site.entry_span.is_some() && !site.keeps_flags);
 }
@@ -255,7 +255,7 @@ fn calls_and_landing_places_stay() {
     let endbr: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
     let (site, why) = only(&[MOV_39, endbr, SYSCALL, HLT, RET]);
     assert_eq!((site.entry_span, why), (None, Some(UnpatchableReason::Fixed)));
-    // A jump of one byte's reach, however short, is not stretched.
+    // A jump with a one-byte distance is not extended, however near its target.
     let jrcxz: &[u8] = &[0xe3, 0x10];
     let (site, _) = only(&[MOV_39, SYSCALL, jrcxz, RET, NOP4]);
     assert_eq!(site.return_span, None);
@@ -275,7 +275,7 @@ fn a_call_behind_is_the_last_to_be_displaced() {
 }
 
 #[test]
-fn calls_stay_where_there_may_be_a_shadow_stack() {
+fn calls_are_not_moved_if_there_may_be_a_shadow_stack() {
     let dir = tempfile::tempdir().unwrap();
     let source = "__attribute__((noinline)) static long g(long r) { __asm__ volatile(\"\"); return r + 1; }
         long f(void) {
@@ -306,7 +306,7 @@ fn a_call_at_a_function_s_end_returns_to_its_only_caller() {
     let site = &plan.sites[0];
     assert_eq!((site.number, site.return_span.is_none(), before(site)), (None, true, Some((11, 5))));
     assert_eq!(site.returned.as_ref().map(|r| (r.start - TEXT, r.bytes.len())), Some((5, 5)));
-    // Another caller: nobody knows where it returns to.
+    // Another caller: the return address is then unknown.
     let again = [&[0xe8][..], &(-(body.len() as i32) - 5).to_le_bytes(), RET].concat();
     assert_eq!(planned(&[&head, &body, &again], &[]).sites[0].returned, None);
 }
@@ -326,12 +326,12 @@ fn neighbours_share_nothing() {
     let plan = planned(&[MOV_39, SYSCALL, mov_ebp, MOV_39, SYSCALL, RET, NOP4], &[]);
     let counted = |s: &Site| s.entry_span.is_some() || s.wrap_span.is_some();
     assert!(plan.sites.iter().all(counted), "both are counted");
-    // The second, whose frame nothing tells of, is made elsewhere so that the first has room.
+    // The second call, without frame information, is made elsewhere so that the first has room.
     assert!(plan.sites[0].return_span.is_some() && plan.sites[1].entry_span.is_none());
 }
 
 #[test]
-fn use_of_gs_is_told() {
+fn use_of_gs_is_reported() {
     let mov_gs: &[u8] = &[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
     let mov_fs: &[u8] = &[0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
     let wrgsbase: &[u8] = &[0xf3, 0x48, 0x0f, 0xae, 0xd8];
@@ -356,7 +356,7 @@ fn with_function(parts: &[&[u8]]) -> Plan {
 }
 
 #[test]
-fn use_of_gs_has_its_instruction_told() {
+fn use_of_gs_is_reported_with_its_instruction() {
     let plan = with_function(&[MOV_39, SYSCALL, MOV_GS, RET, NOP4]);
     let evidence = plan.uses_gs.unwrap();
     assert_eq!((evidence.address, evidence.bytes.as_slice()), (TEXT + 7, MOV_GS));
@@ -369,22 +369,22 @@ fn data_in_a_function_does_not_use_gs() {
     assert_eq!(plan.uses_gs, None);
     assert_eq!(plan.sites.len(), 1);
     assert!(plan.sites[0].entry_span.is_some());
-    // The same where the jump leads there.
+    // The same if the jump leads there.
     let plan = with_function(&[&[0xeb, 0], MOV_GS, MOV_39, SYSCALL, RET, NOP4]);
     assert!(plan.uses_gs.is_some());
-    // What sets the base is believed wherever a function has it.
+    // An instruction that sets the base counts at any place in a function.
     let wrgsbase = &[0xf3, 0x48, 0x0f, 0xae, 0xd8, 0x90, 0x90, 0x90, 0x90];
     assert!(with_function(&[OVER_9, wrgsbase, MOV_39, SYSCALL, RET, NOP4]).uses_gs.is_some());
 }
 
 #[test]
 fn data_in_a_function_is_no_call() {
-    // Zeroes, and a word that ends like a call where code goes on.
+    // Zeroes, and a word that ends like a call, at a place where code continues.
     let table = &[0, 0, 0, 0, 0, 0x18, 0xc5, 0x0f, 0x05];
     let plan = with_function(&[OVER_9, table, MOV_39, SYSCALL, RET, NOP4]);
     let calls: Vec<u64> = plan.sites.iter().map(|s| s.address - TEXT).collect();
     assert_eq!((calls, plan.unplanned.len()), (vec![16], 0));
-    // What may be a call is told of, but not hooked.
+    // A possible call is reported, but not hooked.
     let call = &[0, 0, 0xb8, 39, 0, 0, 0, 0x0f, 0x05];
     let plan = with_function(&[OVER_9, call, MOV_39, SYSCALL, RET, NOP4]);
     assert_eq!(plan.sites.len(), 2);
@@ -392,8 +392,8 @@ fn data_in_a_function_is_no_call() {
 }
 
 #[test]
-fn a_call_that_data_hides_is_told_of() {
-    // The table's last bytes, taken for an instruction, swallow the first of the code behind it.
+fn a_call_hidden_by_data_is_reported() {
+    // The table's last bytes, decoded as an instruction, swallow the first bytes of the code behind it.
     let table = &[0, 0, 0, 0, 0, 0, 0, 0x48, 0xb8];
     let plan = with_function(&[OVER_9, table, MOV_39, SYSCALL, RET, NOP4]);
     assert_eq!(plan.sites.iter().map(|s| s.address - TEXT).collect::<Vec<_>>(), [16]);
@@ -401,7 +401,7 @@ fn a_call_that_data_hides_is_told_of() {
 
 #[test]
 fn bytes_of_a_call_are_not_yet_one() {
-    // mov $0x50f,%eax holds them.
+    // mov $0x50f,%eax contains these bytes.
     let plan = planned(&[&[0xb8, 0x0f, 0x05, 0, 0], RET], &[]);
     assert_eq!((plan.sites.len(), plan.segments.len()), (0, 2));
 }
@@ -423,18 +423,18 @@ fn other_files_are_refused() {
 
 #[test]
 fn a_constant_among_the_code_is_no_call() {
-    // or %esp,%esi; xchg %eax,%edx; no instruction: as in a table of OpenSSL's.
+    // or %esp,%esi; xchg %eax,%edx; an invalid instruction: as in a table of OpenSSL.
     let table: &[u8] =
         &[0x28, 0xaa, 0x3f, 0x07, 0x1f, 0x02, 0x0f, 0x05, 0x09, 0xe6, 0x92, 0xc6, 0xa8, 0x8f, 0x7f, 0x68];
     let (site, why) = only(&[MOV_39, SYSCALL, RET, table]);
     assert_eq!((site.address, why), (TEXT + 5, None));
-    // Who runs this may never come to what is no instruction.
+    // A thread that runs this code may never reach the invalid instruction.
     let plan = planned(&[MOV_39, SYSCALL, RET, &[0x0f, 0x05, 0x74, 0x02, 0xc6, 0xa8, 0x8f, 0x7f, 0x68]], &[]);
     assert_eq!(plan.unplanned.first().map(|u| (u.address, u.why)), Some((TEXT + 8, UnpatchableReason::NotSurelyCode)));
 }
 
 #[test]
-fn calls_made_the_32_bit_way_are_told_of() {
+fn calls_by_the_32_bit_gate_are_reported() {
     let interrupt: &[u8] = &[0xcd, 0x80];
     let plan = planned(&[MOV_39, SYSCALL, MOV_39, interrupt, RET], &[]);
     assert_eq!(plan.sites.iter().map(|s| s.address - TEXT).collect::<Vec<_>>(), [5]);
@@ -442,7 +442,7 @@ fn calls_made_the_32_bit_way_are_told_of() {
         plan.unplanned.iter().map(|u| (u.address - TEXT, u.why)).collect::<Vec<_>>(),
         [(12, UnpatchableReason::Int80)]
     );
-    // In a constant they are none: mov $0x80cd,%eax.
+    // In a constant they are no call: mov $0x80cd,%eax.
     let plan = planned(&[MOV_39, SYSCALL, &[0xb8, 0xcd, 0x80, 0, 0], RET], &[]);
     assert!(plan.unplanned.is_empty(), "{plan:?}");
 }

@@ -1,7 +1,7 @@
-//! Programs run one instruction at a time: how they really move, against what plans say.
+//! Runs programs one instruction at a time, and compares their execution with the plans.
 //!
-//! No static look finds every jump; this one sees those that are taken. And wherever a plan
-//! says that registers are free, they are spoilt: the program must not notice.
+//! No static analysis finds every jump; this test sees those that are taken. If a plan says that registers are free at
+//! a place, the test overwrites them there: the program must not notice.
 
 use crate::files::{HELLO_C, built, first_of, skip};
 use nix::sys::ptrace;
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use systoll_hooks::plan::{Plan, Site, plan};
 
-/// A run of more is not waited for.
+/// Most steps of a run.
 const MAX_STEPS: usize = 3_000_000;
 
 /// The flags that arithmetic changes: carry, parity, adjust, zero, sign, overflow.
 const STATUS: u64 = 0x8d5;
 const RUBBISH: u64 = 0xdead_beef_dead_beef;
 
-/// Kills what is left when a test fails.
+/// Kills the remaining process when a test fails.
 struct Target(Child);
 
 impl Drop for Target {
@@ -31,25 +31,25 @@ impl Drop for Target {
     }
 }
 
-/// What one address means to a plan.
+/// The role of one address in a plan.
 #[derive(Clone, Copy)]
 struct Role {
-    /// Strictly inside a span that starts here: reached from within only.
+    /// Strictly inside a span that starts at this address: reached only from within.
     inside_of: Option<u64>,
-    /// Behind the hook that starts here, up to the call: reached from the hook only.
+    /// Behind the hook that starts at this address, up to the call: reached only from the hook.
     behind_hook: Option<u64>,
     site: Option<usize>,
     hook_end: Option<usize>,
-    /// Here rcx, r11 and flags are free.
+    /// True if rcx, r11 and flags are free here.
     is_hook: bool,
-    /// Here rax, r11 and flags are free.
+    /// True if rax, r11 and flags are free here.
     is_entry: bool,
 }
 
 const NONE: Role =
     Role { inside_of: None, behind_hook: None, site: None, hook_end: None, is_hook: false, is_entry: false };
 
-/// A mapped file and what its plan says, by address in memory.
+/// A mapped file with its plan's facts, by address in memory.
 struct Module {
     start: u64,
     end: u64,
@@ -90,7 +90,7 @@ fn roles(plan: &Plan) -> HashMap<u64, Role> {
     roles
 }
 
-/// What a run has shown.
+/// Results of a run.
 #[derive(Default)]
 struct Seen {
     calls: usize,
@@ -136,7 +136,7 @@ impl Run {
         ptrace::read(self.pid, address as ptrace::AddressType).ok().map(|w| w as u64)
     }
 
-    /// Whether `address` is behind a call instruction, as every return address is.
+    /// Returns true if `address` is behind a call instruction, as every return address is.
     fn is_return_address(&self, address: u64) -> bool {
         let Some(before) = address.checked_sub(8).and_then(|at| self.word(at)) else { return false };
         let bytes = before.to_le_bytes();
@@ -174,7 +174,7 @@ impl Run {
         }
     }
 
-    /// Uses what a plan says is free at `rip`, as a hook would.
+    /// Overwrites the registers that a plan says are free at `rip`, as a hook would.
     fn spoil(&mut self, mut registers: libc::user_regs_struct) {
         let Some(n) = self.module(registers.rip) else { return };
         let module = &self.modules[n];
@@ -201,11 +201,11 @@ impl Run {
     }
 }
 
-/// Runs `program` step by step; `None` where that can't be done here.
+/// Runs `program` step by step; `None` if that is not possible here.
 fn run(program: &Path, arguments: &[&str]) -> Option<Seen> {
     let plain = Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap();
     let mut command = Command::new(program);
-    // What is tested writes little enough for the pipe to hold it.
+    // The program writes little enough for the pipe to hold it.
     command.args(arguments).stdout(Stdio::piped()).stdin(Stdio::null());
     // SAFETY: between fork and exec only one system call is made.
     unsafe { command.pre_exec(|| ptrace::traceme().map_err(Into::into)) };

@@ -1,4 +1,4 @@
-//! Threads of programs that register no rseq area are given ours, which give way to the program's own.
+//! Threads of programs that register no rseq area get one of ours, which is replaced by the program's own.
 
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, half, image_words};
@@ -37,7 +37,7 @@ fn file() -> File {
     file
 }
 
-/// Runs on a thread without an area of the C library's, in an image that gives ours.
+/// Runs `body` on a thread without an area of the C library's, in an image that provides areas.
 fn with_areas(body: impl FnOnce(&Lab) + Send + 'static) {
     std::thread::spawn(move || {
         let lab = Lab::new(file(), TIMED);
@@ -50,7 +50,7 @@ fn with_areas(body: impl FnOnce(&Lab) + Send + 'static) {
         set_rseq(0, 0);
         half(IMAGE + image::GIVES_AREAS).store(1, SeqCst);
         let server = Server::start(&[]);
-        // Fails, and whoever has no area then is given one.
+        // This fails; a thread without an area then gets one.
         assert_eq!(lab.call("rseq", &[0, 0, 0, 0]), -i64::from(libc::EINVAL));
         assert_eq!(rseq_of(0), area_address(0));
         body(&lab);
@@ -68,14 +68,14 @@ fn set_rseq(index: u64, area: u64) {
     image_words()[(image::SLOTS + index * slot::SIZE + slot::RSEQ) as usize / 8].store(area, SeqCst);
 }
 
-/// Whether the kernel has just this area of the calling thread.
+/// Returns true if the kernel has exactly this area of the calling thread.
 fn is_registered(area: u64) -> bool {
-    // SAFETY: refused in any case but that there is none, which fails the test.
+    // SAFETY: the call is refused unless there is no area, which fails the test.
     let result = unsafe { libc::syscall(i64::from(RSEQ), area, AREA, 0, SIGNATURE) };
     result != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
 }
 
-/// Sleeps a few milliseconds in all.
+/// Sleeps a few milliseconds in total.
 fn sleep(lab: &Lab) {
     let millisecond = [0u64, 1_000_000];
     for _ in 0..20 {
@@ -83,7 +83,7 @@ fn sleep(lab: &Lab) {
     }
 }
 
-/// Whether nearly all time of calls of this number was waiting.
+/// Returns true if nearly all time of calls with this number was waiting.
 fn all_waited(lab: &Lab, returned: u64) {
     let (calls, cycles, waited) = times(lab, NANOSLEEP);
     assert_eq!(calls, returned);
@@ -136,7 +136,7 @@ fn the_programs_own_come_out_as_without_us() {
                 works([other, 32, 0, SIGNATURE]);
                 works([other, 32, UNREGISTER, SIGNATURE]);
             }
-            // What has an area that can't be used is known nothing of from then on.
+            // A thread whose area can't be used is no longer observed through it.
             assert_eq!(lab.call("rseq", &[one, 32, 0, 1]), 0);
             assert_eq!(rseq_of(0), 0);
             assert_eq!(lab.call("rseq", &[one, 32, UNREGISTER, 1]), 0);
@@ -147,10 +147,10 @@ fn the_programs_own_come_out_as_without_us() {
 }
 
 #[test]
-fn what_a_handler_has_left_half_done_gives_way_too() {
-    apart("areas::what_a_handler_has_left_half_done_gives_way_too", || {
+fn areas_left_half_registered_by_a_handler_are_replaced_too() {
+    apart("areas::areas_left_half_registered_by_a_handler_are_replaced_too", || {
         with_areas(|lab| {
-            // Registered, and the slot does not say so.
+            // The area is registered, but the slot does not say so.
             set_rseq(0, 0);
             let one = area();
             assert_eq!(lab.call("rseq", &[one, 32, 0, SIGNATURE]), 0);
@@ -159,7 +159,7 @@ fn what_a_handler_has_left_half_done_gives_way_too() {
     });
 }
 
-/// Forks by `function` and has `body` run in the child.
+/// Forks by `function` and runs `body` in the child.
 fn forked(lab: &Lab, function: &str, arguments: &[u64], body: impl FnOnce()) {
     let child = lab.call(function, arguments);
     if child == 0 {
@@ -182,7 +182,7 @@ fn forked_children_have_their_own_slots() {
                     sleep(lab);
                 });
             });
-            // What `clone3` is to make nobody looks at.
+            // The arguments of `clone3` are not examined.
             let clone3 = [0, 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
             forked(lab, "clone3", &[clone3.as_ptr() as u64, 64], || {
                 assert!(rseq_of(3) == area_address(3) && is_registered(area_address(3)));
@@ -195,8 +195,8 @@ fn forked_children_have_their_own_slots() {
 }
 
 #[test]
-fn where_nothing_may_be_called_forks_keep_their_makers() {
-    apart("areas::where_nothing_may_be_called_forks_keep_their_makers", || {
+fn forks_that_may_make_no_call_keep_their_makers_area() {
+    apart("areas::forks_that_may_make_no_call_keep_their_makers_area", || {
         with_areas(|lab| {
             half(IMAGE + image::QUIET).store(1, SeqCst);
             forked(lab, "fork", &[], || {
@@ -238,7 +238,7 @@ fn threads_have_areas_of_their_own() {
             let mut stacks: Vec<Vec<u64>> = (0..4).map(|_| vec![0; 8192]).collect();
             for (stack, alive) in stacks.iter_mut().zip(&alive) {
                 let (top, tid) = (stack.as_mut_ptr_range().end as u64 - 64, alive.as_ptr() as u64);
-                // It sleeps for no time at all, at an address that can't be read: that fails.
+                // It sleeps for no time, with an unreadable address, and fails.
                 assert!(lab.call("thread", &[flags as u64, top, 0, tid, 0, 10]) > 0);
             }
             while alive.iter().any(|a| a.load(SeqCst) != 0) {

@@ -1,4 +1,4 @@
-//! When a thread asks the launcher for a window, and when it writes by itself.
+//! Tests when a thread asks the launcher for a window, and when it writes windows by itself.
 
 use crate::lab::{Lab, apart, half};
 use crate::ring::{lab, open, word};
@@ -15,7 +15,7 @@ fn asked_once_a_thread_writes_by_itself() {
         let lab = lab();
         lab.enter(0);
         half(IMAGE + image::WINDOWS).store(windows::ASKED_ONCE, SeqCst);
-        // Nobody of the test's side opens a window there: the thread only asks.
+        // The test's launcher opens no window there: the thread only asks.
         let server = Server::opening(&[], 3);
         lab.call("getppid 1", &[10]);
         word(0, slot::WANT).store(want::RING, SeqCst);
@@ -27,7 +27,7 @@ fn asked_once_a_thread_writes_by_itself() {
     });
 }
 
-/// How often a thread asks that writes a window while it makes `calls`.
+/// Counts how often a thread that writes a window asks while it makes `calls`.
 fn asked_while_it_writes(calls: impl FnOnce(&Lab)) -> usize {
     let lab = lab();
     lab.enter(0);
@@ -72,7 +72,7 @@ fn within_a_window_a_few_dear_calls_are_asked_about() {
     });
 }
 
-/// The server looks at call 3 of one context, whoever opens windows otherwise.
+/// The server samples call 3 of one context, whoever else opens windows.
 fn is_asked_where_it_looks(opens: u32, wants: u64, times: std::ops::RangeInclusive<usize>) {
     let lab = lab();
     lab.enter(0);
@@ -86,23 +86,23 @@ fn is_asked_where_it_looks(opens: u32, wants: u64, times: std::ops::RangeInclusi
 }
 
 #[test]
-fn where_the_launcher_looks_threads_that_open_windows_ask() {
-    apart("asked_windows::where_the_launcher_looks_threads_that_open_windows_ask", || {
+fn threads_that_open_windows_ask_at_calls_the_launcher_samples() {
+    apart("asked_windows::threads_that_open_windows_ask_at_calls_the_launcher_samples", || {
         is_asked_where_it_looks(windows::OWN, want::NOTHING, 1..=1);
     });
 }
 
 #[test]
-fn where_the_launcher_looks_threads_that_open_none_ask() {
-    apart("asked_windows::where_the_launcher_looks_threads_that_open_none_ask", || {
+fn threads_that_open_no_windows_ask_at_calls_the_launcher_samples() {
+    apart("asked_windows::threads_that_open_no_windows_ask_at_calls_the_launcher_samples", || {
         is_asked_where_it_looks(windows::NONE, want::NOTHING, 1..=1);
     });
 }
 
 #[test]
-fn where_the_launcher_looks_it_is_asked_within_a_window() {
-    apart("asked_windows::where_the_launcher_looks_it_is_asked_within_a_window", || {
-        // And at the places that the thread draws while it writes, as where it is asked once.
+fn the_launcher_is_asked_within_a_window_at_calls_it_samples() {
+    apart("asked_windows::the_launcher_is_asked_within_a_window_at_calls_it_samples", || {
+        // Also at the places that the thread draws while it writes, where it is asked once.
         is_asked_where_it_looks(windows::OWN, want::RING, 1..=8);
     });
 }

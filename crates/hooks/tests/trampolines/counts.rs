@@ -1,4 +1,4 @@
-//! Counts, errors, bytes and contexts come out exact.
+//! Counts, errors, bytes and contexts are exact.
 
 use crate::lab::{File, Lab, SHORT, apart, image_words, set_limits};
 use crate::server::{Pointer, Server};
@@ -18,10 +18,10 @@ pub(crate) const COUNT: Options =
 pub(crate) const TIMED: Options =
     Options { results: true, time: true, waited: true, windows: false, elide: false, long: None, sampled: false };
 const SAMPLED: Options = Options { sampled: true, ..TIMED };
-/// Each call is long: all go the way of those that are kept one by one.
+/// Every call counts as long, so all go through the code for calls that are kept one by one.
 pub(crate) const EACH_LONG: Options = Options { long: Some(0), ..TIMED };
 
-/// Wrappers and callers of them.
+/// Wrapper functions, and functions that call them.
 pub(crate) fn file() -> File {
     let mut file = File::new();
     let getppid = file.wrapper("getppid", GETPPID);
@@ -56,14 +56,14 @@ fn contexts_are_told_apart() {
             assert_eq!(counts, [(1, 100_000), (1, 200_001), (1, 300_000)]);
             assert_eq!(asked.count(Question::Context), 3);
             let returned: u64 = rows.iter().map(|r| r.threads[0].1.returned).sum();
-            // Nobody answers this one in place: a parent may die. Eliding sees to returns besides.
+            // This call is never answered in place, because a parent may die. Eliding also hooks returns.
             assert_eq!(returned, if options.results || options.elide { 600_001 } else { 0 });
             assert_eq!(lab.read().losses, Losses::default());
         });
     });
 }
 
-/// In one process after the other: the areas can be mapped once.
+/// Runs the modes in one process after the other, because the areas can be mapped only once.
 fn for_each_mode(body: impl Fn(&Lab, Options)) {
     let modes = [COUNT, Options { results: true, ..COUNT }, Options { results: true, time: true, ..COUNT }, TIMED];
     for options in
@@ -81,7 +81,7 @@ fn for_each_mode(body: impl Fn(&Lab, Options)) {
 #[test]
 fn deep_contexts_are_told_apart() {
     apart("counts::deep_contexts_are_told_apart", || {
-        // outer: call inner; inner: call getppid. The inner's frame lies between.
+        // outer: call inner; inner: call getppid. The frame of inner lies between.
         let mut file = file();
         let inner = file.function("inner");
         file.a.sub(rsp, 24).unwrap();
@@ -97,7 +97,7 @@ fn deep_contexts_are_told_apart() {
         file.repeat("outer 2", middle);
         let lab = Lab::new(file, TIMED);
         lab.enter(0);
-        // Return addresses at rsp + 24 (into middle) and behind its 8 bytes and that word.
+        // Return addresses lie at rsp + 24 (into middle), and behind the 8 bytes of middle's frame and that word.
         let server = Server::start(&[24 + 8 + 8]);
         lab.call("outer 1", &[70]);
         lab.call("outer 2", &[500]);
@@ -143,7 +143,7 @@ fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
         file.a.pop(rbp).unwrap();
     }
     file.a.ret().unwrap();
-    // middle(size, number): its frame has so many bytes.
+    // middle(size, number): its frame has `size` bytes.
     let middle = file.function("middle");
     file.a.push(rbp).unwrap();
     file.a.mov(rbp, rsp).unwrap();
@@ -170,7 +170,7 @@ fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
     assert_eq!(rows.iter().map(|(path, n)| (path.len(), *n)).collect::<Vec<_>>(), [(2, 77), (2, 500), (2, 1000)]);
     assert!(rows.iter().all(|(path, _)| path[0] == rows[0].0[0]), "one call in middle");
     assert!(rows[0].0 == rows[1].0 && rows[0].0 != rows[2].0, "two calls of it");
-    // Beyond sixteen sizes they are told apart no more.
+    // Beyond sixteen sizes, contexts are no longer told apart.
     let sizes = (1..20).map(|n| 128 * n);
     for size in sizes.clone().chain(sizes) {
         call("outer 1", 3, size);
@@ -179,7 +179,7 @@ fn find_behind_frames(pointer: Pointer, number: Option<u32>, options: Options) {
     let rows = counts();
     let told = |callers: usize| rows.iter().filter(|(path, _)| path.len() == callers).map(|(_, n)| *n).sum::<u64>();
     assert_eq!([told(1), told(2)], [(19 - 14) * 6, 77 + 500 + 1000 + 14 * 6]);
-    // Each context once, and once that there are too many.
+    // One question for each context, and one at which there are too many.
     assert_eq!(asked.count(Question::Context) + asked.count(Question::Number), 3 + 14 + 1);
     assert_eq!(lab.read().losses, Losses::default());
 }
@@ -198,7 +198,7 @@ fn samples_stand_for_all_calls() {
         assert_eq!((counts.entered, counts.returned, counts.failed), (CALLS, CALLS, CALLS));
         let stood_for: u64 = counts.histogram.iter().sum();
         if crate::lab::rseq_area().is_some() {
-            // One of 16, but for those before blocks begin, behind long ones and in which it waited.
+            // One of 16 calls, except those before blocks begin, behind long ones, and those in which it waited.
             assert!(counts.sampled.calls > CALLS / 32 && counts.sampled.calls <= CALLS / 16, "{counts:?}");
             assert!(stood_for.abs_diff(CALLS) <= CALLS / 50, "{counts:?}");
             assert!(counts.sampled.cycles > 0 && counts.sampled.squares > counts.sampled.cycles, "{counts:?}");
@@ -216,7 +216,7 @@ fn errors_are_exact_by_errno() {
         lab.enter(0);
         let server = Server::start(&[]);
         assert_eq!(lab.call("closes", &[12_345, u64::MAX]), -i64::from(libc::EBADF));
-        // EFAULT and success of the same site and context.
+        // EFAULT and success at the same site and context.
         let file = std::fs::File::open("/dev/zero").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
         let mut buffer = [1u8; 100];
@@ -248,7 +248,7 @@ fn every_errno_finds_its_place_or_is_missed() {
         let lab = Lab::new(file(), Options { results: true, ..COUNT });
         lab.enter(0);
         set_limits(SHORT);
-        // Each number of the table has its own record, so each failure its own key.
+        // Each number of the table has its own record, and thus each failure its own key.
         for number in 400..511 {
             lab.call("any", &[number, u64::MAX, 1, 1, u64::MAX, u64::MAX]);
         }
@@ -258,7 +258,7 @@ fn every_errno_finds_its_place_or_is_missed() {
         let known: u64 = counts.iter().flat_map(|c| &c.errors).map(|(_, n)| n).sum();
         assert!(failed > 60, "{failed}");
         assert_eq!(known + reading.losses.errors, failed);
-        // Fill the groups: what no longer fits is said to be missing.
+        // Fill the groups: errors that no longer fit are reported as missing.
         for at in (slot::ERRORS..slot::ERRORS + slot::ERROR_GROUPS * slot::ERROR_GROUP).step_by(16) {
             let word = &image_words()[(image::SLOTS + at) as usize / 8];
             let _ = word.compare_exchange(0, u64::MAX, SeqCst, SeqCst);
@@ -306,7 +306,7 @@ fn without_a_launcher_numbers_are_still_right() {
         assert_eq!(lab.total(GETPPID), (4500, 4500, 0, 0));
         let reading = lab.read();
         assert!(reading.rows.iter().all(|r| r.path.is_empty()));
-        // One wait in vain; the dead flag spares all others.
+        // One wait without an answer; the dead flag prevents all others.
         assert_eq!(reading.losses, Losses { unanswered: 1, ..Losses::default() });
     });
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::layout::{Question, image, ring, slot, want};
 
 #[test]
-fn where_no_buffer_is_free_windows_are_refused() {
-    apart("full_ring::where_no_buffer_is_free_windows_are_refused", || {
+fn without_a_free_buffer_windows_are_refused() {
+    apart("full_ring::without_a_free_buffer_windows_are_refused", || {
         let lab = lab();
         lab.enter(0);
         let server = Server::opening(&[], 1);
@@ -20,7 +20,7 @@ fn where_no_buffer_is_free_windows_are_refused() {
         assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, ring::SHARE.of_old);
         let refused = word(0, slot::RING_REFUSED).load(SeqCst);
         assert!(refused >= ring::COUNT + 5 - ring::SHARE.of_old, "{refused}");
-        // Of what is new to the thread some is written nevertheless, and its first calls even then.
+        // Some of the calls that are new to the thread are still written, and always its first calls.
         let open = |name: &str, arguments: &[u64]| {
             word(0, slot::WANT).store(want::RING, SeqCst);
             lab.call(name, arguments);
@@ -41,8 +41,8 @@ fn where_no_buffer_is_free_windows_are_refused() {
 }
 
 #[test]
-fn where_all_buffers_are_full_the_launcher_is_asked_at_first_calls_only() {
-    apart("full_ring::where_all_buffers_are_full_the_launcher_is_asked_at_first_calls_only", || {
+fn with_full_buffers_the_launcher_is_asked_at_first_calls_only() {
+    apart("full_ring::with_full_buffers_the_launcher_is_asked_at_first_calls_only", || {
         let lab = lab();
         lab.enter(0);
         let server = Server::opening(&[], 1);

@@ -1,4 +1,4 @@
-//! Asking, waiting, and giving up.
+//! Questions, waiting, and giving up.
 
 use crate::counts::{COUNT, TIMED, file};
 use crate::lab::{File, Lab, SHORT, apart, global_word, half, image_words, set_limits};
@@ -11,8 +11,8 @@ use systoll_hooks::layout::{GLOBAL, IMAGE, Question, global, image, slot, slot_a
 const GETPPID: u32 = 110;
 
 #[test]
-fn nobody_there_costs_one_wait() {
-    apart("handshake::nobody_there_costs_one_wait", || {
+fn a_missing_launcher_costs_one_wait() {
+    apart("handshake::a_missing_launcher_costs_one_wait", || {
         let lab = Lab::new(file(), TIMED);
         lab.enter(0);
         set_limits(SHORT);
@@ -21,7 +21,7 @@ fn nobody_there_costs_one_wait() {
         let waited = begun.elapsed();
         assert!(waited > Duration::from_millis(15) && waited < Duration::from_secs(20), "{waited:?}");
         assert_ne!(half(IMAGE + image::DEAD).load(SeqCst), 0);
-        // Nobody waits any more: that would have been counted.
+        // No thread waits any more: that would have been counted.
         lab.call("getppid 2", &[1000]);
         assert_eq!(lab.total(GETPPID), (1001, 1001, 0, 0));
         assert_eq!(lab.read().losses, Losses { unanswered: 1, ..Losses::default() });
@@ -45,8 +45,8 @@ fn signals_do_not_stretch_the_wait() {
 }
 
 #[test]
-fn a_launcher_that_comes_to_is_asked_again() {
-    apart("handshake::a_launcher_that_comes_to_is_asked_again", || {
+fn a_launcher_that_recovers_is_asked_again() {
+    apart("handshake::a_launcher_that_recovers_is_asked_again", || {
         let lab = Lab::new(file(), TIMED);
         lab.enter(0);
         set_limits(SHORT);
@@ -93,7 +93,7 @@ fn under_a_strict_filter_nothing_is_called() {
                     set_limits(SHORT);
                 }
                 std::thread::sleep(Duration::from_millis(20));
-                // The memory that reading takes can't be asked for later.
+                // Allocates the memory that reading takes; later it can't be requested.
                 lab.read();
                 only_getppid_and_exit();
                 lab.call("getppid 1", &[100]);
@@ -106,7 +106,7 @@ fn under_a_strict_filter_nothing_is_called() {
     });
 }
 
-/// Kills this process at any other call of this thread.
+/// Installs a filter that kills this process at any other call of this thread.
 fn only_getppid_and_exit() {
     let allow = [GETPPID, 231];
     let statement = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
@@ -125,8 +125,8 @@ fn only_getppid_and_exit() {
 }
 
 #[test]
-fn what_the_launcher_must_know_is_asked() {
-    apart("handshake::what_the_launcher_must_know_is_asked", || {
+fn required_questions_are_asked() {
+    apart("handshake::required_questions_are_asked", || {
         for options in [COUNT, TIMED] {
             let mut file = File::new();
             file.wrapper("execve", 59);
@@ -167,8 +167,8 @@ fn what_the_launcher_must_know_is_asked() {
 }
 
 #[test]
-fn nobody_is_asked_about_a_program_that_is_not_there() {
-    apart("handshake::nobody_is_asked_about_a_program_that_is_not_there", || {
+fn a_missing_program_is_not_asked_about() {
+    apart("handshake::a_missing_program_is_not_asked_about", || {
         for options in [COUNT, TIMED] {
             let mut file = File::new();
             file.wrapper("execve", 59);
@@ -183,17 +183,17 @@ fn nobody_is_asked_about_a_program_that_is_not_there() {
                     assert_eq!(lab.call("any", &[59, path.as_ptr() as u64, 0, 0]), -i64::from(errno));
                 }
                 assert_eq!(lab.call("execve", &[c"/".as_ptr() as u64, 0, 0]), -i64::from(libc::EACCES));
-                // Who may make no call can't look.
+                // A thread that may make no calls can't look.
                 half(IMAGE + image::QUIET).store(1, SeqCst);
                 assert_eq!(lab.call("execve", &[none[0].0.as_ptr() as u64, 0, 0]), -i64::from(libc::ENOENT));
                 half(IMAGE + image::QUIET).store(0, SeqCst);
-                // At a bad address there is no name.
+                // At an invalid address there is no name.
                 assert_eq!(lab.call("execve", &[8, 0, 0]), -i64::from(libc::EFAULT));
                 let asked = server.stop();
                 assert_eq!([Question::Exec, Question::ExecFailed].map(|k| asked.count(k)), [3, 3]);
                 assert_eq!(lab.total(59).0, 7);
                 assert_eq!(lab.read().losses.unheard, 0);
-                // While one is made it counts as a program that was not heard of, which it may become.
+                // While the call is made, it counts as a program that was not heard of, because it may become one.
                 trap_execve();
                 lab.call("execve", &[none[0].0.as_ptr() as u64, 0, 0]);
                 assert_eq!(UNHEARD_MEANWHILE.load(SeqCst), 1);
@@ -203,10 +203,10 @@ fn nobody_is_asked_about_a_program_that_is_not_there() {
     });
 }
 
-/// What the image said was unheard when `execve` was trapped.
+/// The image's count of unheard programs when `execve` was trapped.
 static UNHEARD_MEANWHILE: AtomicU64 = AtomicU64::new(0);
 
-/// Has a signal sent at each `execve` of this thread, in whose handler [`UNHEARD_MEANWHILE`] is read.
+/// Installs a filter that sends a signal at each `execve` of this thread. Its handler stores [`UNHEARD_MEANWHILE`].
 fn trap_execve() {
     extern "C" fn look(_: libc::c_int) {
         UNHEARD_MEANWHILE.store(image_words()[image::UNHEARD as usize / 8].load(SeqCst), SeqCst);
@@ -248,7 +248,7 @@ fn windows_show_calls_on_both_sides() {
     });
 }
 
-/// Waits for the thread of the first slot to wait, has it write single bytes to descriptors, and let go.
+/// Waits until the thread of the first slot waits, makes it write single bytes to descriptors, and releases it.
 fn have_written(bytes: &[(u64, &'static u8)]) {
     let at = slot_address(0);
     let word = |offset: u64| &image_words()[(at - IMAGE + offset) as usize / 8];
@@ -267,8 +267,8 @@ fn have_written(bytes: &[(u64, &'static u8)]) {
     futex(at + slot::STATE, libc::FUTEX_WAKE, 1);
 }
 
-/// Makes calls that are asked about first, at sites that know their number and at one that does not, where each
-/// answer takes long.
+/// Makes calls that are asked about first, at sites with a fixed number and at one without, while each answer takes
+/// long.
 fn asked_about_for_long(options: Options) {
     const SETRESUID: u32 = 117;
     const PRCTL: u32 = 157;
@@ -317,20 +317,20 @@ fn asked_about_for_long(options: Options) {
 }
 
 #[test]
-fn what_it_takes_to_ask_is_not_the_calls_time() {
-    apart("handshake::what_it_takes_to_ask_is_not_the_calls_time", || asked_about_for_long(TIMED));
+fn asking_does_not_count_as_the_calls_time() {
+    apart("handshake::asking_does_not_count_as_the_calls_time", || asked_about_for_long(TIMED));
 }
 
 #[test]
-fn nor_where_calls_are_drawn_for_the_clock() {
-    apart("handshake::nor_where_calls_are_drawn_for_the_clock", || {
+fn asking_does_not_count_as_the_time_of_sampled_calls() {
+    apart("handshake::asking_does_not_count_as_the_time_of_sampled_calls", || {
         asked_about_for_long(Options { sampled: true, ..TIMED });
     });
 }
 
 #[test]
-fn who_is_let_go_comes_back_where_a_call_fails() {
-    apart("handshake::who_is_let_go_comes_back_where_a_call_fails", || {
+fn a_released_thread_returns_if_its_call_fails() {
+    apart("handshake::a_released_thread_returns_if_its_call_fails", || {
         use std::io::Read;
         use std::os::fd::AsRawFd;
         let lab = Lab::new(file(), TIMED);

@@ -1,4 +1,4 @@
-//! What a program writes over the shared memory does no harm to those who read it.
+//! Anything that a program writes over the shared memory is harmless to its readers.
 
 use crate::counts::TIMED;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn blob() -> Blob {
     assemble(&plan, &TIMED, -0x10_0000).unwrap()
 }
 
-/// An image in which every word is what chance says, often something that looks right.
+/// An image with random words, many of which look valid.
 struct Garbage {
     seed: u64,
 }
@@ -59,7 +59,7 @@ proptest! {
         for index in [0, 1, image::SLOT_COUNT - 1] {
             let slot = read_slot(&garbage, index, |node| room.record_of(node));
             let records: Vec<u64> = slot.iter().flat_map(|s| s.counts(&garbage)).map(|(record, _)| record).collect();
-            // None is counted twice.
+            // No record is counted twice.
             prop_assert!(records.is_sorted_by(|a, b| a < b));
             prop_assert!(records.last().is_none_or(|last| *last < slot::RECORD_COUNT));
             let long = long_calls(&garbage, index, |node| room.record_of(node));
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn growing_in_garbage_ends(words in prop::collection::vec(garbage_word(), 1 << 12), steps in 1u64..5, at in 0u64..64) {
-        // A short image: what lies beyond is not there.
+        // A short image: words beyond its end are missing.
         let words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
         let mut room = Room::default();
         let pointer = |i| (i % 2 == 1).then_some(FramePointer { saved: (i == 1).then_some(8 * i), distance: 0 });
@@ -113,7 +113,7 @@ fn trees_grow_and_say_when_they_are_full() {
     let get = |at: u64, field| words.word(at - IMAGE + field);
     assert_eq!([one, two, three].map(|n| get(n, node::OFFSET)), [40, 40, 16]);
     assert_eq!([one, two, three].map(|n| get(n, node::ROOT)), [root; 3]);
-    // The same way, but shorter or longer.
+    // The same path, but shorter or longer.
     assert_eq!(grow(&words, &mut room, root, &[step(10, 0)]), Err(TreeError::Depth));
     assert_eq!(grow(&words, &mut room, root, &[step(11, 8), step(1, 0)]), Err(TreeError::Depth));
     assert_eq!(grow(&words, &mut room, root, &[]), Err(TreeError::Depth));
@@ -123,20 +123,20 @@ fn trees_grow_and_say_when_they_are_full() {
     let before = room.clone();
     assert_eq!(grow(&words, &mut room, root, &[step(200, 0)]), Err(TreeError::Full));
     assert_eq!(room, before);
-    // Closed: the last one says that others are not told apart.
+    // Closed: the last node says that further contexts are not told apart.
     let last = grow(&words, &mut room, root, &[step(105, 0)]).unwrap();
     words[((last - IMAGE + node::SIBLING) / 8) as usize].store(node::OTHERS, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(grow(&words, &mut room, root, &[step(300, 0)]), Err(TreeError::Closed));
 }
 
 #[test]
-fn blobs_refuse_places_that_are_none() {
+fn blobs_refuse_invalid_regions() {
     let blob = blob();
     assert!(blob.code_for(REGION - 8).is_err());
     assert!(blob.code_for(IMAGE + image::SLOTS - 64).is_err());
     assert!(blob.roots(REGION, slot::RECORD_COUNT - 1).is_err());
     assert_eq!(blob.roots(REGION, slot::RECORD_COUNT - 2).unwrap().len(), 16);
-    // Every reference moves with the region, and only those.
+    // Every reference moves with the region, and nothing else does.
     let (here, there) = (blob.code_for(REGION).unwrap(), blob.code_for(REGION + 0x1_0000).unwrap());
     let differ = here.iter().zip(&there).filter(|(a, b)| a != b).count();
     assert_eq!(differ, blob.references.len());

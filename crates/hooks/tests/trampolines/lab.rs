@@ -1,7 +1,7 @@
 //! A laboratory: generated functions with sites, planned by hand, patched and run in this process.
 //!
-//! The areas have fixed addresses and gs is a thread's own, so each test runs in a process of its
-//! own: [`apart`] starts this program again for one test.
+//! The areas have fixed addresses and gs belongs to a thread, so each test runs in a process of its own: [`apart`]
+//! starts this program again for one test.
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
 
@@ -16,15 +16,15 @@ use systoll_hooks::assemble::{Blob, Options, Refused, Room, Unhooked, assemble};
 use systoll_hooks::layout::{self, GLOBAL, IMAGE, NUMBERS, global, image, slot};
 use systoll_hooks::plan::{CfaOffset, Entry, Plan, Site, Span, VdsoFunction};
 
-/// Where the generated file is loaded, and where its code lies from there.
+/// Address at which the generated file is loaded, and distance of its code from there.
 const LOAD: u64 = 0x3000_0000_0000;
 const DELTA: i64 = -(16 << 20);
-/// Where its functions start (ELF vaddr).
+/// Start of its functions (ELF vaddr).
 const TEXT: u64 = 0x1000;
 const SIGNATURE: u32 = 0x5305_3053;
 const REGION: u64 = IMAGE + image::ROOTS;
 
-/// Runs `body` in a process of its own and fails as it does. `name` is the test's.
+/// Runs `body` in a process of its own, and fails if it fails. `name` is that of the test.
 pub(crate) fn apart(name: &str, body: impl FnOnce()) {
     if std::env::var("SYSTOLL_LAB").is_ok_and(|n| n == name) {
         body();
@@ -51,13 +51,13 @@ pub(crate) fn apart(name: &str, body: impl FnOnce()) {
     }
 }
 
-/// A file being written: functions with sites.
+/// A file under construction: functions with sites.
 pub(crate) struct File {
-    /// For instructions between sites.
+    /// Assembler, for instructions between sites.
     pub(crate) a: CodeAssembler,
     functions: Vec<(&'static str, CodeLabel)>,
     sites: Vec<Draft>,
-    /// Whether sites' plans say that other code comes to where their calls return.
+    /// True if the plans of sites say that other code jumps to the places where their calls return.
     pub(crate) returns_are_targets: bool,
     entries: Vec<[CodeLabel; 2]>,
 }
@@ -85,15 +85,14 @@ impl File {
     pub(crate) fn function(&mut self, name: &'static str) -> CodeLabel {
         let mut label = self.a.create_label();
         self.a.set_label(&mut label).unwrap();
-        // Two labels want an instruction between them; this one has no bytes.
+        // The assembler needs an instruction between two labels; this one has no bytes.
         self.a.zero_bytes().unwrap();
         self.functions.push((name, label));
         label
     }
 
-    /// A site with all its windows; the call's number is put into eax right before it, or is
-    /// there already. `cfa`: CFA - rsp.
-    /// Gives the place behind the call.
+    /// Adds a site with all its windows. The call's number is put into eax right before it, or is there already. `cfa`
+    /// is CFA - rsp. Returns the place behind the call.
     pub(crate) fn site(&mut self, number: Option<u32>, wrapped: bool, cfa: u32) -> CodeLabel {
         let mut labels = [0; 4].map(|_| self.a.create_label());
         let a = &mut self.a;
@@ -111,7 +110,7 @@ impl File {
         labels[2]
     }
 
-    /// A site whose flags outlive its call.
+    /// Adds a site whose flags are used behind its call.
     pub(crate) fn site_that_keeps_flags(&mut self, number: u32, cfa: u32) {
         let mut labels = [0; 4].map(|_| self.a.create_label());
         let a = &mut self.a;
@@ -126,7 +125,7 @@ impl File {
         self.sites.push(Draft { number: Some(number), labels, wrapped: false, keeps_flags: true, cfa });
     }
 
-    /// A function hooked at its entry, as the vDSO's are, that gives its fourth argument.
+    /// Adds a function that is hooked at its entry, like those of the vDSO, and returns its fourth argument.
     pub(crate) fn entry(&mut self, name: &'static str) -> CodeLabel {
         let label = self.function(name);
         let mut labels = [0; 2].map(|_| self.a.create_label());
@@ -139,7 +138,7 @@ impl File {
         label
     }
 
-    /// A function that makes one call.
+    /// Adds a function that makes one call.
     pub(crate) fn wrapper(&mut self, name: &'static str, number: u32) -> CodeLabel {
         let label = self.function(name);
         self.site(Some(number), false, 8);
@@ -147,7 +146,7 @@ impl File {
         label
     }
 
-    /// The same without a plan for it.
+    /// Adds such a function without a plan for it.
     pub(crate) fn bare(&mut self, name: &'static str, number: u32) -> CodeLabel {
         let label = self.function(name);
         self.a.mov(eax, number).unwrap();
@@ -157,7 +156,7 @@ impl File {
         label
     }
 
-    /// A function that makes one call, wrapped whole.
+    /// Adds a function that makes one call, which is wrapped whole.
     pub(crate) fn wrapped(&mut self, name: &'static str, number: u32) -> CodeLabel {
         let label = self.function(name);
         self.site(Some(number), true, 8);
@@ -177,7 +176,7 @@ impl File {
         label
     }
 
-    /// `name(n, a, b, c)`: calls `callee(a, b, c)` n times; gives the last result.
+    /// `name(n, a, b, c)`: calls `callee(a, b, c)` n times and returns the last result.
     pub(crate) fn repeat(&mut self, name: &'static str, callee: CodeLabel) -> CodeLabel {
         let label = self.function(name);
         let mut again = self.a.create_label();
@@ -203,7 +202,7 @@ impl File {
         label
     }
 
-    /// Its bytes, its functions' addresses in it, and its plan.
+    /// Returns the bytes, the offsets of the functions, and the plan.
     fn finish(mut self) -> (Vec<u8>, HashMap<&'static str, u64>, Plan) {
         let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
         let done = self.a.assemble_options(TEXT, options).unwrap();
@@ -238,7 +237,7 @@ impl File {
     }
 }
 
-/// A loaded file and the areas it counts in.
+/// A loaded file with the areas it counts in.
 pub(crate) struct Lab {
     pub(crate) blob: Blob,
     functions: HashMap<&'static str, u64>,
@@ -274,22 +273,22 @@ impl Lab {
             text[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
         }
         place(LOAD + TEXT, &text);
-        // Long enough for a server on a busy box; tests in which nobody answers shorten it.
+        // Long enough for a server on a busy machine. Tests without a server shorten it.
         set_limits(Duration::from_secs(10));
         Self { blob, functions }
     }
 
-    /// Address of a function in this process.
+    /// Returns the address of a function in this process.
     pub(crate) fn address(&self, name: &str) -> u64 {
         LOAD + self.functions[name]
     }
 
-    /// Where the blob's code lies, and its size.
+    /// Returns the address and the size of the blob's code.
     pub(crate) fn ours(&self) -> (u64, u64) {
         (LOAD.wrapping_add_signed(DELTA), self.blob.code.len() as u64)
     }
 
-    /// Where the blob's call frame information lies.
+    /// Returns the address of the blob's call frame information.
     pub(crate) fn eh_frame(&self) -> u64 {
         let (start, size) = self.ours();
         start + size.next_multiple_of(8)
@@ -316,12 +315,12 @@ impl Lab {
         unsafe { std::arch::asm!("wrgsbase {}", in(reg) layout::slot_address(index)) };
     }
 
-    /// All counts.
+    /// Reads all counts.
     pub(crate) fn read(&self) -> Reading {
         read(image_words(), REGION, &self.blob)
     }
 
-    /// Totals of a number over contexts and threads: (entered, returned, failed, bytes).
+    /// Returns the sums of a number over contexts and threads: (entered, returned, failed, bytes).
     pub(crate) fn total(&self, number: u32) -> (u64, u64, u64, u64) {
         let rows = self.read().rows;
         let counts = rows.iter().filter(|r| r.number == Some(number)).flat_map(|r| &r.threads);
@@ -331,14 +330,14 @@ impl Lab {
     }
 }
 
-/// Room for contexts beside the roots of a small file.
+/// Returns room for contexts besides the roots of a small file.
 pub(crate) fn room() -> Room {
     let mut room = Room::default();
     room.give_roots(REGION, 1000);
     room
 }
 
-/// The rseq area the C library has registered for this thread (glibc from 2.35 on).
+/// Returns the rseq area that the C library has registered for this thread (glibc since 2.35).
 pub(crate) fn rseq_area() -> Option<u64> {
     // SAFETY: a symbol of the C library, looked up by name, holds the area's distance from the
     // thread pointer, which lies at fs:0.
@@ -350,39 +349,39 @@ pub(crate) fn rseq_area() -> Option<u64> {
     }
 }
 
-/// The whole image as words.
+/// Returns the whole image as words.
 pub(crate) fn image_words() -> &'static [AtomicU64] {
     // SAFETY: mapped by `share_areas` for the life of the process, used by atomics only.
     unsafe { std::slice::from_raw_parts(IMAGE as *const AtomicU64, image::SIZE as usize / 8) }
 }
 
-/// A word of the global area.
+/// Returns a word of the global area.
 pub(crate) fn global_word(offset: u64) -> &'static AtomicU64 {
     // SAFETY: as above; offsets are the layout's.
     unsafe { &*((GLOBAL + offset) as *const AtomicU64) }
 }
 
-/// Half a word at any address of the areas.
+/// Returns half a word at any address of the areas.
 pub(crate) fn half(address: u64) -> &'static AtomicU32 {
     // SAFETY: as above.
     unsafe { &*(address as *const AtomicU32) }
 }
 
-/// The time stamp counter.
+/// Returns the time stamp counter.
 pub(crate) fn tsc() -> u64 {
     // SAFETY: every x86-64 processor has it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// How long a thread waits where nobody answers.
+/// Time that a thread waits when there is no server.
 pub(crate) const SHORT: Duration = Duration::from_millis(20);
 
-/// How long a thread waits for an answer.
+/// Sets the time that a thread waits for an answer.
 pub(crate) fn set_limits(limit: Duration) {
     global_word(global::LIMIT).store(limit.as_secs(), Ordering::Relaxed);
     global_word(global::LIMIT + 8).store(u64::from(limit.subsec_nanos()), Ordering::Relaxed);
     for cycles in [global::LIMIT_CYCLES, global::LONG_LIMIT_CYCLES] {
-        // Of a clock of some 2.5 GHz: it need not be exact.
+        // For a clock of about 2.5 GHz; it need not be exact.
         global_word(cycles).store(limit.as_nanos() as u64 * 5 / 2, Ordering::Relaxed);
     }
 }

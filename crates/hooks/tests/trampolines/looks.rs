@@ -1,4 +1,4 @@
-//! Looks: single calls that name an object, written over the whole run.
+//! Samples: single calls that name an object, written over the whole run.
 
 use crate::lab::{apart, half};
 use crate::ring::{GETPPID, OPENAT, STAT, drain, in_state, lab, open, piece, word};
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::assemble::{Read, WrittenCall};
 use systoll_hooks::layout::{IMAGE, image, look, ring, slot, want, windows};
 
-/// What was looked at since the last time, those of a window apart.
+/// Returns the samples since the last reading, without those of a window.
 fn looks() -> Vec<WrittenCall<'static>> {
     drain(0).into_iter().chain([open(0)]).flatten().filter(|call| call.alone).collect()
 }
@@ -38,7 +38,7 @@ fn the_first_are_all_looked_at_and_later_ones_stand_for_more() {
         server.stop();
         nths.sort_unstable();
         let (first, later) = nths.split_at(nths.partition_point(|(nth, _)| *nth < look::ALL));
-        // What the test's own launcher answers at a first sight may be of a window.
+        // Samples that the test's launcher requests on first sight may belong to a window.
         assert!(first.iter().all(|(_, calls)| *calls == 1) && first.len() as u64 >= look::ALL - 2, "{}", first.len());
         assert!(later.iter().all(|(nth, calls)| *calls == 1 << (nth.ilog2() - look::OF_OCTAVE_BITS)), "{later:?}");
         let stands_for: u64 = nths.iter().map(|(_, calls)| calls).sum();
@@ -50,8 +50,8 @@ fn the_first_are_all_looked_at_and_later_ones_stand_for_more() {
 }
 
 #[test]
-fn where_nobody_reads_looks_are_left_out_and_calls_counted() {
-    apart("looks::where_nobody_reads_looks_are_left_out_and_calls_counted", || {
+fn unread_samples_are_dropped_and_calls_still_counted() {
+    apart("looks::unread_samples_are_dropped_and_calls_still_counted", || {
         let lab = lab();
         half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
         lab.enter(0);
@@ -61,7 +61,7 @@ fn where_nobody_reads_looks_are_left_out_and_calls_counted() {
         }
         assert_eq!(in_state(0, ring::state::WRITTEN).len() as u64, look::SHARE.of_old);
         assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING);
-        // What is new to the thread is looked at nevertheless.
+        // Calls that are new to the thread are sampled nevertheless.
         lab.call("openats", &[look::CALLS, libc::AT_FDCWD as u32 as u64, c"/nowhere".as_ptr() as u64, 0]);
         server.stop();
         let looks = looks();
@@ -75,8 +75,8 @@ fn where_nobody_reads_looks_are_left_out_and_calls_counted() {
 }
 
 #[test]
-fn others_and_those_who_may_make_no_call_are_not_looked_at() {
-    apart("looks::others_and_those_who_may_make_no_call_are_not_looked_at", || {
+fn other_calls_and_threads_that_may_make_no_call_are_not_sampled() {
+    apart("looks::other_calls_and_threads_that_may_make_no_call_are_not_sampled", || {
         let lab = lab();
         half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
         lab.enter(0);
@@ -93,8 +93,8 @@ fn others_and_those_who_may_make_no_call_are_not_looked_at() {
 }
 
 #[test]
-fn looks_are_rarer_up_to_what_earlier_programs_asked() {
-    apart("looks::looks_are_rarer_up_to_what_earlier_programs_asked", || {
+fn samples_are_rarer_up_to_the_calls_of_earlier_programs() {
+    apart("looks::samples_are_rarer_up_to_the_calls_of_earlier_programs", || {
         const ASKED: u64 = 1_600;
         let lab = lab();
         half(IMAGE + image::WINDOWS).store(windows::NONE, SeqCst);
@@ -113,7 +113,7 @@ fn looks_are_rarer_up_to_what_earlier_programs_asked() {
         seen.sort_unstable();
         let part = 1 << look::FAMILIAR_SHIFT;
         let (familiar, new) = seen.split_at(seen.partition_point(|(nth, _)| *nth < ASKED));
-        // The first call of all is no later one, and the last part may reach beyond.
+        // The first call of all has no predecessor, and the last part may extend beyond the end.
         assert!(familiar.iter().filter(|(_, calls)| *calls == part).count() as u64 >= ASKED / part - 1, "{familiar:?}");
         assert!(familiar.len() as u64 <= ASKED / part + 2, "{familiar:?}");
         assert!(new.len() as u64 >= ASKED - part && new.iter().skip(1).all(|(_, calls)| *calls == 1), "{new:?}");

@@ -1,4 +1,4 @@
-//! Registers, red zone, x87 and SSE are as without us.
+//! Registers, red zone, x87 and SSE state are unchanged by counting.
 
 use crate::counts::{EACH_LONG, TIMED};
 use crate::lab::{File, Lab, SHORT, apart, half, image_words, set_limits};
@@ -12,7 +12,7 @@ const GETPPID: u32 = 110;
 const XMM: [AsmRegisterXmm; 16] =
     [xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmm6, xmm7, xmm8, xmm9, xmm10, xmm11, xmm12, xmm13, xmm14, xmm15];
 
-/// `check()`: all registers the kernel keeps, around a call; 1 if one is changed.
+/// `check()`: sets all registers that the kernel preserves, around a call; returns 1 if one has changed.
 fn check(file: &mut File, name: &'static str, wrapped: bool) {
     let saved = [rbx, rbp, r12, r13, r14, r15];
     let watched = [rbx, rbp, r12, r13, r14, r15, rdi, rsi, rdx, r8, r9, r10];
@@ -35,7 +35,7 @@ fn check(file: &mut File, name: &'static str, wrapped: bool) {
     }
     file.site(Some(GETPPID), wrapped, 56);
     let a = &mut file.a;
-    // The stack pointer is checked by what is found there.
+    // The stack pointer is checked by the contents found there.
     for offset in red_zone {
         a.cmp(qword_ptr(rsp - offset), offset).unwrap();
         a.jne(bad).unwrap();
@@ -91,8 +91,8 @@ fn the_machine_is_as_it_was() {
 }
 
 #[test]
-fn the_machine_is_as_it_was_where_windows_are_written() {
-    apart("machine::the_machine_is_as_it_was_where_windows_are_written", || {
+fn registers_are_unchanged_when_windows_are_written() {
+    apart("machine::registers_are_unchanged_when_windows_are_written", || {
         let mut file = File::new();
         check(&mut file, "placed", false);
         check(&mut file, "wrapped", true);
@@ -116,8 +116,8 @@ fn the_machine_is_as_it_was_where_windows_are_written() {
 }
 
 #[test]
-fn the_machine_is_as_it_was_when_nobody_answers() {
-    apart("machine::the_machine_is_as_it_was_when_nobody_answers", || {
+fn registers_are_unchanged_without_a_launcher() {
+    apart("machine::registers_are_unchanged_without_a_launcher", || {
         let mut file = File::new();
         check(&mut file, "placed", false);
         let lab = Lab::new(file, TIMED);
@@ -130,7 +130,7 @@ fn the_machine_is_as_it_was_when_nobody_answers() {
     });
 }
 
-/// `flags(set)`: sets the flags, makes a call, and gives those behind it.
+/// `flags(set)`: sets the flags, makes a call, and returns the flags behind it.
 fn flags(file: &mut File) {
     file.function("flags");
     let a = &mut file.a;
@@ -187,7 +187,7 @@ fn a_return_that_needs_flags_is_left_alone() {
     assert_eq!(refused(&[0x48, 0x81, 0xd2, 1, 0, 0, 0], 1), expected);
     // mov [rdi], r11; ret; nop
     assert_eq!(refused(&[0x4c, 0x89, 0x1f, 0x66, 0x90], 2), expected);
-    // mov r11, rax; call: r11 is what its return address is pushed by
+    // mov r11, rax; call: r11 is needed to push its return address
     assert_eq!(refused(&[0x49, 0x89, 0xc3, 0xe8, 0, 0, 0, 0], 2), expected);
     // call rbx; nop: its return address would be ours
     assert_eq!(refused(&[0xff, 0xd3, 0x0f, 0x1f, 0x00], 2), expected);

@@ -1,4 +1,4 @@
-//! The code that counts, run for real.
+//! Runs the counting code.
 
 mod areas;
 mod asked_windows;
@@ -21,7 +21,7 @@ mod trunks;
 mod unwinding;
 mod waiting;
 
-/// Runs `body` in a forked copy of this process and fails as it does.
+/// Runs `body` in a forked copy of this process, and fails if it fails.
 fn forked(body: impl FnOnce()) {
     // SAFETY: this process has a single thread beside the test harness's, which is waiting; the
     // child only runs `body` and leaves.

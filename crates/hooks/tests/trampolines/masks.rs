@@ -1,4 +1,4 @@
-//! Signal masks answered in place are the kernel's, whatever handlers do.
+//! Signal masks answered in place equal the kernel's, whatever handlers do.
 
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, half};
@@ -20,12 +20,12 @@ static CHECKED: AtomicU64 = AtomicU64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(1);
 
-/// Pages that masks are read from and written to, as many as share places in the tables of pages.
+/// Pages that masks are read from and written to: as many as share places in the tables of pages.
 static PAGES: AtomicU64 = AtomicU64::new(0);
 const PAGE: u64 = 4096;
 const PAGES_LEN: u64 = 200;
 
-/// The call with its masks somewhere on the pages, each on its own.
+/// Makes the call with each mask somewhere on a page of its own.
 fn elsewhere(how: i32, set: Option<u64>, old: Option<&mut u64>) {
     type Call = extern "C" fn(u64, *const u64, *mut u64, u64) -> i64;
     // SAFETY: the generated rt_sigprocmask.
@@ -54,7 +54,7 @@ fn hooked(how: i32, set: Option<u64>, old: Option<&mut u64>) {
     assert_eq!(call(how as u64, set, old.map_or(std::ptr::null_mut(), std::ptr::from_mut), 8), 0);
 }
 
-/// What the hooked call says the mask is, beside what the kernel says.
+/// Compares the mask of the hooked call with the kernel's.
 fn check() {
     let (mut ours, mut kernels) = (0u64, 0u64);
     let handled = HANDLED.load(SeqCst);
@@ -62,7 +62,7 @@ fn check() {
     // SAFETY: writes 8 bytes.
     unsafe { libc::syscall(i64::from(SIGPROCMASK), 0, 0, &raw mut kernels, 8) };
     if handled != HANDLED.load(SeqCst) {
-        // A handler came between the two, and may have changed the mask for good.
+        // A handler ran between the two calls, and may have changed the mask for good.
         return;
     }
     CHECKED.fetch_add(1, SeqCst);
@@ -96,7 +96,7 @@ extern "C" fn handler(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucont
     }
 }
 
-/// As the kernel takes it, with a restorer whose call is hooked.
+/// The kernel's structure, with a restorer whose call is hooked.
 #[repr(C)]
 struct Action {
     handler: *const (),
@@ -170,7 +170,7 @@ fn oracle() {
     let (wrong, checked) = (WRONG.load(SeqCst), CHECKED.load(SeqCst));
     assert_eq!(wrong, 0, "of {checked}, {elided} answered in place");
     assert!(elided > checked / 4, "{elided} of {checked} answered in place");
-    // Each call is answered, was needed, or is told by why it was made: but for those of the slot's maker.
+    // Each call was answered, or was needed, or its reason is counted, except for those of the slot's maker.
     let made: u64 =
         rows.iter().filter(|r| r.number == Some(SIGPROCMASK)).flat_map(|r| &r.threads).map(|(_, c)| c.entered).sum();
     let told = in_place.needed[4] + in_place.missed.iter().sum::<u64>();

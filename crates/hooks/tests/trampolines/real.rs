@@ -1,4 +1,4 @@
-//! This box's own C library: planned, written, and held together.
+//! Plans the C library of this machine, writes its code, and checks the result.
 
 #![expect(clippy::print_stdout, reason = "says what was skipped, and how large things became")]
 
@@ -12,7 +12,7 @@ use systoll_hooks::plan::{Plan, plan};
 const DELTA: i64 = -(64 << 20);
 const FILES: [&str; 2] = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
 
-/// Plans of the files there are; says which there are not.
+/// Returns the plans of the files that exist; prints those that do not.
 fn plans() -> Vec<(&'static str, Plan)> {
     let read = |path: &'static str| match std::fs::read(path) {
         Ok(bytes) => Some((path, plan(&bytes).unwrap())),
@@ -55,7 +55,7 @@ fn no_patch_meets_another(blob: &Blob) {
     assert!(spans.windows(2).all(|w| w[0].1 <= w[1].0));
 }
 
-/// Every jump of the code leads to an instruction of the code, or out of it; none calls.
+/// Checks that every jump of the code leads to an instruction of the code, or out of it, and that there are no calls.
 fn jumps_lead_somewhere(blob: &Blob) {
     let start = 0x4000_0000_0000u64.wrapping_add_signed(blob.delta);
     let instructions: Vec<_> = Decoder::with_ip(64, &blob.code, start, DecoderOptions::NONE).into_iter().collect();

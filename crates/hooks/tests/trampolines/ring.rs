@@ -1,4 +1,4 @@
-//! Windows that threads write by themselves: every call of them right, whatever comes between.
+//! Windows that threads write by themselves: every call in them is right, whatever happens in between.
 
 use crate::counts::TIMED;
 use crate::lab::{Lab, apart, half, image_words};
@@ -42,23 +42,23 @@ pub(crate) fn word(index: u64, offset: u64) -> &'static AtomicU64 {
     &image_words()[(slot_address(index) - IMAGE + offset) as usize / 8]
 }
 
-/// What is in buffer `n` of a slot.
+/// Returns the calls in buffer `n` of a slot.
 fn buffer(index: u64, n: u64) -> Vec<WrittenCall<'static>> {
     let from = slot::RINGS + n * ring::BUFFER;
     let words = (0..ring::BUFFER).step_by(8).map(|at| word(index, from + at).load(SeqCst));
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-    // A test is over soon.
+    // Leaked, because a test ends soon.
     let bytes: &'static [u8] = bytes.leak();
     written_calls(bytes, n, word(index, slot::RING_HEADERS + n * ring::HEADER + ring::LEN).load(SeqCst)).collect()
 }
 
-/// Windows of a slot in a state.
+/// Returns the windows of a slot that are in a state.
 pub(crate) fn in_state(index: u64, state: u64) -> Vec<u64> {
     let state_of = |n: &u64| word(index, slot::RING_HEADERS + n * ring::HEADER + ring::STATE).load(SeqCst);
     (0..ring::COUNT).filter(|n| state_of(n) == state).collect()
 }
 
-/// Takes the windows a slot's thread has written, as the launcher does.
+/// Takes the windows that a slot's thread has written, as the launcher does.
 pub(crate) fn drain(index: u64) -> Vec<Vec<WrittenCall<'static>>> {
     let written = in_state(index, ring::state::WRITTEN);
     let taken = |n: &u64| {
@@ -69,7 +69,7 @@ pub(crate) fn drain(index: u64) -> Vec<Vec<WrittenCall<'static>>> {
     written.iter().map(taken).collect()
 }
 
-/// The window that a slot's thread is writing.
+/// Returns the window that a slot's thread is writing.
 pub(crate) fn open(index: u64) -> Vec<WrittenCall<'static>> {
     let all = in_state(index, ring::state::WRITING);
     assert!(all.len() <= 1, "{all:?}");
@@ -80,7 +80,7 @@ pub(crate) fn piece<'b>(call: &WrittenCall<'b>, argument: u8, read: Read) -> Opt
     call.pieces().find(|p| (p.argument, p.read) == (argument, read)).map(|p| p.bytes)
 }
 
-/// The bytes of a string, up to its end.
+/// Returns the bytes of a string, up to its end.
 fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|b| *b == 0).next().unwrap()
 }
@@ -123,7 +123,7 @@ fn a_call_is_written_whole() {
         assert_eq!(text(piece(open, 1, Read::Entry).unwrap()), path.to_bytes());
         assert_eq!(piece(read, 1, Read::Return).unwrap(), &bytes[..10]);
         assert_eq!(piece(again, 1, Read::Return).unwrap(), &bytes[10..30]);
-        // Named once, and again where it may be another.
+        // Named once, and again when the descriptor may be another file.
         assert_eq!(piece(read, 0, Read::Name).unwrap(), path.to_bytes());
         assert!(again.pieces().chain(close.pieces()).all(|p| p.read != Read::Name));
         assert_eq!(bad.pieces, [None; 6]);
@@ -131,7 +131,7 @@ fn a_call_is_written_whole() {
     });
 }
 
-/// Every way to a new descriptor whose name is asked for, or follows.
+/// Every way to a new descriptor whose name is asked for, or follows from arguments.
 #[test]
 fn names_that_follow_are_not_asked_for() {
     apart("ring::names_that_follow_are_not_asked_for", || {
@@ -142,7 +142,7 @@ fn names_that_follow_are_not_asked_for() {
             lab.call("openat", &[folder as u64, path.as_ptr() as u64, flags as u64])
         };
         let mut byte = [0u8];
-        // Asked about where no name follows from what is known.
+        // The launcher is asked if no name follows.
         let mut reads = |fd: i64| lab.call("read", &[fd as u64, byte.as_mut_ptr() as u64, 1]);
         let mut expected = Vec::new();
         let etc = opens(i64::from(libc::AT_FDCWD), c"/etc", libc::O_DIRECTORY | libc::O_NOFOLLOW);
@@ -190,7 +190,7 @@ fn names_that_follow_are_not_asked_for() {
     });
 }
 
-/// Two pages of which the second is gone.
+/// Maps two pages and unmaps the second.
 fn page_at_an_edge() -> u64 {
     // SAFETY: new mappings at places of the kernel's choice.
     unsafe {
@@ -223,7 +223,7 @@ fn wrong_pointers(threads: u32) {
     for at in [BAD, kernel, edge, edge - 9, 1, u64::MAX] {
         assert_eq!(lab.call("stat", &[at, BAD]), efault, "{at:#x}");
     }
-    // Ends right before the edge, or reaches over a page's end.
+    // Strings that end right before the unmapped page, or cross a page's end.
     let whole = page_at_an_edge() + 4096;
     // SAFETY: as above.
     unsafe { std::ptr::copy_nonoverlapping(c"/etc/pass".as_ptr(), (whole - 10) as *mut libc::c_char, 10) };
@@ -238,7 +238,7 @@ fn wrong_pointers(threads: u32) {
     server.stop();
     let calls = open(0);
     let texts: Vec<_> = calls.iter().map(|c| piece(c, 0, Read::Entry)).collect();
-    // What the call has not read to its end it says nothing of, and so is not read.
+    // A call that did not read a string to its end does not show that the string is readable, so it is not copied.
     assert_eq!(texts[..6], [None; 6]);
     for text_of in &texts[6..] {
         assert_eq!(text(text_of.unwrap()), b"/etc/pass");
@@ -259,7 +259,7 @@ fn places_are_drawn_in_every_half_octave() {
         }
         let asked = server.stop();
         assert_eq!(asked.questions.iter().filter(|q| q.0 != Question::Context).count(), 0);
-        // Calls 33 to 50,000: halves from the one of 48 on have a window each, if no other is open there.
+        // Calls 33 to 50,000: from call 48 on, each half of an octave has a window, if no other is open then.
         assert_eq!(begun[0], 1);
         let halves: Vec<(u32, u64)> = begun.iter().map(|n| (n.ilog2(), n >> (n.ilog2().max(1) - 1) & 1)).collect();
         assert!(halves.windows(2).all(|two| two[0] != two[1]), "{begun:?}");
@@ -272,8 +272,8 @@ fn places_are_drawn_in_every_half_octave() {
 }
 
 #[test]
-fn a_window_ends_where_what_calls_point_to_finds_no_room() {
-    apart("ring::a_window_ends_where_what_calls_point_to_finds_no_room", || {
+fn a_window_ends_when_argument_data_finds_no_room() {
+    apart("ring::a_window_ends_when_argument_data_finds_no_room", || {
         let lab = lab();
         lab.enter(0);
         let server = Server::opening(&[], 1);
@@ -286,7 +286,7 @@ fn a_window_ends_where_what_calls_point_to_finds_no_room() {
         stat();
         assert_eq!(word(0, slot::WANT).load(SeqCst), want::NOTHING);
         stat();
-        // What a handler leaves of it is less than the call before it takes.
+        // After a handler's call, the room left is smaller than the call before it takes.
         word(0, slot::WANT).store(want::RING, SeqCst);
         stat();
         data.store(word(0, slot::RING_BUFFER).load(SeqCst) + ring::BUFFER - 8, SeqCst);
@@ -317,7 +317,7 @@ extern "C" fn handler(_: i32) {
     }
 }
 
-/// Whether a window's calls are right: what they were asked, and that none is missing but where that is said.
+/// Checks a window's calls: their arguments, and that none is missing without saying so.
 fn check(window: &[WrittenCall<'_>], results: &HashMap<u32, i64>, cookie: u64) {
     let mut last: HashMap<u64, u64> = HashMap::new();
     for call in window {
@@ -348,7 +348,7 @@ fn handlers_calls_are_written_in_between() {
                 let timer = Timer::start(libc::SIGALRM, handler as *const (), flags, Duration::from_micros(100));
                 let (mut made, mut written, mut between, mut gaps) = (0, 0, 0, 0);
                 let begun = Instant::now();
-                // Other work may hold the timer up: until there is enough to look at.
+                // Other work may delay the timer: continue until there is enough to check.
                 let enough = |written, between, gaps| written > 10_000 && between > 50 && gaps > 5;
                 while begun.elapsed() < Duration::from_secs(3)
                     || !enough(written, between, gaps) && begun.elapsed() < Duration::from_secs(60)
@@ -415,7 +415,7 @@ fn threads_write_their_own() {
                     let (lab, done) = (&lab, &done);
                     scope.spawn(move || {
                         lab.enter(index);
-                        // Not on the stack: copied with care.
+                        // Not on the stack: copied only if it is known to be readable.
                         let mut path = format!("/nowhere/of/{index}").into_bytes().into_boxed_slice().into_vec();
                         path.push(0);
                         let mut seen = 0;
@@ -475,7 +475,7 @@ fn a_forked_process_has_no_window_of_its_makers() {
 
 static FORK_AT: AtomicU64 = AtomicU64::new(0);
 
-/// Forks; both go back to what they were doing.
+/// Forks; both processes continue with what was interrupted.
 extern "C" fn forker(_: i32) {
     let address = FORK_AT.swap(0, SeqCst);
     if address != 0 {
@@ -483,8 +483,8 @@ extern "C" fn forker(_: i32) {
     }
 }
 
-/// What `look` tells with SIGALRM blocked: a child that was forked within would go on with it, in the slot of its
-/// parent, which fills the buffers anew meanwhile.
+/// Runs `look` with SIGALRM blocked. A child that is forked meanwhile would continue with it, in its parent's slot,
+/// whose buffers the parent fills again.
 fn alone<T>(look: impl FnOnce() -> T) -> T {
     // SAFETY: sets of this frame; the C library's own call, which is not hooked.
     unsafe {
@@ -499,8 +499,8 @@ fn alone<T>(look: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn handlers_that_fork_anywhere_leave_both_well() {
-    apart("ring::handlers_that_fork_anywhere_leave_both_well", || {
+fn both_processes_continue_after_a_fork_in_a_handler() {
+    apart("ring::both_processes_continue_after_a_fork_in_a_handler", || {
         let lab = lab();
         lab.enter(0);
         let server = Server::opening(&[], 1);
@@ -529,14 +529,14 @@ fn handlers_that_fork_anywhere_leave_both_well() {
                 assert_eq!(open(50), -i64::from(libc::ENOENT));
                 leave_if_child();
                 for call in alone(|| drain(0)).into_iter().flatten().filter(|c| c.number == OPENAT) {
-                    // One whose child goes on with it has not returned here.
+                    // A call with which a forked child continues has not returned here.
                     let Some(result) = call.result else { continue };
                     assert_eq!(text(piece(&call, 1, Read::Entry).unwrap()), path.to_bytes());
                     assert_eq!(result, -i64::from(libc::ENOENT));
                     written += 1;
                 }
             }
-            // One that was made behind the look in there.
+            // A child that was forked after `look` in it.
             leave_if_child();
             let mut status = 0;
             // SAFETY: waits for any child of ours.
@@ -584,7 +584,7 @@ fn a_written_call_costs_little() {
         time(3, "openats", &open, true);
         server.stop();
         eprintln!("a call, ns: plain, written: {least:.0?}");
-        // Loose: the box may be busy, and the gate is dear on some.
+        // The bound is loose: the machine may be busy, and entering the kernel takes long on some.
         assert!(least[1] - least[0] < 1_500.0 && least[3] - least[2] < 3_000.0, "{least:?}");
     });
 }

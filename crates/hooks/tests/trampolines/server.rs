@@ -1,4 +1,4 @@
-//! The launcher's side of the hand-shake, played by a thread of the test.
+//! A thread of the test that takes the launcher's part in the hand-shake.
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
 
@@ -11,51 +11,51 @@ use systoll_hooks::assemble::{
 };
 use systoll_hooks::layout::{GLOBAL, IMAGE, Question, Saved, global, image, node, slot, slot_address, state};
 
-/// A thread that answers.
+/// A thread that answers questions.
 pub(crate) struct Server {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Answered>>,
 }
 
-/// What was asked, by kind.
+/// The questions, by kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answered {
-    /// Questions, each with number or result (rax) and first argument.
+    /// Questions, each with the call's number or result (rax) and first argument.
     pub(crate) questions: Vec<(Question, u64, u64)>,
 }
 
 impl Answered {
-    /// How many of a kind.
+    /// Returns the number of questions of a kind.
     pub(crate) fn count(&self, question: Question) -> usize {
         self.questions.iter().filter(|(q, ..)| *q == question).count()
     }
 }
 
 impl Server {
-    /// Starts answering; contexts are told apart by `depth` return addresses, the second and
-    /// further ones at the given distances from rsp.
+    /// Starts answering. Contexts are told apart by `depth` return addresses; the second and further ones lie at the
+    /// given distances from rsp.
     pub(crate) fn start(distances: &'static [u64]) -> Self {
         Self::opening(distances, 0)
     }
 
-    /// The same, where the first window of each context is due at its call `window_at`.
+    /// Does the same; the first window of each context is due at its call `window_at`.
     pub(crate) fn opening(distances: &'static [u64], window_at: u64) -> Self {
         Self::with(distances, Due { at: window_at, asks: false })
     }
 
-    /// The same, where the server is to be asked there.
+    /// Does the same; the server is asked at that call.
     pub(crate) fn looking(distances: &'static [u64], window_at: u64) -> Self {
         Self::with(distances, Due { at: window_at, asks: true })
     }
 
-    /// Starts answering; contexts are told apart by one return address, and above each lies a trunk of the words at these
-    /// distances from rsp. `changed` is what the last one differs by from what is there.
+    /// Starts answering. Contexts are told apart by one return address, and above each lies a trunk of the words at
+    /// these distances from rsp. The last word of the trunk differs from the stack's by `changed`.
     pub(crate) fn knowing(above: &'static [u64], changed: u64) -> Self {
         Self::finding(Callers::Below { above, changed }, Due::default())
     }
 
-    /// Starts answering; contexts are told apart by the return address at `first` from rsp and the one right above
-    /// where the frame pointer points.
+    /// Starts answering. Contexts are told apart by the return address at `first` from rsp, and by the one right above
+    /// the word that the frame pointer points to.
     pub(crate) fn by_pointer(first: u64, pointer: Pointer) -> Self {
         Self::finding(Callers::ByPointer { first, pointer }, Due::default())
     }
@@ -77,22 +77,22 @@ impl Server {
         Self { stop, thread: Some(thread) }
     }
 
-    /// Stops, and tells what was asked.
+    /// Stops, and returns the questions.
     pub(crate) fn stop(mut self) -> Answered {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.take().unwrap().join().unwrap()
     }
 }
 
-/// Where a frame pointer is.
+/// Place of a frame pointer.
 #[derive(Clone, Copy)]
 pub(crate) enum Pointer {
-    /// At so many bytes from rsp.
+    /// In memory, at this distance from rsp.
     Saved(u64),
     InRbp,
 }
 
-/// How callers are found.
+/// The way to find callers.
 #[derive(Clone, Copy)]
 enum Callers {
     At(&'static [u64]),
@@ -184,7 +184,7 @@ impl Serving {
             };
             let grown = if let Callers::Below { above, changed } = self.callers {
                 let node = grow_seen(image_words(), &mut self.room, root, &steps, Some(&trunk(above, changed)));
-                // As the launcher has it, which looks at the first call.
+                // The launcher also looks at the first call.
                 node.inspect(|node| word(node + node::WINDOW_AT).store(2, Ordering::SeqCst))
             } else if self.due == Due::default() {
                 grow(image_words(), &mut self.room, root, &steps)

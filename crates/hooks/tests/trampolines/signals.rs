@@ -1,4 +1,4 @@
-//! Handlers that make calls of their own, at 5 kHz, anywhere.
+//! Signal handlers that make calls of their own, 5,000 times a second, at any instruction.
 
 use crate::counts::{COUNT, EACH_LONG, TIMED, file};
 use crate::lab::{File, Lab, apart};
@@ -29,7 +29,7 @@ fn call_at(address: u64) {
     function();
 }
 
-/// Sends `signal` to this thread every `period`, handled by `handler`, while it lives.
+/// While this lives, `signal` is sent to this thread every `period`, and handled by `handler`.
 pub(crate) struct Timer(libc::timer_t);
 
 impl Timer {
@@ -80,7 +80,7 @@ fn exact_under_signals(options: Options, flags: i32) {
     lab.enter(0);
     GETPGRP_AT.store(lab.address("getpgrp"), SeqCst);
     let server = Server::start(&[]);
-    // Handlers pile up where the processors are busy elsewhere.
+    // Handlers nest if the processors are busy with other work.
     let mut stack = vec![0u8; 4 << 20];
     let other = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
     // SAFETY: the stack outlives the timer, which is the last to use it.
@@ -177,7 +177,7 @@ static LANDING: AtomicU64 = AtomicU64::new(0);
 static STACK: AtomicU64 = AtomicU64::new(0);
 static JUMPS: AtomicU64 = AtomicU64::new(0);
 
-/// Every third time jumps out to `LANDING`, as siglongjmp does.
+/// Every third time, jumps out to `LANDING`, as siglongjmp does.
 extern "C" fn jumper(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     let n = HANDLED.fetch_add(1, SeqCst);
     call_at(GETPGRP_AT.load(SeqCst));

@@ -1,4 +1,4 @@
-//! Threads and processes count for themselves.
+//! Each thread and each process counts for itself.
 
 use crate::counts::{TIMED, file};
 use crate::lab::{File, Lab, apart, image_words, set_limits};
@@ -52,7 +52,7 @@ fn eight_threads_are_exact() {
     apart("threads::eight_threads_are_exact", || exact_in(8));
 }
 
-/// Functions that make processes, and one for a new process to run.
+/// Functions that make processes, and one that a new process runs.
 fn makers() -> File {
     let mut file = file();
     file.wrapped("fork", FORK);
@@ -62,7 +62,7 @@ fn makers() -> File {
     file
 }
 
-/// Waits for a child and says how it ended.
+/// Waits for a child and returns its status.
 pub(crate) fn wait(child: i64) -> i32 {
     let mut status = 0;
     // SAFETY: waits for a child of ours.
@@ -129,7 +129,7 @@ fn a_fork_that_fails_is_an_error_like_others() {
     });
 }
 
-/// `spawn`: makes a thread by the call of number `number` that calls getppid *rbx times and ends.
+/// `spawn`: makes a thread by call `number`; the thread calls getppid *rbx times and ends.
 pub(crate) fn spawner(file: &mut File, name: &'static str, number: u32, getppid: CodeLabel, exit: CodeLabel) {
     file.function(name);
     file.a.push(rbx).unwrap();
@@ -204,7 +204,7 @@ fn slots_are_drawn_again_and_their_end_is_noted() {
         lab.enter(0);
         let server = Server::start(&[]);
         let words = image_words();
-        // One slot left, then none until one is put back.
+        // One slot is left; then there is none until one is returned.
         words[image::NEXT_SLOT as usize / 8].store(image::FIRST_SLOTS - 1, SeqCst);
         let fork = || {
             let child = lab.call("fork", &[]);
@@ -231,7 +231,7 @@ fn slots_are_drawn_again_and_their_end_is_noted() {
 
 static FORK_AT: AtomicU64 = AtomicU64::new(0);
 
-/// Forks, the first time; both go back to what they were doing.
+/// Forks the first time; both processes continue with what was interrupted.
 extern "C" fn forker(_: i32) {
     let address = FORK_AT.swap(0, SeqCst);
     if address != 0 {
@@ -247,7 +247,7 @@ fn counts_of(lab: &Lab, number: u32, slot: u64) -> (u64, u64) {
     of.fold((0, 0), |sum, (_, c)| (sum.0 + c.entered, sum.1 + c.returned))
 }
 
-/// Ends a child here; waits for it in its parent.
+/// Ends a child here; its parent waits for it.
 fn join(lab: &Lab, me: u32) {
     // SAFETY: no arguments; the C library's own getpid, which is not hooked.
     if unsafe { libc::getpid() } as u32 != me {
@@ -273,7 +273,7 @@ fn a_handler_that_forks_during_a_wait_leaves_both_well() {
         join(&lab, me);
         assert_eq!(counts_of(&lab, GETPPID, 0), (100, 100));
         assert_eq!(counts_of(&lab, GETPPID, 1), (100, 100));
-        // The child takes what it has for an answer, and may ask again before its parent has given up.
+        // The child treats the value it has as an answer, and may ask again before its parent has given up.
         let losses = lab.read().losses;
         assert!((1..=2).contains(&losses.unanswered), "{losses:?}");
         assert_eq!(Losses { unanswered: 0, ..losses }, Losses { unasked: 1, ..Losses::default() });
@@ -304,7 +304,7 @@ fn a_handler_that_forks_during_a_call_leaves_both_well() {
         join(&lab, me);
         writer.join().unwrap();
         server.stop();
-        // Entered once, came back twice: each process had its own return.
+        // Entered once, returned twice: each process had its own return.
         assert_eq!(counts_of(&lab, 0, 0), (1, 1));
         assert_eq!(counts_of(&lab, 0, 1), (0, 1));
         assert_eq!(lab.read().losses, Losses::default());

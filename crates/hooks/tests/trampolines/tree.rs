@@ -1,7 +1,7 @@
-//! What an image's trees say: which call, and which callers, are counted at each record.
+//! Reads an image's trees: the call and the callers that are counted at each record.
 //!
-//! The launcher knows that from what it has laid; here it is read back, so that what is laid is tested too. Nothing
-//! damages these trees.
+//! The launcher knows these from building the trees. The tests read them back, so that building is tested too. These
+//! trees are undamaged.
 
 #![allow(dead_code, reason = "each of those who share this use a part of it")]
 
@@ -15,7 +15,7 @@ use systoll_hooks::layout::{
 /// All counts of an image.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// By site and context, in the order of the trees; only where something was counted.
+    /// Rows by site and context, in the order of the trees; only those with counts.
     pub(crate) rows: Vec<Row>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) losses: Losses,
@@ -25,7 +25,7 @@ pub(crate) struct Reading {
 /// Calls from one site in one context.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Index in [`Blob::sites`]; `None`: counted by number alone.
+    /// Index in [`Blob::sites`]; `None` for calls counted by number alone.
     pub(crate) site: Option<usize>,
     pub(crate) number: Option<u32>,
     /// Return addresses, innermost first.
@@ -34,14 +34,14 @@ pub(crate) struct Row {
     pub(crate) threads: Vec<(u64, SlotCounts)>,
 }
 
-/// A node where something may be counted.
+/// A node with a record.
 struct Leaf {
     address: u64,
     record: u64,
     row: Row,
 }
 
-/// Reads an image with one file, whose roots lie from `region` on.
+/// Reads an image with one file, whose roots begin at `region`.
 pub(crate) fn read(words: &[AtomicU64], region: u64, blob: &Blob) -> Reading {
     let leaves = leaves(words, region, blob);
     let records: BTreeMap<u64, usize> = leaves.iter().enumerate().map(|(i, leaf)| (leaf.record, i)).collect();
@@ -81,7 +81,7 @@ fn leaves(words: &[AtomicU64], region: u64, blob: &Blob) -> Vec<Leaf> {
     out
 }
 
-/// The leaves below a root, and itself.
+/// Returns the leaves below a root, and the root.
 fn tree(words: &[AtomicU64], site: Option<usize>, number: Option<u32>, root: u64, out: &mut Vec<Leaf>) {
     let get = |at: u64, field| words.word(at - IMAGE + field);
     let mut open = vec![(root, Vec::new())];
@@ -94,7 +94,7 @@ fn tree(words: &[AtomicU64], site: Option<usize>, number: Option<u32>, root: u64
             let row = Row { site, number, path: path.clone(), threads: Vec::new() };
             out.push(Leaf { address: at, record, row });
         }
-        // A root's own first level may be itself.
+        // The first level may begin at the root itself.
         let below = [(get(at, node::SIBLING), above), (get(at, node::CHILD), path)];
         open.extend(below.into_iter().filter(|(next, _)| *next > node::OTHERS && *next != root));
     }

@@ -1,4 +1,4 @@
-//! A thread compares the stack above a context with what was seen there before.
+//! A thread compares the stack above a context with the one seen there before.
 
 use crate::lab::{apart, half};
 use crate::ring::lab;
@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use systoll_hooks::assemble::TrunkLooks;
 use systoll_hooks::layout::{IMAGE, Question, image, windows};
 
-/// What a thread's looks have found while it makes `calls` calls with a trunk of three words, the last of which differs by
-/// `changed`, and what it has asked. `set` is a half-word of the image that is not zero meanwhile.
+/// Returns the results of a thread's comparisons while it makes `calls` calls with a trunk of three words, the last of
+/// which differs by `changed`, and the thread's questions. `set` is a half-word of the image that is not zero
+/// meanwhile.
 fn found(calls: u64, changed: u64, set: Option<u64>) -> (TrunkLooks, Answered) {
     let lab = lab();
     lab.enter(0);
@@ -51,16 +52,16 @@ fn another_stack_of_a_few_calls_is_not_asked_about() {
 }
 
 #[test]
-fn it_is_not_asked_about_where_enough_was_looked_at() {
-    apart("trunks::it_is_not_asked_about_where_enough_was_looked_at", || {
+fn the_launcher_is_not_asked_about_trunks_sampled_enough() {
+    apart("trunks::the_launcher_is_not_asked_about_trunks_sampled_enough", || {
         let (looks, asked) = found(100_000, 1, Some(image::LOOKED_ENOUGH));
         assert!(looks.others > 50_000 && asked.count(Question::WindowEntry) == 0, "{looks:?}");
     });
 }
 
 #[test]
-fn no_look_is_taken_where_no_call_may_be_made() {
-    apart("trunks::no_look_is_taken_where_no_call_may_be_made", || {
+fn no_sample_is_taken_by_threads_that_may_make_no_call() {
+    apart("trunks::no_sample_is_taken_by_threads_that_may_make_no_call", || {
         let (looks, _) = found(1000, 1, Some(image::QUIET));
         assert_eq!(looks, TrunkLooks::default());
     });

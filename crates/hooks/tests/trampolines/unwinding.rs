@@ -1,4 +1,4 @@
-//! Handlers that unwind, at 5 kHz: from our code to where the thread would be.
+//! Signal handlers that unwind, 5,000 times a second: from our code to the place where the thread would be without it.
 
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, set_limits};
@@ -47,7 +47,7 @@ extern "C" fn handler(_: i32) {
     unsafe { _Unwind_Backtrace(frame, (&raw mut seen).cast()) };
     HANDLED.fetch_add(1, SeqCst);
     IN_OURS.fetch_add(u64::from(seen.ours), SeqCst);
-    // Behind the generated caller come frames of Rust down to the thread's start.
+    // Above the generated caller are frames of Rust, up to the thread's start.
     SHORT.fetch_add(u64::from(!seen.caller || seen.rust < 3), SeqCst);
 }
 
@@ -62,7 +62,7 @@ fn frames(functions: &[(u64, u64, u8)]) -> Vec<u8> {
         out.extend(here.to_le_bytes());
         out.extend(start.to_le_bytes());
         out.extend((end - start).to_le_bytes());
-        // DW_CFA_def_cfa_offset; rbx is what matters to nobody here.
+        // DW_CFA_def_cfa_offset; rbx is not described because nothing here uses it.
         out.extend([0, 0x0e, *cfa, 0, 0, 0, 0, 0]);
     }
     out.extend([0; 4]);
@@ -74,7 +74,7 @@ fn backtraces(calls: u64, options: Options, serve: bool) {
     let getppid = file.wrapper("getppid", 110);
     file.function("end of getppid");
     file.a.int3().unwrap();
-    // Without saved registers: n calls, n in memory at rdi.
+    // Saves no registers: n calls, n in memory at rdi.
     file.function("caller");
     let a = &mut file.a;
     let mut again = a.create_label();
@@ -92,7 +92,7 @@ fn backtraces(calls: u64, options: Options, serve: bool) {
     let (start, bytes) = lab.ours();
     OURS.store(start, SeqCst);
     OURS_END.store(start + bytes, SeqCst);
-    // The caller's first instruction is run before the timer starts: its CFA is taken as fixed.
+    // The caller's first instruction is executed before the timer starts, so its CFA is described as fixed.
     let of_file = frames(&[
         (lab.address("getppid"), lab.address("end of getppid"), 8),
         (lab.address("caller"), lab.address("end of caller") + 4, 16),
@@ -117,7 +117,7 @@ fn backtraces(calls: u64, options: Options, serve: bool) {
     drop(server.map(Server::stop));
     assert!(HANDLED.load(SeqCst) > 50);
     assert!(IN_OURS.load(SeqCst) > 0, "the signal never hit our code");
-    // The handler may also have come before or behind the generated code.
+    // The handler may also have interrupted code before or after the generated code.
     assert!(SHORT.load(SeqCst) <= 2, "{} short of {}", SHORT.load(SeqCst), HANDLED.load(SeqCst));
 }
 
@@ -134,7 +134,7 @@ fn a_profiler_sees_whole_stacks() {
 #[test]
 fn a_profiler_sees_whole_stacks_while_the_thread_waits() {
     apart("unwinding::a_profiler_sees_whole_stacks_while_the_thread_waits", || {
-        // Nobody answers the first question: the handler comes all through the wait.
+        // The first question gets no answer, so handlers run all through the wait.
         backtraces(1_000_000, Options { windows: true, ..TIMED }, false);
     });
 }

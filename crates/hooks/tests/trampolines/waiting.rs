@@ -1,4 +1,4 @@
-//! Waiting is told from working.
+//! Time of waiting is told apart from time of working.
 
 use crate::counts::TIMED;
 use crate::lab::{File, Lab, apart, half, image_words, rseq_area};
@@ -24,15 +24,15 @@ fn file() -> File {
     file
 }
 
-/// (returned, cycles, waited) of a number.
+/// Returns (returned, cycles, waited) of a number.
 pub(crate) fn times(lab: &Lab, number: u32) -> (u64, u64, u64) {
     let rows = lab.read().rows;
     let counts = rows.iter().filter(|r| r.number == Some(number)).flat_map(|r| &r.threads);
     counts.fold((0, 0, 0), |sum, (_, c)| (sum.0 + c.returned, sum.1 + c.cycles, sum.2 + c.waited))
 }
 
-/// Runs on a thread of its own without the C library's rseq area, with one registered through the
-/// hooked site.
+/// Runs `body` on a thread of its own, without the C library's rseq area and with one registered through the hooked
+/// site.
 fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
     #[repr(align(32))]
     struct Area([u64; 8]);
@@ -42,7 +42,7 @@ fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
         let server = Server::start(&[]);
         let area = Box::leak(Box::new(Area([0; 8])));
         let at = area.0.as_mut_ptr() as u64;
-        // glibc from 2.35 on has registered an area already; its place is known to the linker.
+        // glibc since 2.35 has registered an area already; the linker knows its place.
         give_back_glibcs();
         let signature = u64::from(half(IMAGE + image::RSEQ_SIGNATURE).load(SeqCst));
         assert_eq!(lab.call("rseq", &[at, 32, 0, signature]), 0);
@@ -59,7 +59,7 @@ fn with_rseq(body: impl FnOnce(&Lab) + Send + 'static) {
 pub(crate) fn give_back_glibcs() {
     let Some(area) = rseq_area() else { return };
     let give_back = |size: &i32| {
-        // SAFETY: takes the area back from the kernel; the C library works without.
+        // SAFETY: returns the area to the kernel; the C library works without it.
         unsafe { libc::syscall(i64::from(RSEQ), area, *size, 1, 0x5305_3053u32) == 0 }
     };
     assert!([32, 33, 64].iter().any(give_back), "{}", std::io::Error::last_os_error());
@@ -90,7 +90,7 @@ fn working_is_not_waiting() {
             let switches = involuntary() - before;
             let (returned, cycles, waited) = times(lab, GETPPID);
             assert_eq!(returned, 1_000_010);
-            // Only calls during which the processor was taken away, and those are few.
+            // Only calls during which the processor was taken away, of which there are few.
             assert!(waited == 0 || switches > 0, "{waited} of {cycles}, {switches} switches");
         });
     });

@@ -86,6 +86,9 @@ impl Summary {
             self.next_of = Some(of);
             return true;
         }
+        if self.next_of.is_some() && line.is_empty() {
+            return true;
+        }
         if !self.reading && !self.columns.contains(&Column::Milliseconds) && !may_be_header(line) {
             return false;
         }

@@ -6,6 +6,8 @@ use crate::hash::Map;
 use crate::octave::octaves;
 use std::ops::Range;
 
+/// Times that something is done before it is a habit.
+pub(super) const LEAST: u64 = 10;
 /// Calls of one round, at most.
 const LONGEST: usize = 512;
 /// Calls looked at for one anchor.
@@ -371,4 +373,10 @@ fn run_at_end(kinds: &[KindId]) -> Option<KindId> {
 fn run_at_begin(kinds: &[KindId]) -> Option<KindId> {
     let first = *kinds.first()?;
     (kinds.iter().take_while(|kind| **kind == first).count() >= SAME_RUN).then_some(first)
+}
+
+/// Whether an instance has all that nearly each round has.
+pub(super) fn conforms(found: &Anchored, instance: &Instance, stretches: &Stretches<'_>) -> bool {
+    let always = found.members.iter().filter(|member| member.share >= NEARLY_ALWAYS);
+    always.into_iter().all(|member| instance.kinds(stretches).any(|kind| kind == member.kind))
 }

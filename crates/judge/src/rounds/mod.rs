@@ -13,15 +13,15 @@ mod pattern_of;
 mod place;
 mod rest;
 mod round;
+mod scene;
 mod shape;
 mod stretches;
-mod told;
 
 pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};
 
 use crate::finding::Finding;
 use crate::phases::Phases;
-use anchor::{Anchored, NEARLY_ALWAYS, Scales};
+use anchor::{Anchored, LEAST, Scales, conforms};
 use kinds::{KindId, Kinds};
 use std::cmp::Reverse;
 use stretches::Stretches;
@@ -31,8 +31,6 @@ use systoll_model::Recording;
 const SEEDS: usize = 64;
 /// The part of the run's processor time, or of its time where it waits, that a call takes at least to be one of them.
 const DEAR: f64 = 0.002;
-/// Times that something is done before it is a habit.
-const LEAST: u64 = 10;
 /// Anchors tried for a dear call.
 const ANCHORS: usize = 12;
 /// Stretches looked at for anchors.
@@ -92,9 +90,9 @@ pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding
     let stretches = Stretches::of(recording, &kinds, &wanted);
     let mut search =
         Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
-    let claimed = told::claimed(recording, findings);
+    let claimed = scene::claimed(recording, findings);
     let scene =
-        told::Scene { recording, kinds: &kinds, stretches: &stretches, claimed: &claimed, wall_ns: measures.wall };
+        scene::Scene { recording, kinds: &kinds, stretches: &stretches, claimed: &claimed, wall_ns: measures.wall };
     let mut rounds = Vec::new();
     for seed in seeds {
         if search.state.left(seed) < LITTLE || price(seed) * search.state.left(seed) < DEAR {
@@ -226,10 +224,4 @@ impl Search<'_> {
             }
         }
     }
-}
-
-/// Whether an instance has all that nearly each round has.
-fn conforms(found: &Anchored, instance: &anchor::Instance, stretches: &Stretches<'_>) -> bool {
-    let always = found.members.iter().filter(|member| member.share >= NEARLY_ALWAYS);
-    always.into_iter().all(|member| instance.kinds(stretches).any(|kind| kind == member.kind))
 }

@@ -371,7 +371,7 @@ impl Entry<'_> {
         self.read.add(bytes);
     }
 
-    /// Returns true if what was read, from the first byte to the last, is what was kept. Otherwise removes the entry.
+    /// Returns true if all bytes read, from the first to the last, are the kept ones. Otherwise removes the entry.
     pub(crate) fn ends_as_kept(self) -> bool {
         let mut trailer = [0; TRAILER];
         let read = self.file.read_exact_at(&mut trailer, self.len).is_ok();

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_stays_what_it_was() {
+    fn checksums_are_stable() {
         // Entries of earlier runs must stay readable.
         let bytes: Vec<u8> = (0..200).collect();
         assert_eq!(checksum(&[1; 32], &bytes), 0x57d8_6494_fdd4_4c60);

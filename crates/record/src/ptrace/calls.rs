@@ -453,7 +453,7 @@ fn path_arg(signature: &Signature) -> Option<usize> {
 }
 
 /// Returns for how long the thread was neither running nor queued inside the call, ns.
-fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::Ran>) -> Option<u64> {
+fn waited(pending: &Pending, elapsed_ns: u64, after: Option<procfs::SchedTimes>) -> Option<u64> {
     if elapsed_ns <= WORTH_ASKING_NS || never_waits(pending.syscall) {
         return Some(0);
     }

@@ -80,7 +80,7 @@ impl ReadAhead {
         self
     }
 
-    /// Forgets what was read ahead.
+    /// Drops the string that was read ahead.
     pub(super) fn forget(&mut self) {
         self.length = 0;
     }
@@ -95,7 +95,7 @@ impl ReadAhead {
         read.min(stack.len())
     }
 
-    /// Copies what was read at `address` into `buffer`, as far as there is room. Returns `None` if another address was
+    /// Copies the bytes read at `address` into `buffer`, as far as there is room. Returns `None` if another address was
     /// read.
     pub(super) fn copy(&self, address: u64, buffer: &mut [u8]) -> Option<usize> {
         let length = self.length.min(buffer.len());
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_is_told_by_all_its_return_addresses() {
+    fn a_context_is_recognized_by_all_its_return_addresses() {
         let mut contexts = Contexts::default();
         let (one, other) = ([(8, 0x10), (40, 0x20)], [(8, 0x10), (40, 0x21)]);
         contexts.keep(&placed(7, &one, true), Sysno(39), 1);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_at_no_constant_place_is_walked_again() {
+    fn stacks_without_constant_places_are_not_kept() {
         let mut contexts = Contexts::default();
         contexts.keep(&placed(7, &[(8, 0x10)], false), Sysno(39), 1);
         contexts.keep(&placed(7, &[(MOST_STACK, 0x10)], true), Sysno(39), 1);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_is_read_with_the_stack_where_it_ends_in_time() {
+    fn a_string_that_ends_within_the_page_is_read_with_the_stack() {
         let me = std::process::id() as i32;
         let path = b"/etc/hosts\0 and more".to_vec();
         let words = stack(&[(8, 0x10)]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_kept() {
+    fn the_number_of_kept_contexts_is_limited() {
         let mut contexts = Contexts::default();
         for value in 0..100 {
             contexts.keep(&placed(7, &[(8, value)], true), Sysno(39), value as u32);
@@ -319,7 +319,7 @@ mod tests {
         // If the program itself makes the call, no word has to be read.
         let at = At { ip: 8, sp: 0 };
         assert_eq!(contexts.find(std::process::id() as i32, at, Sysno(5), None), Some(5));
-        // What can't be read gives no context.
+        // A stack that can't be read gives no context.
         assert_eq!(contexts.find(std::process::id() as i32, At { ip: 7, sp: 0 }, Sysno(39), None), None);
     }
 }

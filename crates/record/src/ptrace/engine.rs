@@ -98,7 +98,7 @@ pub(super) struct UnwoundStack {
     pub(super) memory: Vec<u8>,
 }
 
-/// What was measured before and during the run.
+/// Measurements made before and during the run.
 pub(super) struct Measured {
     pub(super) facts: RunFacts,
     /// Cost of being watched, measured on a child of our own.

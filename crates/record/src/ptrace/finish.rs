@@ -3,7 +3,7 @@
 use super::calibrate::CROSSING;
 use super::engine::Engine;
 use super::toll::{Observer, tolls};
-use crate::assemble::{self, Named, Parts, Progress};
+use crate::assemble::{self, NamedTable, Parts, Progress};
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::sys;
 use crate::windows;
@@ -29,7 +29,7 @@ impl Engine {
 
     fn recording(&mut self, wall_ns: u64, ended: bool) -> Recording {
         let beside = windows::beside(&self.table, &self.windows.all()).begin();
-        let mut named = Named::of(&self.table, &mut self.symbols, self.problems.list.clone());
+        let mut named = NamedTable::of(&self.table, &mut self.symbols, self.problems.list.clone());
         // Pricing runs children of our own, which must not count as the command's.
         let children = sys::children_times();
         let crossing_after =

@@ -1,4 +1,4 @@
-//! How a tracer waits for the next stop: it polls for a moment, and only then sleeps.
+//! Waits for the next stop: the tracer polls for a moment, and only then sleeps.
 //!
 //! Tracer and tracee take turns. If the machine has an idle processor, the kernel gives each one of its own. Each then
 //! wakes the other on an idle processor, which takes microseconds, and on a virtual machine a hundred: many times what
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_in_vain_becomes_rare_until_it_is_not() {
+    fn failed_polls_become_rare_until_one_succeeds() {
         let mut patience = Patience::new();
         let (first, later) = (looks(&mut patience, 100), looks(&mut patience, 2_000));
         assert!((5..=12).contains(&first) && later <= 6, "{first} {later}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_way_for_long_sleeps_for_a_while() {
+    fn sleeps_after_yielding_for_long() {
         let mut patience = Patience::new();
         let before = sys::now() - 3_000_000;
         let now = patience.give_way(before);

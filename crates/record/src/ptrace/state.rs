@@ -1,7 +1,7 @@
-//! What the tracer knows of each process and thread.
+//! The tracer's state of each process and thread.
 
 use super::contexts::{Contexts, ReadAhead};
-use crate::procfs::{self, IoCalls, Ran, Schedstat};
+use crate::procfs::{self, IoCalls, SchedTimes, Schedstat};
 use crate::raw_window::RawWindow;
 use crate::table::ImageId;
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ pub(super) struct Thread {
     pub(super) ahead: ReadAhead,
     schedstat: Option<Schedstat>,
     tried_schedstat: bool,
-    last_ran: LastRan,
+    last_ran: LastTimes,
     /// When it was last resumed, ns; it may have run since.
     let_go_ns: Option<u64>,
     /// Processor time already accounted for, ns.
@@ -88,7 +88,7 @@ pub(super) struct Pending {
     pub(super) args: [u64; 6],
     pub(super) row: u32,
     pub(super) resumed_ns: u64,
-    pub(super) ran: Option<RanBefore>,
+    pub(super) ran: Option<TimesBefore>,
     pub(super) startup: bool,
     /// True if the call is the last one of the thread's window.
     pub(super) in_window: bool,
@@ -108,14 +108,15 @@ impl Thread {
             ahead: ReadAhead::default(),
             schedstat: None,
             tried_schedstat: false,
-            last_ran: LastRan::default(),
+            last_ran: LastTimes::default(),
             let_go_ns: None,
             cpu_base_ns: 0,
         }
     }
 
-    /// Returns what the thread has run, from its schedstat; opens that file once, while descriptors are available.
-    pub(super) fn ran(&mut self, tid: i32) -> Option<Ran> {
+    /// Returns the thread's running and waiting time from its schedstat. Opens that file once, while descriptors are
+    /// available.
+    pub(super) fn ran(&mut self, tid: i32) -> Option<SchedTimes> {
         if !self.tried_schedstat {
             self.tried_schedstat = true;
             self.schedstat = Schedstat::keep(self.pid, tid);
@@ -124,20 +125,20 @@ impl Thread {
             Some(stat) => stat.read(),
             None => Schedstat::open(self.pid, tid)?.read(),
         };
-        self.last_ran = LastRan { ran, since_ns: 0 };
+        self.last_ran = LastTimes { ran, since_ns: 0 };
         ran
     }
 
-    /// Returns what the thread has run up to its stop. If `about` is enough, and the thread was resumed only for
-    /// moments since the last reading, reuses that: reading costs as much as half a call's stop.
-    pub(super) fn ran_before(&mut self, tid: i32, about: bool) -> Option<RanBefore> {
+    /// Returns the thread's times at its stop. If `about` is enough, and the thread was resumed only for moments since
+    /// the last reading, reuses that one: a reading costs as much as half a call's stop.
+    pub(super) fn ran_before(&mut self, tid: i32, about: bool) -> Option<TimesBefore> {
         if about
             && self.last_ran.since_ns <= MOST_UNREAD_NS
             && let Some(ran) = self.last_ran.ran
         {
-            return Some(RanBefore { ran, since_ns: self.last_ran.since_ns });
+            return Some(TimesBefore { ran, since_ns: self.last_ran.since_ns });
         }
-        self.ran(tid).map(|ran| RanBefore { ran, since_ns: 0 })
+        self.ran(tid).map(|ran| TimesBefore { ran, since_ns: 0 })
     }
 
     /// Notes that the thread is resumed at `now`.
@@ -155,7 +156,7 @@ impl Thread {
     pub(super) fn forget_schedstat(&mut self) {
         self.schedstat = None;
         self.tried_schedstat = false;
-        self.last_ran = LastRan::default();
+        self.last_ran = LastTimes::default();
     }
 }
 
@@ -164,32 +165,32 @@ const MOST_UNREAD_NS: u64 = 40_000;
 
 /// The last reading of what a thread had run.
 #[derive(Debug, Default)]
-struct LastRan {
-    ran: Option<Ran>,
+struct LastTimes {
+    ran: Option<SchedTimes>,
     /// Time that it has been running since the reading, ns.
     since_ns: u64,
 }
 
-/// What a thread had run before a call.
+/// Running and waiting time of a thread before a call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RanBefore {
-    ran: Ran,
+pub(super) struct TimesBefore {
+    ran: SchedTimes,
     /// Time that it was running between the reading and the call, ns: it may have used that much more.
     since_ns: u64,
 }
 
-impl RanBefore {
-    /// Returns by how much [`RanBefore::inside`] may be too low, ns.
+impl TimesBefore {
+    /// Returns by how much [`TimesBefore::inside`] may be too low, ns.
     pub(super) fn since_ns(self) -> u64 {
         self.since_ns
     }
 
     /// Returns what the thread ran and was queued in the call alone; `after` is the reading at the call's end.
-    pub(super) fn inside(self, after: Ran) -> Ran {
+    pub(super) fn inside(self, after: SchedTimes) -> SchedTimes {
         let cpu_ns = after.cpu_ns.saturating_sub(self.ran.cpu_ns);
         let queued_ns = after.queued_ns.saturating_sub(self.ran.queued_ns);
         let rest = self.since_ns.saturating_sub(cpu_ns);
-        Ran { cpu_ns: cpu_ns.saturating_sub(self.since_ns), queued_ns: queued_ns.saturating_sub(rest) }
+        SchedTimes { cpu_ns: cpu_ns.saturating_sub(self.since_ns), queued_ns: queued_ns.saturating_sub(rest) }
     }
 }
 
@@ -283,14 +284,14 @@ pub(super) fn calls_of(counts: &Counts) -> u64 {
 mod tests {
     use super::*;
 
-    fn ran(cpu_ns: u64, queued_ns: u64) -> Ran {
-        Ran { cpu_ns, queued_ns }
+    fn ran(cpu_ns: u64, queued_ns: u64) -> SchedTimes {
+        SchedTimes { cpu_ns, queued_ns }
     }
 
     #[test]
-    fn what_ran_before_the_call_is_none_of_its() {
+    fn time_before_the_call_is_not_counted_as_its_own() {
         let inside = |since_ns, after| {
-            let inside = RanBefore { ran: ran(1_000, 500), since_ns }.inside(after);
+            let inside = TimesBefore { ran: ran(1_000, 500), since_ns }.inside(after);
             (inside.cpu_ns, inside.queued_ns)
         };
         assert_eq!(inside(0, ran(1_300, 600)), (300, 100));

@@ -40,7 +40,7 @@ pub(crate) const STAYS: &str = "told to end by SIGTERM, the command did not: it 
 /// Time that a target may take to stop so that it can be let go, ns.
 pub(crate) const LETTING_GO_NS: u64 = 150_000_000;
 
-/// What the thread does with signals.
+/// Phases of the thread that handles signals.
 mod phase {
     /// Signals stay pending: there is no process to forward them to yet.
     pub(super) const HELD: u8 = 0;
@@ -95,7 +95,7 @@ struct Shared {
     term: Term,
 }
 
-/// Holds signals back from the process while it lives.
+/// Signals are held back from the process while this lives.
 pub(crate) struct Signals {
     shared: Arc<Shared>,
     original: OriginalMask,
@@ -106,9 +106,9 @@ pub(crate) struct Signals {
     released: bool,
 }
 
-/// What signals have asked of the tracer.
+/// Requests that signals have made to the tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct SignalRequests {
     pub(crate) snapshot: bool,
     /// The last signal that told the target to end, e.g. SIGTERM.
     pub(crate) ending: Option<i32>,
@@ -244,13 +244,13 @@ impl Signals {
         !self.shared.looked.load(Ordering::Acquire)
     }
 
-    /// Takes what was requested since the last call.
-    pub(crate) fn look(&self) -> Wanted {
+    /// Takes the requests made since the last call.
+    pub(crate) fn look(&self) -> SignalRequests {
         if self.shared.looked.swap(true, Ordering::AcqRel) {
-            return Wanted::default();
+            return SignalRequests::default();
         }
         let ending = self.shared.told_to_end.swap(0, Ordering::AcqRel);
-        Wanted {
+        SignalRequests {
             snapshot: self.shared.snapshot.swap(false, Ordering::AcqRel),
             ending: (ending != 0).then_some(ending),
             give_up: self.shared.term.is_too_long(),

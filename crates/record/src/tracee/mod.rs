@@ -3,10 +3,10 @@
 //! Invariants: we never set a seccomp filter in a target and never set PTRACE_O_EXITKILL; when systoll dies the
 //! kernel detaches every target, and it runs on.
 
-mod injected;
+mod remote_call;
 mod requests;
 mod stops;
 
-pub(crate) use injected::*;
+pub(crate) use remote_call::*;
 pub(crate) use requests::*;
 pub(crate) use stops::*;

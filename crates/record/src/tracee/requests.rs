@@ -137,7 +137,7 @@ pub(crate) fn call(tid: i32) -> Result<Call, Errno> {
     }
 }
 
-/// Where a thread has registered its rseq area, and by which signature.
+/// Place and signature of a thread's registered rseq area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RseqArea {
     /// Address of its struct rseq; zero: it has none.

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 
-/// What the kernel reported of one thread.
+/// The kernel's report about one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Exited {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wait_statuses_are_told_apart() {
+    fn wait_statuses_are_decoded() {
         assert_eq!(decode(7, 3 << 8), Stop::Exited { tid: 7, code: 3 });
         assert_eq!(decode(7, 9), Stop::Killed { tid: 7, signal: 9 });
         assert_eq!(decode(7, 0x7f | (0x85 << 8)), Stop::Syscall { tid: 7 });

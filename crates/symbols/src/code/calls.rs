@@ -1,19 +1,19 @@
-//! What a call instruction calls: directly, through a PLT stub, or through a GOT slot.
+//! Targets of call instructions: direct ones, those of PLT stubs, and those in GOT slots.
 
 use super::got::{Callee, GotSlots};
 use crate::elf::ElfFile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// The longest call: prefixes, REX, opcode, ModRM, SIB, 4 bytes of displacement.
+/// Length of the longest call in bytes: prefixes, REX, opcode, ModRM, SIB, 4 bytes of displacement.
 pub(crate) const MAX_CALL: u64 = 9;
-/// Most code looked through for tail jumps in one function.
+/// Most bytes of one function that are searched for tail calls.
 const MAX_TAIL_CODE: u64 = 4096;
 
-/// The call instruction that ends at `after`, decoded from the up to [`MAX_CALL`] `bytes` before it.
+/// Returns the call instruction that ends at `after`, decoded from the bytes before it, at most [`MAX_CALL`].
 ///
-/// x86 can't be decoded backwards for sure, so the likeliest forms are tried first: a direct call,
-/// a call through memory, then the rest from the longest to the shortest.
+/// x86 code cannot be decoded backwards with certainty. The likeliest forms are tried first: a direct call, a call
+/// through memory, then the others from the longest to the shortest.
 pub(crate) fn call_before(bytes: &[u8], after: u64) -> Option<Instruction> {
     for len in [5usize, 6, 7, 8, 9, 4, 3, 2] {
         let Some(code) = bytes.len().checked_sub(len).and_then(|at| bytes.get(at..)) else { continue };
@@ -32,7 +32,7 @@ pub(crate) fn call_before(bytes: &[u8], after: u64) -> Option<Instruction> {
     None
 }
 
-/// The call instruction before the return address `after` in `elf`.
+/// Returns the call instruction before the return address `after` in `elf`.
 pub(crate) fn call_in_file(elf: &ElfFile, after: u64) -> Option<Instruction> {
     let mut bytes = [0; MAX_CALL as usize];
     let start = after.checked_sub(MAX_CALL)?;
@@ -44,17 +44,17 @@ pub(crate) fn call_in_file(elf: &ElfFile, after: u64) -> Option<Instruction> {
     None
 }
 
-/// Whether the call in `bytes`, which are one call and no more, goes where a register or memory says. Told without the
-/// decoder, whose tables take a fifth of a millisecond to build.
+/// Returns true if the call whose bytes are exactly `bytes` takes its target from a register or from memory. Does not
+/// use the decoder, whose tables take a fifth of a millisecond to build.
 pub(crate) fn is_indirect(bytes: &[u8]) -> bool {
-    /// Prefixes of any group, and REX.
+    /// Legacy prefixes of all groups. REX is handled below.
     const PREFIXES: [u8; 11] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
     const GROUP_5: u8 = 0xff;
     let is_prefix = |byte: &&u8| PREFIXES.contains(byte) || (0x40..0x50).contains(*byte);
     bytes.iter().find(|byte| !is_prefix(byte)) == Some(&GROUP_5)
 }
 
-/// What `i` calls or jumps to, as far as it can be told from the file.
+/// Returns the target of `i`, a call or a jump, if the file determines it.
 pub(crate) fn target(elf: &ElfFile, slots: &GotSlots, i: &Instruction) -> Option<Callee> {
     match i.flow_control() {
         FlowControl::Call | FlowControl::UnconditionalBranch => {
@@ -66,7 +66,7 @@ pub(crate) fn target(elf: &ElfFile, slots: &GotSlots, i: &Instruction) -> Option
     }
 }
 
-/// The slot an indirect call or jump goes through, where its address is fixed.
+/// Returns the slot that an indirect call or jump goes through, if its address is fixed.
 fn slot_of(i: &Instruction) -> Option<u64> {
     let fixed = i.op0_kind() == OpKind::Memory
         && (i.is_ip_rel_memory_operand() || (i.memory_base() == Register::None && i.memory_index() == Register::None))
@@ -74,7 +74,7 @@ fn slot_of(i: &Instruction) -> Option<u64> {
     fixed.then(|| i.memory_displacement64())
 }
 
-/// Where a PLT stub at `at` leads: `[endbr64] [bnd] jmp *slot(%rip)`.
+/// Returns the target of a PLT stub at `at`: `[endbr64] [bnd] jmp *slot(%rip)`.
 fn through_stub(elf: &ElfFile, slots: &GotSlots, at: u64) -> Option<Callee> {
     let mut code = [0; 16];
     let got = elf.read_code_into(at, &mut code);
@@ -86,7 +86,7 @@ fn through_stub(elf: &ElfFile, slots: &GotSlots, at: u64) -> Option<Callee> {
     slots.get(elf, slot_of(&jump)?)
 }
 
-/// Where a function may go by a jump as its last act: everything outside `range` it jumps to.
+/// Returns the targets of the function's tail calls: every jump out of `range`.
 pub(crate) fn tail_jumps(elf: &ElfFile, slots: &GotSlots, range: Range<u64>) -> Vec<Callee> {
     let mut found = Vec::new();
     let len = range.end.saturating_sub(range.start).min(MAX_TAIL_CODE);
@@ -133,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn indirect_calls_are_told_as_the_decoder_tells_them() {
-        // Each opcode that is a call, and one that is none, with every ModRM byte behind none to two prefixes.
+    fn finds_the_same_indirect_calls_as_the_decoder() {
+        // Every call opcode and one other, with every ModRM byte, behind up to two prefixes.
         for prefixes in [&[][..], &[0x41], &[0x3e], &[0x3e, 0x41], &[0xf2], &[0x2e], &[0x66]] {
             for (opcode, modrm) in
                 [0xe8, 0xff, 0x9a, 0x90].into_iter().flat_map(|op| (0..=u8::MAX).map(move |m| (op, m)))

@@ -1,18 +1,17 @@
-//! What a function's code tells where tables do not: how far it reaches, and whether its frame has
-//! one size only.
+//! Facts about a function that only its code tells: where it ends, and whether its frame has a single size.
 
 use crate::elf::ElfFile;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// How far functions without a size are looked through: such are written in assembly.
+/// Most bytes searched for the end of a function without a size. Such functions are written in assembly.
 pub const MOST_REACH: u16 = 4096;
 const MAX_SHORT: u64 = MOST_REACH as u64;
-/// Most code looked at for changes of the stack pointer.
+/// Most bytes of a function searched for changes of the stack pointer.
 const MAX_LONG: u64 = 64 << 10;
 
-/// Whether the function that starts at `start` reaches as far as the instruction at `addr`, by its
-/// code: it ends with the first instruction that goes nowhere on, where no branch led beyond.
+/// Returns true if the code of the function at `start` extends to the instruction at `addr`. A function ends with the
+/// first instruction that does not continue, unless an earlier branch leads beyond it.
 pub(crate) fn reaches(elf: &ElfFile, start: u64, addr: u64) -> bool {
     let Some(len) = addr.checked_sub(start).filter(|len| *len < MAX_SHORT) else { return false };
     let mut code = vec![0; len as usize + 16];
@@ -28,7 +27,7 @@ pub(crate) fn reaches(elf: &ElfFile, start: u64, addr: u64) -> bool {
         let branches = matches!(i.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
         let to = if branches { i.near_branch_target() } else { 0 };
         if to > start && to - start < MAX_SHORT {
-            // A jump far ahead is a call as a last act; what it skips would pass for the function's own.
+            // A jump far ahead is a tail call. The bytes that it skips are not counted as the function's own.
             let is_tail = i.flow_control() == FlowControl::UnconditionalBranch && to > addr;
             furthest = if is_tail { furthest } else { furthest.max(to) };
         }
@@ -45,9 +44,9 @@ fn ends(i: &Instruction) -> bool {
         || i.mnemonic() == Mnemonic::Hlt
 }
 
-/// Whether the stack pointer is, at each instruction of the function in `range`, always at the same
-/// distance from its frame pointer: nothing is allocated on the stack as it runs, nothing realigned.
-/// Only of functions that set a frame pointer; a part of a function does not tell.
+/// Returns true if, at every instruction of the function in `range`, the stack pointer is at a fixed distance from the
+/// frame pointer: the function neither allocates stack as it runs nor realigns it. False for functions that set no
+/// frame pointer, and for a part of a function.
 pub(crate) fn is_fixed(elf: &ElfFile, range: Range<u64>) -> bool {
     let len = range.end.saturating_sub(range.start);
     let Some(code) = (len <= MAX_LONG).then(|| elf.read_vaddr(range.start, len)).flatten() else { return false };
@@ -68,7 +67,7 @@ pub(crate) fn is_fixed(elf: &ElfFile, range: Range<u64>) -> bool {
     has_pointer
 }
 
-/// Of an instruction that sets rsp: whether to a place that is known beforehand.
+/// Returns true if `i`, which sets rsp, sets it to a place known beforehand.
 fn keeps_distance(i: &Instruction) -> bool {
     match i.mnemonic() {
         Mnemonic::Add | Mnemonic::Sub => i.op1_kind() != OpKind::Register && i.op1_kind() != OpKind::Memory,
@@ -84,7 +83,7 @@ mod tests {
     use crate::elf::elf_of_code;
 
     #[test]
-    fn a_function_ends_where_nothing_leads_on() {
+    fn a_function_ends_at_its_last_reachable_instruction() {
         // je +1; ret; nop; ret | ret
         let elf = elf_of_code(&[0x74, 0x01, 0xc3, 0x90, 0xc3, 0xc3]);
         assert!(reaches(&elf, 0x1000, 0x1000));
@@ -92,13 +91,13 @@ mod tests {
         assert!(!reaches(&elf, 0x1000, 0x1005));
         assert!(!reaches(&elf, 0x1001, 0x1000));
         assert!(!reaches(&elf, 0x1000, 0x9000));
-        // jmp +3 (a call as a last act); then the next function's
+        // jmp +3 (a tail call); then the next function's
         let elf = elf_of_code(&[0xeb, 0x03, 0x90, 0x90, 0x90, 0xc3]);
         assert!(!reaches(&elf, 0x1000, 0x1002));
     }
 
     #[test]
-    fn frames_that_grow_are_told_from_those_that_do_not() {
+    fn recognizes_frames_that_grow() {
         // push %rbp; mov %rsp,%rbp; …; leave; ret
         let around = |body: &[u8]| [&[0x55, 0x48, 0x89, 0xe5], body, &[0xc9, 0xc3]].concat();
         let fixed = |code: &[u8]| is_fixed(&elf_of_code(code), 0x1000..0x1000 + code.len() as u64);
@@ -109,7 +108,7 @@ mod tests {
         assert!(!fixed(&around(&[0x48, 0x29, 0xc4])));
         // and $-64,%rsp
         assert!(!fixed(&around(&[0x48, 0x83, 0xe4, 0xc0])));
-        // No frame pointer is set: a part of a function.
+        // No frame pointer is set: this is a part of a function.
         assert!(!fixed(&[0x90, 0xc3]));
     }
 }

@@ -1,4 +1,4 @@
-//! Slots of the global offset table: what the loader writes into them, which code calls through.
+//! Slots of the global offset table: the values that the loader writes into them.
 
 use crate::elf::{ElfFile, SymbolTable};
 use object::LittleEndian as Le;
@@ -8,38 +8,38 @@ use std::sync::Arc;
 use systoll_binfile::elf::{Relocation, Section, relocations};
 use systoll_binfile::word;
 
-/// Most relocations of one section looked at.
+/// Most relocations read from one section.
 const MAX_RELOCATIONS: usize = 4_000_000;
-/// How many are in memory at a time: a large program has megabytes of them, of which few tell of a slot.
+/// Relocations in memory at a time. A large program has megabytes of them, and few concern a slot.
 const AT_ONCE: usize = 512;
 
-/// What an instruction calls or jumps to.
+/// Target of a call or a jump.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Callee {
     /// A function of the same file.
     Local(u64),
-    /// Whatever the loader binds this name to.
+    /// The definition to which the loader binds this name.
     Symbol(Arc<str>),
 }
 
-/// What the loader writes into the slots that code calls through.
+/// Values that the loader writes into the slots of a file.
 #[derive(Debug, Default)]
 pub(crate) struct GotSlots {
-    /// By address; of several for one, the last holds.
-    written: Vec<(u64, Written)>,
-    /// Who is named by its place in it.
+    /// Values by the slot's address. If a slot has several, the last one counts.
+    values: Vec<(u64, SlotValue)>,
+    /// The symbol table that [`SlotValue::Symbol`] indexes.
     symbols: Option<Arc<SymbolTable>>,
 }
 
-/// What the loader writes: where a symbol is, or an address of this file.
+/// Value of a slot: a symbol's address, or an address in this file.
 #[derive(Clone, Copy, Debug)]
-enum Written {
+enum SlotValue {
     Symbol(u32),
     Local(u64),
 }
 
 impl GotSlots {
-    /// Reads the file's dynamic relocations; in static files, those that pick an implementation.
+    /// Reads the file's dynamic relocations. Those of static files pick implementations of functions.
     pub(crate) fn read(elf: &ElfFile) -> Self {
         let mut slots = Self::default();
         let table = |s: &Section| s.addr..s.addr.saturating_add(s.size);
@@ -47,8 +47,8 @@ impl GotSlots {
         for section in elf.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA) {
             slots.add(elf, section, &got);
         }
-        // Stable, and linkers have nearly sorted them.
-        slots.written.sort_by_key(|(slot, _)| *slot);
+        // The sort is stable. Linkers write the relocations nearly sorted.
+        slots.values.sort_by_key(|(slot, _)| *slot);
         slots
     }
 
@@ -82,27 +82,27 @@ impl GotSlots {
             let slot = r.r_offset.get(Le);
             let callee = match elf::RelocationType(r.r_type(Le, false).0) {
                 elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64 => {
-                    has_symbols.then(|| Written::Symbol(r.r_sym(Le, false)))
+                    has_symbols.then(|| SlotValue::Symbol(r.r_sym(Le, false)))
                 }
-                elf::R_X86_64_IRELATIVE => Some(Written::Local(r.r_addend.get(Le) as u64)),
+                elf::R_X86_64_IRELATIVE => Some(SlotValue::Local(r.r_addend.get(Le) as u64)),
                 elf::R_X86_64_RELATIVE if got.iter().any(|g| g.contains(&slot)) => {
-                    Some(Written::Local(r.r_addend.get(Le) as u64))
+                    Some(SlotValue::Local(r.r_addend.get(Le) as u64))
                 }
                 _ => None,
             };
             if let Some(callee) = callee {
-                self.written.push((slot, callee));
+                self.values.push((slot, callee));
             }
         }
     }
 
-    /// Who the loader has called through `slot`.
-    fn written_to(&self, slot: u64) -> Option<Callee> {
-        let end = self.written.partition_point(|(at, _)| *at <= slot);
-        let same = self.written.get(..end)?.iter().rev().take_while(|(at, _)| *at == slot);
-        same.filter_map(|(_, written)| match *written {
-            Written::Local(to) => Some(Callee::Local(to)),
-            Written::Symbol(index) => {
+    /// Returns the function whose address the loader writes into `slot`.
+    fn callee_in(&self, slot: u64) -> Option<Callee> {
+        let end = self.values.partition_point(|(at, _)| *at <= slot);
+        let same = self.values.get(..end)?.iter().rev().take_while(|(at, _)| *at == slot);
+        same.filter_map(|(_, value)| match *value {
+            SlotValue::Local(to) => Some(Callee::Local(to)),
+            SlotValue::Symbol(index) => {
                 let name = self.symbols.as_ref()?.name(index).filter(|name| !name.is_empty())?;
                 Some(Callee::Symbol(String::from_utf8_lossy(&name).into()))
             }
@@ -111,10 +111,10 @@ impl GotSlots {
     }
 
     pub(super) fn get(&self, elf: &ElfFile, slot: u64) -> Option<Callee> {
-        if let Some(callee) = self.written_to(slot) {
+        if let Some(callee) = self.callee_in(slot) {
             return Some(callee);
         }
-        // A static file that isn't moved has the address in place.
+        // In a static file that is not moved, the slot holds the address already.
         let fixed =
             elf.headers.sections.iter().any(|s| s.name.starts_with(".got") && slot.wrapping_sub(s.addr) < s.size);
         let target = fixed.then(|| elf.read_vaddr(slot, 8)).flatten().and_then(|w| word(&w, 0))?;

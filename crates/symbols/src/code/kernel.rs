@@ -1,16 +1,16 @@
-//! Instructions by which a thread enters the kernel: system calls, and the return from a signal's handler.
+//! Instructions by which a thread enters the kernel: system calls, and the return from a signal handler.
 
 use crate::elf::ElfFile;
 
-/// Whether there is a `syscall`, `sysenter` or `int $0x80` at `addr`.
+/// Returns true if there is a `syscall`, `sysenter` or `int $0x80` at `addr`.
 pub(crate) fn is_system_call(elf: &ElfFile, addr: u64) -> bool {
     let mut code = [0; 2];
     elf.read_code_into(addr, &mut code) == 2 && matches!(code, [0x0f, 0x05 | 0x34] | [0xcd, 0x80])
 }
 
-/// Whether `addr` is at `mov $__NR_rt_sigreturn,%eax; syscall`, which is what handlers return to
-/// (gdb recognises it the same way): at its start for a return address, else at the `syscall`.
-/// The stack pointer is at the context then.
+/// Returns true if `addr` is in `mov $__NR_rt_sigreturn,%eax; syscall`, to which signal handlers return (gdb recognizes
+/// it the same way): at its start if `addr` is a return address, else at its `syscall`. The stack pointer then points
+/// to the signal context.
 pub(crate) fn is_signal_return(elf: &ElfFile, addr: u64, is_return: bool) -> bool {
     const MOVES: [&[u8]; 2] = [&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0], &[0xb8, 0x0f, 0, 0, 0]];
     MOVES.iter().any(|mov| {

@@ -1,5 +1,5 @@
-//! What machine code tells where tables do not: which function a call reaches (by a stub, by a slot of
-//! the global offset table), where `main` is, how far a function extends, where the kernel is entered.
+//! Facts that only machine code tells: the function that a call reaches (through a stub or a slot of the global offset
+//! table), the address of `main`, the end of a function, and where a thread enters the kernel.
 //!
 //! x86-64 only. Instructions are read from the file, never from the target's memory.
 

@@ -1,6 +1,6 @@
 //! The parts of an ELF file that are always needed: segments, sections, a few facts.
 //!
-//! Only headers are read here; section contents are read when they are asked for.
+//! Only headers are read on opening. The contents of a section are read on demand.
 
 use super::gnu_hash::Exports;
 use super::strings::Strings;
@@ -14,11 +14,11 @@ use std::sync::{Arc, OnceLock};
 use systoll_binfile::elf::{self, Headers, Section, Segment};
 use systoll_binfile::{c_str, word};
 
-/// The most read of notes, of what the loader is told, and of the loader's path.
+/// Most bytes read of notes and of the loader's path, and of the dynamic section.
 const MAX_NOTES: u64 = 4096;
 const MAX_DYNAMIC: u64 = 1 << 16;
 const MAX_PATH: u64 = 4096;
-/// The most a compressed section may grow to.
+/// Largest size in bytes to which a compressed section is unpacked.
 const MAX_INFLATED: u64 = 256 << 20;
 
 /// An ELF file for x86-64.
@@ -26,17 +26,17 @@ const MAX_INFLATED: u64 = 256 << 20;
 pub(crate) struct ElfFile {
     pub(crate) bytes: Arc<FileBytes>,
     pub(crate) headers: Headers,
-    /// Whether it needs other shared objects.
+    /// True if it needs other shared objects.
     pub(crate) needs_others: bool,
     pub(crate) soname: Option<String>,
-    /// Lower-case hex.
+    /// Build-id in lower-case hexadecimal digits.
     pub(crate) build_id: Option<String>,
     dynamic_symbols: OnceLock<Option<Arc<SymbolTable>>>,
     exports: OnceLock<Option<Exports>>,
 }
 
 impl ElfFile {
-    /// Reads the headers. `None` where it is no ELF file for x86-64.
+    /// Reads the headers. Returns `None` if the file is not an ELF file for x86-64.
     pub(crate) fn parse(bytes: FileBytes) -> Option<Self> {
         let headers = Headers::read(&bytes).ok()?;
         let notes = headers.notes.iter().filter_map(|n| bytes.read(n.offset, n.size.min(MAX_NOTES)));
@@ -80,8 +80,8 @@ impl ElfFile {
         c_str(&name, 0).map(|s| String::from_utf8_lossy(s).into_owned())
     }
 
-    /// What the loader is told of other files: names of those that this one needs, at most so many, in their order, and
-    /// folders to look for them in first, as they are written.
+    /// Returns the names of at most `most` files that this one needs, in their order, and the folders to search for
+    /// them first, as the file has them.
     pub(crate) fn needed(&self, most: usize) -> (Vec<String>, Vec<String>) {
         let dynamic = self.headers.dynamic.filter(|_| self.needs_others);
         let Some(dynamic) = dynamic else { return Default::default() };
@@ -98,19 +98,19 @@ impl ElfFile {
         (of(&[raw::DT_NEEDED]), folders.map(str::to_owned).collect())
     }
 
-    /// Whether the program asks for a dynamic loader.
+    /// Returns true if the program asks for a dynamic loader.
     pub(crate) fn has_interpreter(&self) -> bool {
         self.headers.interpreter.is_some()
     }
 
-    /// Path of the dynamic loader that the program asks for.
+    /// Returns the path of the dynamic loader that the program asks for.
     pub(crate) fn interpreter(&self) -> Option<String> {
         let piece = self.headers.interpreter?;
         let bytes = self.bytes.read(piece.offset, piece.size.min(MAX_PATH))?;
         String::from_utf8(c_str(&bytes, 0)?.to_vec()).ok()
     }
 
-    /// The segment that `vaddr` lies in and how far, as far as the file backs it.
+    /// Returns the file offset of `vaddr` and the number of bytes from there that its segment has in the file.
     fn locate(&self, vaddr: u64) -> Option<(u64, u64)> {
         self.headers.segments.iter().find_map(|s| {
             let into = vaddr.checked_sub(s.vaddr)?;
@@ -118,7 +118,7 @@ impl ElfFile {
         })
     }
 
-    /// Reads what the file has mapped at `vaddr` and returns how many bytes there were.
+    /// Reads the file's bytes that are mapped at `vaddr`, and returns how many there were.
     pub(crate) fn read_code_into(&self, vaddr: u64, buffer: &mut [u8]) -> usize {
         let Some((offset, rest)) = self.locate(vaddr) else { return 0 };
         let rest = rest.min(self.bytes.len().saturating_sub(offset));
@@ -127,30 +127,30 @@ impl ElfFile {
         if read { len } else { 0 }
     }
 
-    /// `len` bytes mapped at `vaddr`, all of them or nothing.
+    /// Returns `len` bytes mapped at `vaddr`; `None` if the file has fewer.
     pub(crate) fn read_vaddr(&self, vaddr: u64, len: u64) -> Option<Vec<u8>> {
         let (offset, rest) = self.locate(vaddr)?;
         (len <= rest).then(|| self.bytes.read(offset, len))?
     }
 
-    /// `len` bytes mapped at `vaddr`, to be read when they are asked for.
+    /// Returns a view of `len` bytes mapped at `vaddr`. They are read on demand.
     pub(crate) fn view_vaddr(&self, vaddr: u64, len: u64) -> Option<View> {
         let (offset, rest) = self.locate(vaddr)?;
         (len <= rest).then(|| View::in_file(&self.bytes, offset, len))?
     }
 
-    /// Everything mapped from `vaddr` to the end of its segment, to be read when it is asked for.
+    /// Returns a view of the bytes mapped from `vaddr` to the end of its segment. They are read on demand.
     pub(crate) fn view_to_segment_end(&self, vaddr: u64) -> Option<View> {
         let (offset, rest) = self.locate(vaddr)?;
         View::in_file(&self.bytes, offset, rest.min(self.bytes.len().checked_sub(offset)?))
     }
 
-    /// Where the file begins to run; 0 where it does not.
+    /// Returns the address of the entry point; 0 if there is none.
     pub(crate) fn entry(&self) -> u64 {
         self.headers.entry
     }
 
-    /// Whether `vaddr` lies in a segment that holds code.
+    /// Returns true if `vaddr` lies in a segment that holds code.
     pub(crate) fn is_code(&self, vaddr: u64) -> bool {
         self.headers.is_code(vaddr)
     }
@@ -159,7 +159,7 @@ impl ElfFile {
         self.headers.section(name)
     }
 
-    /// A section's contents, decompressed.
+    /// Returns a section's contents, decompressed.
     pub(crate) fn section_data(&self, section: &Section) -> Option<Vec<u8>> {
         if !section.is_stored() {
             return None;
@@ -182,7 +182,7 @@ impl ElfFile {
         Some(packed.decompress().ok()?.into_owned())
     }
 
-    /// A section's contents, to be read when they are asked for; one that is compressed is read now.
+    /// Returns a view of a section's contents, which are read on demand. A compressed section is read now.
     pub(crate) fn section_view(&self, section: &Section) -> Option<View> {
         if !section.is_stored() || section.is_compressed() {
             return self.section_data(section).map(View::of);
@@ -190,7 +190,7 @@ impl ElfFile {
         View::in_file(&self.bytes, section.offset, section.size)
     }
 
-    /// The file's `.dynsym`, opened once.
+    /// Returns the file's `.dynsym`, opened once.
     pub(crate) fn dynamic_symbols(&self) -> Option<&Arc<SymbolTable>> {
         let read = || {
             let section = self.headers.of_kind(raw::SHT_DYNSYM)?;
@@ -200,7 +200,7 @@ impl ElfFile {
         self.dynamic_symbols.get_or_init(read).as_ref()
     }
 
-    /// Its index of what it exports, opened once.
+    /// Returns the file's index of its exported symbols, opened once.
     pub(crate) fn exports(&self) -> Option<&Exports> {
         let read = || {
             let index = self.section_view(self.headers.of_kind(raw::SHT_GNU_HASH)?)?;
@@ -209,14 +209,14 @@ impl ElfFile {
         self.exports.get_or_init(read).as_ref()
     }
 
-    /// The file's `.symtab`.
+    /// Returns the file's `.symtab`.
     pub(crate) fn symbols(&self) -> Option<SymbolTable> {
         let section = self.headers.of_kind(raw::SHT_SYMTAB)?;
         let strings = self.open_strings(self.headers.linked(section)?)?;
         Some(SymbolTable::new(View::of(self.section_data(section)?), strings))
     }
 
-    /// A section's strings; those of a large one are read when they are asked for.
+    /// Opens a section's strings. Those of a large section are read on demand.
     fn open_strings(&self, section: &Section) -> Option<Strings> {
         if section.size <= Strings::SMALL {
             return self.section_data(section).map(Strings::of);
@@ -224,13 +224,13 @@ impl ElfFile {
         self.section_view(section).map(Strings::of_view)
     }
 
-    /// Whether the file itself has line tables.
+    /// Returns true if the file itself has line tables.
     pub(crate) fn has_lines(&self) -> bool {
         self.section(".debug_line").is_some_and(Section::is_stored)
             && self.section(".debug_info").is_some_and(Section::is_stored)
     }
 
-    /// How far `file_offset`, mapped at `start`, was moved from where the file says it belongs.
+    /// Returns the difference between `start`, where `file_offset` is mapped, and the virtual address of that offset.
     pub(crate) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         const PAGE: u64 = 4096;
         let holds = |s: &&Segment| {
@@ -246,7 +246,7 @@ impl ElfFile {
 }
 
 /// An ELF file of one executable segment at 0x1000.
-/// What a dynamic section tells the loader: pairs of a tag and a value, up to the one that ends it.
+/// Returns the entries of a dynamic section as pairs of tag and value, up to the one that ends it.
 fn entries(dynamic: &[u8]) -> impl Iterator<Item = (raw::DynamicTag, u64)> {
     let words = dynamic.as_chunks::<16>().0.iter().map(|entry| (word(entry, 0), word(entry, 8)));
     let entries = words.map(|(tag, value)| (raw::DynamicTag(tag.unwrap_or(0) as i64), value.unwrap_or(0)));

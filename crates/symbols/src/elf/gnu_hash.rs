@@ -1,7 +1,6 @@
-//! Symbols by name as the dynamic loader finds them: a file that exports functions brings an index of them.
+//! Looks symbols up by name as the dynamic loader does, with the index that a file has of its exported symbols.
 //!
-//! Layout: `DT_GNU_HASH`, which no standard describes; as glibc reads it (elf/dl-setup_hash.c,
-//! elf/dl-lookup.c).
+//! Layout: `DT_GNU_HASH`. No standard describes it; this follows glibc (elf/dl-setup_hash.c, elf/dl-lookup.c).
 
 use super::symbol_table::SymbolTable;
 use super::view::View;
@@ -9,21 +8,21 @@ use object::elf;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The dynamic symbols of a file, and its index of them.
+/// The dynamic symbols of a file with their index.
 #[derive(Clone, Debug)]
 pub(crate) struct Exports {
     table: Arc<SymbolTable>,
     index: Arc<View>,
     buckets: u32,
-    /// The first symbol that is in the index.
+    /// Index of the first symbol that the hash table covers.
     first: u32,
-    /// Where in the index buckets begin, and what is said of each symbol.
+    /// Offsets in the index of the buckets and of the hash chains.
     buckets_at: u64,
     chains_at: u64,
 }
 
 impl Exports {
-    /// `None` where the index can't be right.
+    /// Returns `None` if the index is invalid.
     pub(super) fn new(table: Arc<SymbolTable>, index: View) -> Option<Self> {
         const HEADER: u64 = 16;
         let [buckets, first, filter] = [index.half(0)?, index.half(4)?, index.half(8)?];
@@ -39,12 +38,12 @@ impl Exports {
         })
     }
 
-    /// Addresses of what is defined under this name: of several where there are versions.
+    /// Returns the addresses of the symbols defined under this name. There are several if the symbol has versions.
     pub(crate) fn addresses(&self, name: &[u8]) -> impl Iterator<Item = u64> {
         self.extents(name).map(|extent| extent.start)
     }
 
-    /// Where what is defined under this name begins and ends.
+    /// Returns the address ranges of the symbols defined under this name.
     pub(crate) fn extents(&self, name: &[u8]) -> impl Iterator<Item = Range<u64>> {
         let hash = elf::gnu_hash(name);
         let bucket = self.buckets_at + u64::from(hash % self.buckets) * 4;
@@ -75,9 +74,9 @@ mod tests {
         ElfFile::parse(crate::mapped::open(pid, libc).unwrap()).unwrap()
     }
 
-    /// Every name that a C library exports, and some that it does not.
+    /// Every name that a C library exports, and some that it does not export.
     #[test]
-    fn the_index_knows_what_going_through_all_of_them_finds() {
+    fn the_index_finds_the_same_as_a_linear_search() {
         let elf = libc();
         let exports = elf.exports().expect("an index");
         let names = Names::read(&elf, None, None);
@@ -92,9 +91,9 @@ mod tests {
         assert!(exports.addresses(b"").next().is_none());
     }
 
-    /// Each symbol read by itself, and where its name is found, against tables that were read as a whole.
+    /// Compares each symbol read by itself, and each lookup by name, with tables that were read as a whole.
     #[test]
-    fn symbols_read_alone_are_those_of_the_whole_table() {
+    fn symbols_read_alone_equal_those_of_the_whole_table() {
         let (alone, whole) = (libc(), libc());
         let all = whole.dynamic_symbols().unwrap();
         all.strings.whole();
@@ -113,9 +112,9 @@ mod tests {
     }
 
     proptest! {
-        /// A stranger's index may say anything.
+        /// The index of an untrusted file can have any contents.
         #[test]
-        fn a_damaged_index_ends(
+        fn lookups_in_a_damaged_index_end(
             words in prop::collection::vec(prop_oneof![0u32..8, any::<u32>()], 0..40),
             name in prop_oneof!["[a-z]{0,4}", Just("read".to_owned())],
         ) {

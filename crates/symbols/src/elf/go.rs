@@ -1,4 +1,4 @@
-//! Functions, lines, inlined calls and frames of Go programs, by the table that `systoll-binfile` reads.
+//! Functions, lines, inlined calls and frames of Go programs, from the table that `systoll-binfile` reads.
 
 use super::file::ElfFile;
 use object::LittleEndian as Le;
@@ -9,49 +9,49 @@ use systoll_binfile::pclntab::{Frame, Function, InlinedCall, ModuleData, Pclntab
 use systoll_binfile::word;
 use systoll_model::Location;
 
-/// Most functions inlined into each other that are listed.
+/// Most nested inlined functions that are listed.
 const MAX_INLINED: usize = 64;
-/// Most relocations looked through.
+/// Most relocations read.
 const MAX_RELOCATIONS: usize = 1 << 20;
 
-/// What a program knows of its functions.
+/// Go's table of a program's functions.
 #[derive(Debug)]
 pub(crate) struct GoTable {
     table: Pclntab<Vec<u8>>,
-    /// Where code offsets count from.
+    /// Address from which code offsets count.
     text: u64,
-    /// Where the run-time's data about functions lie; `None` where that can't be told.
+    /// Address of the run-time's data about functions; `None` if it is unknown.
     data: Option<u64>,
 }
 
-/// A table of functions.
+/// All functions of a program.
 pub(crate) struct GoFunctions {
     /// NUL-terminated names.
     pub(crate) names: Vec<u8>,
     pub(crate) functions: Vec<GoFunction>,
 }
 
-/// One of them.
+/// One function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoFunction {
     pub(crate) start: u64,
     pub(crate) size: u64,
-    /// Where its name is, among the names.
+    /// Offset of its name in the names.
     pub(crate) name: u32,
 }
 
 impl GoTable {
-    /// The table of `elf`; `None` where it is no Go program, or an older one.
+    /// Returns the table of `elf`; `None` if it is not a Go program, or is older than the table's format.
     pub(crate) fn read(elf: &ElfFile) -> Option<Self> {
         let section = elf.headers.pclntab()?;
         let table = Pclntab::read(elf.section_data(section)?, section.addr)?;
         let module = find_module(elf, section, &table);
-        // Where nothing else tells, code of C's before Go's makes this wrong.
+        // Only used if nothing else tells the start: C code before Go's would make it wrong.
         let text = table.text(module).or_else(|| elf.section(".text").map(|s| s.addr))?;
         Some(Self::new(table, text, module))
     }
 
-    /// Whether `elf` has such a table, by its beginning.
+    /// Returns true if `elf` has such a table. Reads only the table's beginning.
     pub(crate) fn is_in(elf: &ElfFile) -> bool {
         const BEGINNING: u64 = 72;
         let table = elf.headers.pclntab().filter(|section| section.is_stored() && !section.is_compressed());
@@ -67,7 +67,7 @@ impl GoTable {
         Self { table, text, data: module.map(|m| m.data).filter(|data| *data != 0) }
     }
 
-    /// All functions.
+    /// Returns all functions.
     pub(crate) fn functions(&self) -> Option<GoFunctions> {
         let function = |f: Function| {
             let (start, size) = (self.text.checked_add(f.start.into())?, u64::from(f.end - f.start));
@@ -77,13 +77,14 @@ impl GoTable {
         Some(GoFunctions { names: self.table.names()?.to_vec(), functions })
     }
 
-    /// What stands at `addr`, innermost first; the last is the function itself. Empty where the table
-    /// does not tell.
+    /// Returns the functions at `addr`, innermost first; the last one is not inlined. Empty if the table does not cover
+    /// the address.
     pub(crate) fn look_up(&self, elf: &ElfFile, addr: u64) -> Vec<Location> {
         self.locations(elf, addr).unwrap_or_default()
     }
 
-    /// What the function around `addr` has on the stack there; `None` where the table does not tell.
+    /// Returns the frame of the function around `addr` at that instruction; `None` if the table does not cover the
+    /// address.
     pub(crate) fn frame(&self, addr: u64) -> Option<Frame> {
         let offset = u32::try_from(addr.checked_sub(self.text)?).ok()?;
         let function = self.table.around(offset)?;
@@ -122,7 +123,7 @@ impl GoTable {
     }
 }
 
-/// The run-time's description of the program: in data of the file, or put there by the loader where the
+/// Finds the run-time's description of the program. It lies in the file's data, or is filled in by the loader if the
 /// program is moved.
 fn find_module(elf: &ElfFile, table: &Section, pclntab: &Pclntab<Vec<u8>>) -> Option<ModuleData> {
     const HOLDERS: &[&str] = &[".go.module", ".noptrdata", ".data", ".data.rel.ro"];
@@ -140,7 +141,7 @@ fn find_module(elf: &ElfFile, table: &Section, pclntab: &Pclntab<Vec<u8>>) -> Op
     })
 }
 
-/// Where the loader puts addresses of the file's own, and which.
+/// Returns the addresses that the loader writes for relocations within the file, by the place that it writes them to.
 fn moved(elf: &ElfFile) -> HashMap<u64, u64> {
     let mut moved = HashMap::new();
     for section in elf.headers.sections.iter().filter(|s| s.kind == elf::SHT_RELA) {
@@ -160,13 +161,13 @@ mod tests {
 
     const TEXT: u64 = 0x1000;
 
-    /// Two functions: `main.outer` of 32 bytes with `main.inlined` inlined into its second half (its call
-    /// on line 8, its own line 3), and `main.other` of 16. The inlined call is told of at the code's start.
+    /// Two functions: `main.outer` of 32 bytes with `main.inlined` inlined into its second half (called on line 8, its
+    /// own line is 3), and `main.other` of 16 bytes. The table records the inlined call at the start of the code.
     fn table() -> Vec<u8> {
         let names = b"\0main.outer\0main.inlined\0main.other\0";
         let files = b"\0/src/main.go\0";
-        // Value tables: file 0 throughout; lines 7, then 3; no inlined call, then the first.
-        // On the stack: nothing for 4 bytes of code, 56 bytes for 40, nothing.
+        // Value tables: file 0 throughout; lines 7, then 3; no inlined call, then the first one. Stack depth: 0 for 4
+        // bytes of code, 56 for 40 bytes, then 0.
         let values =
             [&[0u8][..], &[2, 48, 0], &[16, 16, 7, 16, 0], &[0, 16, 2, 16, 0], &[2, 4, 112, 40, 111, 4, 0]].concat();
         let (file, line, inline, frame) = (1u32, 4u32, 9u32, 14u32);
@@ -186,7 +187,8 @@ mod tests {
         bytes[unit_at] = 1;
         bytes[file_at..file_at + files.len()].copy_from_slice(files);
         bytes[value_at..value_at + values.len()].copy_from_slice(&values);
-        // Entries behind the index of three; each of 44 bytes, three values and four data.
+        // The entries lie behind the index, which has three elements. Each entry has 44 bytes, three values and four
+        // data.
         let size = 44 + 4 * (3 + 4);
         for word in [0u32, 20, 32, 20 + size, 48] {
             bytes.extend(word.to_le_bytes());
@@ -218,7 +220,7 @@ mod tests {
         bytes
     }
 
-    /// The inlined call: name at 12, made from the function's ninth byte.
+    /// The inlined call: its name is at 12, and it is made from the function's ninth byte.
     fn elf() -> ElfFile {
         elf_of_code(&[&[0u8; 4][..], &12u32.to_le_bytes(), &8u32.to_le_bytes(), &[0; 4], &[0x90; 48]].concat())
     }
@@ -252,7 +254,7 @@ mod tests {
         };
         let (none, some) = (Some(Frame::Bytes(0)), Some(Frame::Bytes(56)));
         assert_eq!(frames(table()), [none, some, some, none, some, None]);
-        // Flags of the first function: nobody calls it; it moves to another stack.
+        // Flags of the first function: it is the outermost one; it switches stacks.
         let flags = table().len() - 2 * (44 + 4 * 7) + 41;
         for (flag, first) in [(1, Some(Frame::Outermost)), (2, None), (4, none)] {
             let mut changed = table();
@@ -268,7 +270,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn damaged_tables_do_no_harm(
+        fn reading_damaged_tables_does_not_panic(
             changes in proptest::collection::vec((0usize..400, prop_oneof![any::<u8>(), Just(0xff), Just(0x80)]), 0..12),
             cut in 0usize..500,
         ) {

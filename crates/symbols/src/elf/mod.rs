@@ -1,7 +1,7 @@
-//! One ELF file, taken apart: its headers, symbol tables with their strings, the index of what it
-//! exports, and Go's table of functions. `systoll-binfile` has the formats that hooks are planned by too.
+//! Reads one ELF file: its headers, its symbol tables with their strings, its index of exported symbols, and Go's table
+//! of functions. `systoll-binfile` reads the formats that hooks are planned from as well.
 //!
-//! Invariant: no count, size or offset of a file is believed; each has a bound beside it.
+//! Invariant: no count, size or offset of a file is trusted; each has a bound next to it.
 
 mod file;
 mod gnu_hash;

@@ -1,44 +1,45 @@
-//! The strings of a symbol table. A large program has tens of megabytes of them, of which few are asked for:
-//! those are read one by one.
+//! The strings of a symbol table. A large program has tens of megabytes of them, and few are asked for: those are read
+//! one by one.
 
 use super::view::View;
 use std::borrow::Cow;
 use systoll_binfile::c_str;
 
-/// Longer names are none: a hostile table could make each of a million symbols a megabyte long.
+/// Most bytes of a name. Longer ones count as missing, because a hostile table could make each of a million symbols a
+/// megabyte long.
 const MAX_NAME: u64 = 8192;
-/// Nearly all names are shorter.
+/// Bytes that are read first for a name: nearly all names are shorter.
 const SHORT: u64 = 256;
 
-/// Strings, each with a NUL behind it.
+/// NUL-terminated strings.
 #[derive(Debug)]
 pub(crate) struct Strings(View);
 
 impl Strings {
-    /// Tables no larger than this are read as a whole, where names will be gone through.
+    /// Largest table in bytes that is read as a whole where all names will be searched.
     pub(super) const SMALL: u64 = 1 << 20;
 
-    /// Those that have been read already.
+    /// Strings that are in memory already.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         Self(View::of(bytes))
     }
 
-    /// Those of which a few will be asked for.
+    /// Strings of which only a few will be asked for.
     pub(super) fn of_view(view: View) -> Self {
         Self(view)
     }
 
-    /// Whether all of them have been read already.
+    /// Returns true if all strings are in memory.
     pub(crate) fn at_hand(&self) -> bool {
         self.0.at_hand().is_some()
     }
 
-    /// All of them, read now if they have not been; none where there are too many.
+    /// Returns all strings, reading them if necessary; empty if there are too many.
     pub(crate) fn whole(&self) -> &[u8] {
         self.0.whole()
     }
 
-    /// The string that begins at `at`; `None` where there is none, or one without end.
+    /// Returns the string at offset `at`; `None` if there is none, or if it is not terminated.
     pub(crate) fn get(&self, at: u32) -> Option<Cow<'_, [u8]>> {
         if let Some(all) = self.0.at_hand() {
             let rest = all.get(at as usize..)?;
@@ -69,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_string_is_the_same_read_alone_and_with_all(
+        fn a_string_read_alone_equals_the_one_in_the_whole_table(
             lens in prop::collection::vec(prop_oneof![0usize..40, 200..300usize, 8100..8300usize], 0..12),
             cut in 0usize..3,
             offset in 0usize..20,

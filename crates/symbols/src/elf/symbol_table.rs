@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use systoll_binfile::elf::{Symbol, symbols};
 
-/// A symbol table and its strings: names, relocations and runtimes are all told by the dynamic one, which
-/// can be megabytes. They ask for few symbols, each of which is read by itself.
+/// A symbol table and its strings. Names, relocations and runtimes are all looked up in the dynamic table, which can
+/// have megabytes. They need few symbols, and each of these is read by itself.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     entries: View,
@@ -18,24 +18,24 @@ pub(crate) struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// The table in `entries`, which names symbols by their place in `strings`.
+    /// Makes a table of `entries`, whose names are offsets in `strings`.
     pub(super) fn new(entries: View, strings: Strings) -> Self {
         Self { entries, strings: Arc::new(strings) }
     }
 
-    /// Where the symbol at `index` is, if it is defined here under this name.
+    /// Returns the address of the symbol at `index` if the file defines it under this name.
     pub(crate) fn defined(&self, index: u32, name: &[u8]) -> Option<u64> {
         let symbol = self.symbol(index).filter(|s| s.st_shndx.get(Le) != elf::SHN_UNDEF)?;
         (self.strings.get(symbol.st_name.get(Le)).as_deref() == Some(name)).then(|| symbol.st_value.get(Le))
     }
 
-    /// Where the symbol at `index` begins and ends, if it is defined here under this name.
+    /// Returns the address range of the symbol at `index` if the file defines it under this name.
     pub(crate) fn extent(&self, index: u32, name: &[u8]) -> Option<Range<u64>> {
         let start = self.defined(index, name)?;
         Some(start..start.checked_add(self.symbol(index)?.st_size.get(Le))?)
     }
 
-    /// The name of the symbol at `index`.
+    /// Returns the name of the symbol at `index`.
     pub(crate) fn name(&self, index: u32) -> Option<Cow<'_, [u8]>> {
         self.strings.get(self.symbol(index)?.st_name.get(Le))
     }
@@ -46,7 +46,7 @@ impl SymbolTable {
         self.entries.read_into(at, &mut entry).then(|| symbols(&entry).first().copied())?
     }
 
-    /// All of them, in memory from now on.
+    /// Returns all symbols, which stay in memory from now on.
     pub(crate) fn symbols(&self) -> &[Symbol] {
         symbols(self.entries.whole())
     }

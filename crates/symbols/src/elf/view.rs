@@ -1,11 +1,11 @@
-//! Part of a file of which little is asked: a run looks up a few names and functions in tables of megabytes.
+//! A part of a file that is read on demand: a run looks up few names and functions in tables of megabytes.
 
 use crate::mapped::FileBytes;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A section, or what stands for one. What is read of it is kept, which is never more than it has.
+/// A section, or another part of a file. The bytes read are kept; they are never more than the part has.
 #[derive(Debug)]
 pub(crate) struct View {
     file: Arc<FileBytes>,
@@ -16,17 +16,17 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Bytes of a piece, all of them read at once: a page, as lookups lie far apart.
+    /// Bytes that are read at once. One page, because lookups lie far apart.
     const PIECE: u64 = 4096;
 
-    /// What has been read already.
+    /// Makes a view of bytes that are in memory already.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         let file = Arc::new(FileBytes::Memory(Arc::default()));
         let size = bytes.len() as u64;
         Self { file, offset: 0, size, pieces: Mutex::default(), whole: bytes.into() }
     }
 
-    /// `size` bytes from `offset` on; `None` where the file is shorter, or they are beyond all reason.
+    /// Returns a view of `size` bytes from `offset` on; `None` if the file is shorter, or the size is above the limit.
     pub(super) fn in_file(file: &Arc<FileBytes>, offset: u64, size: u64) -> Option<Self> {
         let file = Arc::clone(file);
         let view = Self { file, offset, size, pieces: Mutex::default(), whole: OnceLock::new() };
@@ -37,12 +37,12 @@ impl View {
         self.size
     }
 
-    /// All of it, if it has been read as a whole.
+    /// Returns all bytes if they have been read as a whole.
     pub(crate) fn at_hand(&self) -> Option<&[u8]> {
         self.whole.get().map(Vec::as_slice)
     }
 
-    /// All of it, read now if it has not been; nothing where the file has shrunk.
+    /// Returns all bytes, reading them if necessary; empty if the file has shrunk.
     pub(crate) fn whole(&self) -> &[u8] {
         self.whole.get_or_init(|| {
             self.pieces.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -50,7 +50,7 @@ impl View {
         })
     }
 
-    /// Fills `buffer` from `at` on; false if there is less.
+    /// Fills `buffer` from `at` on; false if there are fewer bytes.
     pub(crate) fn read_into(&self, at: u64, buffer: &mut [u8]) -> bool {
         let (len, end) = (buffer.len() as u64, at.checked_add(buffer.len() as u64));
         if end.is_none_or(|end| end > self.size) {
@@ -86,7 +86,7 @@ impl View {
         Some(())
     }
 
-    /// `len` bytes from `at` on, all of them or nothing.
+    /// Returns `len` bytes from `at` on; `None` if there are fewer.
     pub(crate) fn read(&self, at: u64, len: u64) -> Option<Vec<u8>> {
         if len > self.size {
             return None;
@@ -95,7 +95,7 @@ impl View {
         self.read_into(at, &mut bytes).then_some(bytes)
     }
 
-    /// The 4-byte little-endian word at `at`.
+    /// Returns the 4-byte little-endian word at `at`.
     pub(crate) fn half(&self, at: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         self.read_into(at, &mut bytes).then(|| u32::from_le_bytes(bytes))
@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_what_the_whole_has_there(
+        fn pieces_equal_the_same_part_of_the_whole(
             len in 0usize..20_000,
             from in 0usize..9000,
             reads in prop::collection::vec((0u64..21_000, 0usize..9000), 0..30),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_no_longer_has_is_nothing() {
+    fn bytes_cut_off_the_file_are_not_returned() {
         let (kept, file) = stored(&[7; 3 * 4096]);
         let view = View::in_file(&file, 0, 3 * 4096).unwrap();
         assert_eq!(view.read(0, 2), Some(vec![7; 2]));

@@ -1,9 +1,9 @@
-//! Lines looked up by threads of their own while the program runs.
+//! Threads that look lines up while the program runs.
 //!
-//! What an earlier run was told of a file is kept. To find the line of a single new address its debug information is
-//! read, megabytes of it: at the end of a run, somebody waits for that.
+//! The lines of a file that an earlier run looked up are kept. To find the line of a single new address, megabytes of
+//! debug information are read; at the end of a run, somebody would wait for that.
 
-use super::dwarf::{Dwarf, Looked};
+use super::dwarf::{Dwarf, LineLookup};
 use crate::ModuleKey;
 use crate::module::{Module, is_libc};
 use foldhash::{HashMap, HashSet};
@@ -12,17 +12,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Begins a thread that does some work; false where none can be had.
+/// Starts a thread that runs a closure; returns false if that failed.
 pub type Spawn = Box<dyn Fn(Box<dyn FnOnce() + Send>) -> bool>;
 
-/// Most files whose debug information is held at once: that of a large program is hundreds of megabytes.
+/// Most files whose debug information is in memory at once: that of a large program takes hundreds of megabytes.
 const MOST_FILES: usize = 2;
-/// Most addresses of a file looked up ahead.
+/// Most addresses of a file that are looked up while the program runs.
 const MOST: usize = 1 << 16;
-/// A file's debug information is not held for longer than this with nothing to look up in it.
+/// Time after which a file's debug information is freed, if there was nothing to look up in it.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The threads, one for each file with debug information of its own.
+/// The threads, one for each file with debug information.
 #[derive(Default)]
 pub(crate) struct LinesAhead {
     spawn: Option<Spawn>,
@@ -34,18 +34,19 @@ pub(crate) struct LinesAhead {
 struct Reader {
     asked: HashSet<u64>,
     questions: Sender<u64>,
-    answers: Receiver<FoundAhead>,
+    answers: Receiver<LookupsAhead>,
 }
 
-/// What was found, by address.
-pub(crate) type FoundAhead = HashMap<u64, Looked>;
+/// Lookups by address.
+pub(crate) type LookupsAhead = HashMap<u64, LineLookup>;
 
 impl LinesAhead {
     pub(crate) fn by(spawn: Spawn) -> Self {
         Self { spawn: Some(spawn), ..Self::default() }
     }
 
-    /// Has the line at an address looked up, which will be asked for and is not known from earlier runs.
+    /// Has the lines at an address looked up, unless an earlier run has kept them. [`LinesAhead::take`] returns them
+    /// later.
     pub(crate) fn want(&mut self, key: ModuleKey, module: &Arc<Module>, address: u64) {
         let Some(spawn) = self.spawn.as_ref().filter(|_| module.kept_lines(address).is_none()) else { return };
         if !self.readers.contains_key(&key) {
@@ -61,15 +62,16 @@ impl LinesAhead {
         }
     }
 
-    /// What stands at `addresses`, as far as a thread looks up lines of their file. Waits for it; it looks up no more.
-    pub(crate) fn take(&mut self, key: ModuleKey, addresses: &[u64]) -> FoundAhead {
+    /// Waits for the thread that looks up lines of this file, which then ends, and returns what it found at
+    /// `addresses`.
+    pub(crate) fn take(&mut self, key: ModuleKey, addresses: &[u64]) -> LookupsAhead {
         if addresses.is_empty() {
-            return FoundAhead::default();
+            return LookupsAhead::default();
         }
-        let Some(mut reader) = self.readers.remove(&key) else { return FoundAhead::default() };
+        let Some(mut reader) = self.readers.remove(&key) else { return LookupsAhead::default() };
         addresses.iter().for_each(|address| reader.ask(*address));
         drop(reader.questions);
-        // None come from a thread that has ended before its time.
+        // A thread that ended early sends none.
         reader.answers.recv().unwrap_or_default()
     }
 }
@@ -84,7 +86,7 @@ impl Reader {
     fn begin(spawn: &Spawn, module: Arc<Module>) -> Option<Self> {
         let ((questions, asked), (tell, answers)) = (channel(), channel());
         let work = move || {
-            // Nobody listens where the run has ended without names.
+            // Nobody receives if the run has ended without asking for names.
             let _ = tell.send(answer(&module, &asked));
         };
         spawn(Box::new(work)).then(|| Self { asked: HashSet::default(), questions, answers })
@@ -92,18 +94,18 @@ impl Reader {
 
     fn ask(&mut self, address: u64) {
         if self.asked.len() < MOST && self.asked.insert(address) {
-            // A thread that has ended answers nothing.
+            // The send fails if the thread has ended.
             let _ = self.questions.send(address);
         }
     }
 }
 
-/// Looks up what is asked for until no more can be. Where something fails nothing is told: who asks at the end finds
-/// out why.
-fn answer(module: &Module, questions: &Receiver<u64>) -> FoundAhead {
-    let mut all = FoundAhead::default();
+/// Looks up the questions until their sender is gone. Returns nothing after an error: the caller at the end of the run
+/// meets the same error and reports it.
+fn answer(module: &Module, questions: &Receiver<u64>) -> LookupsAhead {
+    let mut all = LookupsAhead::default();
     while let Ok(first) = questions.recv() {
-        let Ok(Some(dwarf)) = Dwarf::read(module) else { return FoundAhead::default() };
+        let Ok(Some(dwarf)) = Dwarf::read(module) else { return LookupsAhead::default() };
         let looked_up = dwarf.look_up(|at| {
             let mut next = Some(first);
             while let Some(address) = next {
@@ -112,7 +114,7 @@ fn answer(module: &Module, questions: &Receiver<u64>) -> FoundAhead {
             }
         });
         if looked_up.is_err() {
-            return FoundAhead::default();
+            return LookupsAhead::default();
         }
     }
     all
@@ -125,7 +127,7 @@ mod tests {
     use crate::{AddressSpace, Symbols};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// This test program, and addresses of it that have lines.
+    /// Returns this test program, and addresses of it that have lines.
     fn own() -> (Symbols, ModuleKey, Vec<u64>) {
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         space.update(&mut symbols, std::process::id() as i32);
@@ -139,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_whoever_looks_them_up_and_when() {
+    fn lines_looked_up_ahead_equal_those_looked_up_at_the_end() {
         let (mut symbols, key, addresses) = own();
         let expected = dwarf::look_up(symbols.module(key).unwrap(), &addresses).unwrap();
         assert!(expected.iter().all(|looked| looked.is_lasting && !looked.locations.is_empty()));
         symbols.look_up_ahead(in_a_thread());
         symbols.facts_at(key, addresses[0], false);
-        // Its debug information is given back meanwhile.
+        // Its debug information is freed meanwhile.
         std::thread::sleep(IDLE + IDLE / 2);
         symbols.facts_at(key, addresses[1], false);
         let ahead = &mut symbols.lines_ahead;
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_thread_does_it_nothing_is_known_ahead() {
+    fn without_a_thread_no_lines_are_looked_up_ahead() {
         let never: [Spawn; 2] = [Box::new(|_| false), Box::new(|work| std::mem::size_of_val(&work) > 0)];
         for spawn in never {
             let (mut symbols, key, addresses) = own();
@@ -167,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn few_threads_are_begun_and_each_address_is_asked_for_once() {
+    fn starts_few_threads_and_looks_up_each_address_once() {
         static BEGUN: AtomicUsize = AtomicUsize::new(0);
         let (symbols, key, addresses) = own();
         let module = symbols.shared_module(key).unwrap();
         let mut ahead = LinesAhead::by(Box::new(|work| {
             BEGUN.fetch_add(1, Ordering::Relaxed);
-            // A thread that never comes to it.
+            // A thread that never runs the work.
             std::mem::forget(work);
             true
         }));

@@ -1,4 +1,4 @@
-//! Source lines and inlined functions, by DWARF.
+//! Looks up source lines and inlined functions in DWARF.
 
 use super::scope::Scopes;
 use crate::elf::ElfFile;
@@ -10,30 +10,31 @@ use systoll_model::Location;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// The most DWARF read of one file, decompressed; debug builds of the largest programs have more,
-/// and go without lines.
+/// Most bytes of DWARF read from one file, decompressed. Debug builds of the largest programs have more, and get no
+/// lines.
 const MAX_DWARF: u64 = 1 << 30;
-/// Most functions inlined into each other that are listed.
+/// Most nested inlined functions that are listed.
 const MAX_INLINED: usize = 64;
 
-/// What was found at an address.
+/// Result of looking up an address.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Looked {
-    /// Innermost first; the last location is the function itself. Empty where there are no lines.
+pub(crate) struct LineLookup {
+    /// Innermost first; the last location is the function that is not inlined. Empty if there are no lines.
     pub(crate) locations: Vec<Location>,
-    /// Functions are described in files of their own (`.dwo`), which are not read: lines are known,
-    /// inlined functions are not.
+    /// True if functions are described in separate files (`.dwo`), which are not read: lines are known then, inlined
+    /// functions are not.
     pub(crate) is_split: bool,
-    /// Whether the same is found as long as the file and its debug files stay as they are: no other file is missing,
+    /// True if the result stays the same while the file and its debug files do not change: no other file is missing,
     /// and no server was asked.
     pub(crate) is_lasting: bool,
 }
 
-/// What stands at each of `addrs`.
-pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, String> {
+/// Returns the functions and lines at each of `addrs`.
+pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<LineLookup>, String> {
     let Some(go) = module.go() else { return by_dwarf(module, addrs) };
-    // The same with DWARF and without; what is not Go's is C's.
-    let by_go = |addr: &u64| Looked { locations: go.look_up(&module.elf, *addr), is_split: false, is_lasting: true };
+    // The result is the same with DWARF and without. Addresses that are not in Go's table are C's.
+    let by_go =
+        |addr: &u64| LineLookup { locations: go.look_up(&module.elf, *addr), is_split: false, is_lasting: true };
     let mut all: Vec<_> = addrs.iter().map(by_go).collect();
     if all.iter().any(|looked| looked.locations.is_empty()) {
         let others = by_dwarf(module, addrs)?;
@@ -43,9 +44,9 @@ pub(crate) fn look_up(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, Str
     Ok(all)
 }
 
-fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, String> {
+fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<LineLookup>, String> {
     let Some(dwarf) = Dwarf::read(module)? else {
-        let nothing = Looked { is_lasting: !debug_file::servers_are_named(), ..Looked::default() };
+        let nothing = LineLookup { is_lasting: !debug_file::servers_are_named(), ..LineLookup::default() };
         return Ok(vec![nothing; addrs.len()]);
     };
     let mut all = Vec::new();
@@ -56,14 +57,14 @@ fn by_dwarf(module: &Module, addrs: &[u64]) -> Result<Vec<Looked>, String> {
 /// The debug information of a file.
 pub(super) struct Dwarf {
     sections: DwarfSections<Vec<u8>>,
-    /// What several files have in common.
+    /// Part that several files share.
     common: Option<DwarfSections<Vec<u8>>>,
-    /// Whether it is the file's own or that of a debug file on this box, and no part is missing.
+    /// True if it comes from the file or from a debug file on this machine, and no part is missing.
     is_whole: bool,
 }
 
 impl Dwarf {
-    /// `None` where a file has none.
+    /// Returns `None` if the file has none.
     pub(super) fn read(module: &Module) -> Result<Option<Self>, String> {
         let separate = || module.debug_file().filter(|debug| debug.elf.has_lines());
         let fetched = || module.fetched().filter(|debug| debug.elf.has_lines());
@@ -77,14 +78,14 @@ impl Dwarf {
             return Ok(None);
         };
         let sections = read(elf)?;
-        // Distributions move what several files have in common to a file of its own (dwz).
+        // Distributions move the part that several files share to a separate file (dwz).
         let common = debug_file::common_part(elf).map(|c| read(&c)).transpose()?;
         let is_whole = is_own && (common.is_some() || !debug_file::has_common_part(elf));
         Ok(Some(Self { sections, common, is_whole }))
     }
 
-    /// Gives `ask` what looks up one address.
-    pub(super) fn look_up(&self, ask: impl FnOnce(&mut dyn FnMut(u64) -> Looked)) -> Result<(), String> {
+    /// Calls `ask` with a function that looks up one address.
+    pub(super) fn look_up(&self, ask: impl FnOnce(&mut dyn FnMut(u64) -> LineLookup)) -> Result<(), String> {
         let common = self.common.as_ref();
         let dwarf = self.sections.borrow_with_sup(common, |section| EndianSlice::new(section, LittleEndian));
         let context = Context::from_dwarf(dwarf).map_err(|e| e.to_string())?;
@@ -92,7 +93,7 @@ impl Dwarf {
         ask(&mut |addr| {
             let mut is_split = false;
             let locations = at(&context, addr, &mut scopes, &mut is_split);
-            Looked { locations, is_split, is_lasting: self.is_whole && !is_split }
+            LineLookup { locations, is_split, is_lasting: self.is_whole && !is_split }
         });
         Ok(())
     }
@@ -101,7 +102,7 @@ impl Dwarf {
 fn read(elf: &ElfFile) -> Result<DwarfSections<Vec<u8>>, String> {
     let mut rest = MAX_DWARF;
     DwarfSections::load(|id: SectionId| {
-        // Where variables live is not asked for, and is the most there is to decompress.
+        // The locations of variables are not needed, and are the largest part to decompress.
         let wanted = !matches!(id, SectionId::DebugLoc | SectionId::DebugLocLists | SectionId::DebugMacro);
         let Some(section) = elf.section(id.name()).filter(|_| wanted) else { return Ok(Vec::new()) };
         let data = elf.section_data(section).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Places in source code: lines and inlined functions by DWARF, and lines of scripts, interned so that
-//! they stand among a stack's frames.
+//! Source locations: lines and inlined functions from DWARF, and lines of scripts, which are interned as frames.
 
 mod ahead;
 pub(crate) mod dwarf;

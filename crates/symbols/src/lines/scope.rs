@@ -1,5 +1,4 @@
-//! Whole names of C++ functions that DWARF names by their last part only: lambdas, and what no other
-//! file can link to.
+//! Full names of C++ functions for which DWARF has only the last part: lambdas, and functions without linkage.
 
 use crate::names::demangle;
 use gimli::{
@@ -7,20 +6,20 @@ use gimli::{
 };
 use std::collections::HashMap;
 
-/// Most entries of debugging information walked over for the sake of names, in one file.
+/// Most entries of debugging information visited for names, in one file.
 const MAX_ENTRIES: usize = 2_000_000;
 /// Deepest nesting of scopes.
 const MAX_DEPTH: usize = 64;
-/// Most steps from a function to where it is declared.
+/// Most steps from a function to its declaration.
 const MAX_ORIGINS: usize = 8;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
-/// Names found so far in one file, and what looking for more may cost.
+/// Names found so far in one file, and the number of entries that may still be visited.
 #[derive(Debug)]
 pub(crate) struct Scopes {
-    /// By place of the unit and place in it.
+    /// Names by the offset of the unit and the offset in it.
     known: HashMap<(usize, usize), Option<String>>,
     budget: usize,
 }
@@ -30,8 +29,8 @@ impl Scopes {
         Self { known: HashMap::new(), budget: MAX_ENTRIES }
     }
 
-    /// The name, with those of its scopes, of the function described at `offset`; `None` where that
-    /// can't be told or costs too much.
+    /// Returns the name of the function described at `offset`, with those of its scopes; `None` if it is unknown or
+    /// costs too much.
     pub(crate) fn whole_name<'a>(&mut self, unit: UnitRef<'_, Slice<'a>>, offset: UnitOffset) -> Option<String> {
         let target = declaration(unit, offset)?.offset();
         let place = unit.header.offset();
@@ -44,7 +43,7 @@ impl Scopes {
         name
     }
 
-    /// `functions`: within how many others its own may be declared.
+    /// Finds the name of `target`. `functions` is the number of functions that its own may be nested in.
     fn find(&mut self, unit: UnitRef<'_, Slice<'_>>, target: UnitOffset, functions: usize) -> Option<String> {
         let mut scopes: Vec<UnitOffset> = Vec::new();
         let mut cursor = unit.entries();
@@ -72,7 +71,8 @@ impl Scopes {
                 dw::DW_TAG_subprogram => {
                     let declared = declaration(unit, *scope)?;
                     let linked = text(unit, &declared, dw::DW_AT_linkage_name).map(|name| demangle(&name));
-                    // A whole name either way: of its scopes, not of those where it is defined.
+                    // The result is a full name either way: of the scopes where it is declared, not where it is
+                    // defined.
                     let whole = linked.or_else(|| self.find(unit, declared.offset(), functions.checked_sub(1)?));
                     parts.push(whole?);
                     break;
@@ -85,14 +85,14 @@ impl Scopes {
     }
 }
 
-/// The entry that the one at `offset` is an instance, or the definition, of.
+/// Returns the entry that the one at `offset` is an instance, or the definition, of.
 fn declaration<'a>(unit: UnitRef<'_, Slice<'a>>, mut offset: UnitOffset) -> Option<Entry<'a>> {
     for _ in 0..MAX_ORIGINS {
         let entry = unit.entry(offset).ok()?;
         let origin = [dw::DW_AT_abstract_origin, dw::DW_AT_specification].iter().find_map(|at| entry.attr_value(*at));
         match origin {
             Some(AttributeValue::UnitRef(to)) => offset = to,
-            // In another unit, whose scopes are not walked.
+            // In another unit. Its scopes are not visited.
             Some(_) => return None,
             None => return Some(entry),
         }

@@ -1,23 +1,23 @@
-//! Lines of scripts, interned, so that they can stand among other frames of a stack.
+//! Lines of scripts, interned so that a [`RawFrame`] can stand for one.
 
 use crate::{ModuleKey, RawFrame};
 use foldhash::HashMap;
 use std::sync::Arc;
 use systoll_model::FrameClass;
 
-/// What frames of scripts have for a file.
+/// Module of all frames of scripts.
 const SCRIPTS: ModuleKey = ModuleKey(u32::MAX);
 /// Most distinct lines remembered.
 const MAX_LINES: usize = 100_000;
-/// Longer names are cut.
+/// Bytes after which a name is cut.
 pub(crate) const MAX_NAME: usize = 4096;
 
-/// A place in a script.
+/// A line of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ScriptLine {
     pub(crate) language: systoll_model::Language,
     pub(crate) function: Arc<str>,
-    /// As the interpreter has it.
+    /// The file's name as the interpreter has it.
     pub(crate) file: Option<Arc<str>>,
     pub(crate) line: Option<u32>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct ScriptLines {
 }
 
 impl ScriptLines {
-    /// The frame that stands for `line`; `None` where there are too many.
+    /// Returns the frame that stands for `line`; `None` if there are too many lines.
     pub(crate) fn frame(&mut self, line: ScriptLine, class: FrameClass) -> Option<RawFrame> {
         let id = match self.index.get(&line) {
             Some(id) => *id,
@@ -52,7 +52,7 @@ impl ScriptLines {
 }
 
 impl RawFrame {
-    /// Whether it is a line of a script rather than an address.
+    /// Returns true if the frame is a line of a script rather than an address.
     pub fn is_script(self) -> bool {
         self.module == Some(SCRIPTS)
     }

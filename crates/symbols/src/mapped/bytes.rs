@@ -1,7 +1,7 @@
-//! The bytes of a file that was mapped, whatever becomes of the file afterwards.
+//! Reads the bytes of a file that was mapped, even after the file was deleted or changed.
 //!
-//! Files are kept open and read with `pread`, never mapped: a mapping of a file that is
-//! truncated would kill us with SIGBUS, a read just comes back short.
+//! Files are kept open and read with `pread`, never mapped. A read from a truncated file is short; an access to a
+//! mapping of it would kill the observer with SIGBUS.
 
 use super::state::{FileState, Identity};
 use std::borrow::Cow;
@@ -11,21 +11,23 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use systoll_binfile::Bytes;
 
-/// The most ever read from a file in one piece.
+/// Most bytes read from a file in one piece.
 const MAX_READ: u64 = 256 << 20;
 
-/// Pieces of a file read last, for the many reads of a few bytes around calls: a system call each otherwise.
+/// The pieces of a file that were read last. They serve the many reads of a few bytes around calls, which would take a
+/// system call each.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks(Mutex<VecDeque<(u64, Box<[u8]>)>>);
 
 impl Blocks {
-    /// Bytes of a block, and the most that is read by way of one.
+    /// Bytes of a block, and most bytes of a read that uses one.
     const SIZE: u64 = 4096;
     const SMALL: usize = 64;
-    /// Blocks kept.
+    /// Number of blocks kept.
     const KEPT: usize = 32;
 
-    /// Fills `buffer` from `offset` on, if all of it is in one block; `None`: read it yourself.
+    /// Fills `buffer` from `offset` on if one block has all of it. Returns `None` if not: the caller then reads from
+    /// the file.
     fn read(&self, file: &File, offset: u64, buffer: &mut [u8]) -> Option<()> {
         let (start, into) = (offset - offset % Self::SIZE, (offset % Self::SIZE) as usize);
         let wanted = into..into + buffer.len();
@@ -47,7 +49,7 @@ impl Blocks {
     }
 }
 
-/// Where a module's bytes come from.
+/// Source of a module's bytes.
 #[derive(Debug)]
 pub(crate) enum FileBytes {
     File { file: File, identity: Identity, blocks: Blocks },
@@ -60,7 +62,7 @@ impl FileBytes {
         Ok(Self::File { file, identity, blocks: Blocks::default() })
     }
 
-    /// Which file it is in which state; `None` for memory.
+    /// Returns the identity of the file; `None` for memory.
     pub(crate) fn identity(&self) -> Option<Identity> {
         match self {
             Self::File { identity, .. } => Some(*identity),
@@ -68,15 +70,14 @@ impl FileBytes {
         }
     }
 
-    /// The file's state now; `None` for memory, and where the file is no longer what it was when
-    /// it was opened.
+    /// Returns the file's state now; `None` for memory, and for a file that has changed since it was opened.
     pub(crate) fn state(&self) -> Option<FileState> {
         let Self::File { file, identity, .. } = self else { return None };
         let state = FileState::of(file).ok()?;
         (state.identity() == *identity).then_some(state)
     }
 
-    /// Size in bytes, as it was when the file was opened.
+    /// Returns the size in bytes when the file was opened.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::File { identity, .. } => identity.size,
@@ -84,17 +85,17 @@ impl FileBytes {
         }
     }
 
-    /// Whether reading it takes no system call.
+    /// Returns true if reading takes no system call.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self, Self::Memory(_))
     }
 
-    /// Whether the file has `len` bytes from `offset` on, and they are not beyond all reason.
+    /// Returns true if the file has `len` bytes from `offset` on, and `len` is within the limit of one read.
     pub(crate) fn may_read(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.len()) && len <= MAX_READ
     }
 
-    /// Fills `buffer` from `offset` on; false if there is less.
+    /// Fills `buffer` from `offset` on; returns false if there are fewer bytes.
     pub(crate) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> bool {
         match self {
             Self::File { file, blocks, .. } => {
@@ -107,7 +108,7 @@ impl FileBytes {
         }
     }
 
-    /// `len` bytes from `offset` on. `None` where the file is shorter, or the piece beyond all reason.
+    /// Returns `len` bytes from `offset` on; `None` if the file is shorter, or `len` is above the limit of one read.
     pub(crate) fn read(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
         if !self.may_read(offset, len) {
             return None;
@@ -116,7 +117,7 @@ impl FileBytes {
         self.read_into(offset, &mut buffer).then_some(buffer)
     }
 
-    /// The whole of it, if it still is what it was when it was opened.
+    /// Returns all bytes if the file has not changed since it was opened.
     pub(crate) fn read_all(&self) -> Option<Vec<u8>> {
         if let Self::File { file, identity, .. } = self
             && Identity::of(file).ok()? != *identity
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_shrinks_reads_short_instead_of_killing_us() {
+    fn a_file_that_shrinks_reads_short() {
         let mut path = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut path, &[7; 8192]).unwrap();
         let source = FileBytes::from_file(path.reopen().unwrap()).unwrap();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn small_pieces_are_the_file_s_wherever_they_lie() {
+    fn small_pieces_equal_the_files_bytes() {
         let bytes: Vec<u8> = (0..Blocks::SIZE * (Blocks::KEPT as u64 + 3) + 77).map(|i| (i % 251) as u8).collect();
         let mut path = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut path, &bytes).unwrap();
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_beyond_the_end() {
+    fn reads_beyond_the_end_fail() {
         let source = FileBytes::Memory(Arc::from([1u8, 2, 3].as_slice()));
         assert_eq!(source.read(1, 2).unwrap(), [2, 3]);
         assert_eq!(source.read(1, 3), None);

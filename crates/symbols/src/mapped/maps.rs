@@ -1,8 +1,8 @@
-//! Executable mappings of a process, and the files behind them, opened while they are mapped.
+//! Executable mappings of a process: the lines of its `maps` file.
 
 use systoll_binfile::maps::{Line, lines};
 
-/// A line of `/proc/PID/maps` that can be executed.
+/// A line of `/proc/PID/maps` for an executable mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MapsEntry {
     pub(crate) start: u64,
@@ -10,7 +10,7 @@ pub(crate) struct MapsEntry {
     pub(crate) offset: u64,
     pub(crate) device: (u32, u32),
     pub(crate) inode: u64,
-    /// As the target saw it, or `[vdso]`; empty for memory without a file.
+    /// The path as the target sees it, or `[vdso]`; empty for memory without a file.
     pub(crate) path: String,
     pub(crate) deleted: bool,
 }
@@ -22,13 +22,13 @@ impl MapsEntry {
             Some(path) => (path, true),
             None => (&*path, false),
         };
-        // The kernel escapes newlines only.
+        // The kernel escapes nothing but newlines.
         let path = path.replace("\\012", "\n");
         let (offset, device, inode) = (line.offset, line.device, line.inode);
         Self { start: line.range.start, end: line.range.end, offset, device, inode, path, deleted }
     }
 
-    /// Whether it is the same mapping of the same file, whatever became of the file's name.
+    /// Returns true if it is the same mapping of the same file. The file's name may have changed.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.start, self.end, self.offset) == (other.start, other.end, other.offset)
             && (self.device, self.inode) == (other.device, other.inode)
@@ -36,15 +36,15 @@ impl MapsEntry {
     }
 }
 
-/// The executable mappings of `pid`; `None` if it is gone.
+/// Returns the executable mappings of `pid`; `None` if the process is gone.
 pub(crate) fn executable(pid: i32) -> Option<Vec<MapsEntry>> {
     executable_in(&systoll_files::read_kernel(format!("/proc/{pid}/maps"), 1 << 14).ok()?)
 }
 
-/// The executable mappings in the text of a `maps` file; `None` if it has none.
+/// Returns the executable mappings in the text of a `maps` file; `None` if it has none.
 pub(crate) fn executable_in(text: &[u8]) -> Option<Vec<MapsEntry>> {
     let mapped: Vec<_> = lines(text).filter(|line| line.executable).map(|line| MapsEntry::of(&line)).collect();
-    // A process that is being killed has an empty map: keep what was known.
+    // A process that is being killed has an empty map. The previous one is kept then.
     (!mapped.is_empty()).then_some(mapped)
 }
 

@@ -1,7 +1,7 @@
-//! Files that processes have mapped: the lines of `/proc/PID/maps`, the file behind each, opened
-//! while it is mapped, and its bytes.
+//! Files that processes have mapped: the lines of `/proc/PID/maps`, the file behind each, opened while it is mapped,
+//! and its bytes.
 //!
-//! The bottom of the crate: rooms above see a file as [`FileBytes`], never as a path.
+//! This is the lowest module of the crate: those above it see a file as [`FileBytes`], never as a path.
 
 mod bytes;
 pub(crate) mod maps;

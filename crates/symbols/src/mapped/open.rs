@@ -6,8 +6,8 @@ use super::state::Identity;
 use std::fs::File;
 use systoll_files::Links;
 
-/// What a mapped file is now, where a file of its name is the very one: device and inode say so,
-/// whichever process's view of the file system the name was of.
+/// Returns the identity of the mapped file, if the file of its name is the mapped one: device and inode tell that, even
+/// if the name is valid only in another process's view of the file system.
 pub(crate) fn identity(mapped: &MapsEntry) -> Option<Identity> {
     let identity = Identity::of_metadata(&std::fs::metadata(&mapped.path).ok()?);
     let device = identity.device();
@@ -15,12 +15,12 @@ pub(crate) fn identity(mapped: &MapsEntry) -> Option<Identity> {
     (is_it && identity.inode() == mapped.inode && mapped.inode != 0).then_some(identity)
 }
 
-/// Opens the very file that is mapped, or says why not.
+/// Opens the mapped file, or returns the reason why not.
 pub(crate) fn open(pid: i32, mapped: &MapsEntry) -> Result<FileBytes, String> {
     if mapped.path == "[vdso]" {
         return vdso(pid, mapped).ok_or_else(|| "its memory can't be read".into());
     }
-    // Always the mapped file, even when deleted or replaced, but for the privileged only.
+    // This opens the mapped file even if it was deleted or replaced, but takes privileges.
     let by_range = format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end);
     let by_path = format!("/proc/{pid}/root{}", mapped.path);
     let by_exe = format!("/proc/{pid}/exe");
@@ -38,26 +38,26 @@ pub(crate) fn open(pid: i32, mapped: &MapsEntry) -> Result<FileBytes, String> {
     Err(why)
 }
 
-/// Opens a plain file.
+/// Opens a regular file.
 pub(crate) fn open_file(path: &std::path::Path) -> std::io::Result<FileBytes> {
     FileBytes::from_file(open_plain(path)?.0)
 }
 
-/// A target could map a file and put a FIFO in its place.
+/// Opens `path` if it is a regular file: a target could map a file and put a FIFO in its place.
 fn open_plain(path: impl AsRef<std::path::Path>) -> std::io::Result<(File, Identity)> {
     let (file, metadata) = systoll_files::open(path, Links::Follow)?;
     Ok((file, Identity::of_metadata(&metadata)))
 }
 
-/// Device and inode must agree. btrfs and overlayfs show another device in maps than in stat:
-/// there an anonymous device (major 0) and the inode have to do.
+/// Returns true if device and inode agree. btrfs and overlayfs show another device in maps than in stat: for those, an
+/// anonymous device (major 0) and the inode suffice.
 fn is_mapped_file(identity: &Identity, mapped: &MapsEntry) -> bool {
     let device = identity.device();
     let (major, minor) = (nix::libc::major(device), nix::libc::minor(device));
     identity.inode() == mapped.inode && ((major, minor) == mapped.device || (major == 0 && mapped.device.0 == 0))
 }
 
-/// The vDSO is an ELF file in memory, headers and all.
+/// Reads the vDSO, which is a whole ELF file in memory.
 fn vdso(pid: i32, mapped: &MapsEntry) -> Option<FileBytes> {
     use std::os::unix::fs::FileExt;
     const MAX_VDSO: u64 = 1 << 20;

@@ -1,9 +1,9 @@
-//! Which file it is, and in which state.
+//! Identity and state of a file.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 
-/// What tells one state of a file from another.
+/// Identity of a file with its contents: they are equal only for the same file in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
@@ -30,19 +30,19 @@ impl Identity {
     }
 }
 
-/// Everything the file system says of a file's state. Two equal ones are of the same bytes as far
-/// as can be told without reading them: no call sets the time of the last change of status.
+/// Everything that the file system says of a file's state. Two equal states have the same bytes, as far as can be told
+/// without reading them: no call sets the time of the last change of status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileState {
-    /// Of the file system.
+    /// Device number of the file system.
     pub device: u64,
-    /// On it.
+    /// Inode number on that device.
     pub inode: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Last change of contents: seconds since 1970, and nanoseconds.
+    /// Time of the last change of contents: seconds since 1970, and nanoseconds.
     pub modified: (i64, i64),
-    /// Last change of contents or status, the same way.
+    /// Time of the last change of contents or status, in the same form.
     pub changed: (i64, i64),
     /// Magic number of the file system (statfs(2)).
     pub file_system: i64,

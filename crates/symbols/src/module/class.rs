@@ -1,6 +1,6 @@
-//! Whose code it is: the user's, the C library's, a language run-time's.
+//! Classifies code: the user's, the C library's, a language run-time's.
 
-use super::asked::Functions;
+use super::answers::Functions;
 use crate::code::{GotSlots, start};
 use crate::elf::ElfFile;
 use crate::names::{demangle, is_reserved};
@@ -8,7 +8,7 @@ use crate::unwind::Cfi;
 use std::ops::Range;
 use systoll_model::FrameClass;
 
-/// Top-level packages of Go's standard library (`go list std`), but for those with a vendored twin.
+/// Top-level packages of Go's standard library (`go list std`), except those with a vendored twin.
 const GO_STD: &[&str] = &[
     "archive",
     "bufio",
@@ -68,12 +68,12 @@ const GO_STD: &[&str] = &[
     "gosave_systemstack_switch",
 ];
 
-/// Whether it is the C library's code, the loader's or the vDSO's: what programs call into.
+/// Returns true for the code that programs call into: the C library's, the loader's or the vDSO's.
 pub(crate) fn is_libc(class: FrameClass) -> bool {
     matches!(class, FrameClass::Libc | FrameClass::Loader | FrameClass::Vdso)
 }
 
-/// The class of a whole file, by its name; `None` where it depends on the function.
+/// Returns the class of a whole file, by its name; `None` if it depends on the function.
 pub(crate) fn of_file(path: &str, soname: Option<&str>) -> Option<FrameClass> {
     if path == "[vdso]" {
         return Some(FrameClass::Vdso);
@@ -104,21 +104,21 @@ fn of_file_name(name: &str) -> Option<FrameClass> {
     }
 }
 
-/// What tells functions of one file apart.
+/// Facts by which the functions of one file are classified.
 #[derive(Debug, Default)]
 pub(crate) struct Ownership {
     is_go: bool,
-    /// The start-up code at the entry point, which comes with the C library.
+    /// Range of the start-up code at the entry point, which is part of the C library.
     start: Option<Range<u64>>,
-    /// Where the C library's functions lie in a static program.
+    /// Range of the C library's functions in a static program.
     static_libc: Option<Range<u64>>,
-    /// Whether only the program's own functions have call frame information, and none of a C library's
-    /// that is built without (musl's).
+    /// True if the program's own functions have call frame information, and those of the C library have none because it
+    /// was built without (musl).
     libc_is_bare: bool,
 }
 
 impl Ownership {
-    /// Of most files slots and call frame information need not be read for that.
+    /// Collects the facts. For most files, slots and call frame information are not read.
     pub(crate) fn of<'m>(
         elf: &ElfFile,
         names: Functions<'_>,
@@ -136,7 +136,7 @@ impl Ownership {
         Self { is_go, start, static_libc, libc_is_bare }
     }
 
-    /// Class of the function called `name` (as in the symbol table) around `addr`.
+    /// Returns the class of the function around `addr`, whose name in the symbol table is `name`.
     pub(crate) fn class<'m>(
         &self,
         names: Functions<'_>,
@@ -157,17 +157,17 @@ impl Ownership {
             return FrameClass::Libc;
         }
         let Some(libc) = &self.static_libc else { return FrameClass::User };
-        // Cold parts lie apart from the function they belong to.
+        // A cold part lies apart from the function that it belongs to.
         let whole = name.and_then(|n| n.split_once(".cold")).and_then(|(whole, _)| names.find(whole));
         let addr = whole.map_or(addr, |function| function.start);
-        // So do functions that are hardly ever called: `abort` lies before the program's own code.
+        // Functions that are hardly ever called lie apart as well: `abort` lies before the program's own code.
         let is_apart = self.start.as_ref().is_some_and(|s| addr < s.start)
             && name.is_some_and(|n| n == "abort" || is_reserved(n.as_bytes()));
         if libc.contains(&addr) || is_apart { FrameClass::Libc } else { FrameClass::User }
     }
 }
 
-/// Whether `function`, demangled, in source file `file` is in a language's own library, compiled into `elf`.
+/// Returns true if `function`, demangled, in source file `file` is in a language's own library, compiled into `elf`.
 pub(crate) fn is_runtimes(elf: &ElfFile, function: &str, file: Option<&str>) -> bool {
     if is_go(elf) {
         return go_class(function) == FrameClass::Runtime;
@@ -175,8 +175,8 @@ pub(crate) fn is_runtimes(elf: &ElfFile, function: &str, file: Option<&str>) -> 
     is_runtime_path(function) || file.is_some_and(is_runtime_file)
 }
 
-/// Whether a source file belongs to Rust's or C++'s standard library, or comes with a compiler:
-/// their inlined functions, where DWARF does not give them whole names.
+/// Returns true if a source file belongs to Rust's or C++'s standard library, or comes with a compiler. Used for
+/// inlined functions for which DWARF has no full names.
 fn is_runtime_file(path: &str) -> bool {
     let rust =
         path.strip_prefix("/rustc/").is_some_and(|p| p.split_once('/').is_some_and(|(_, p)| p.starts_with("library/")));
@@ -185,21 +185,20 @@ fn is_runtime_file(path: &str) -> bool {
 }
 
 fn go_class(name: &str) -> FrameClass {
-    // A package path ends at the first dot behind its last slash; generics have slashes in brackets.
+    // A package path ends at the first dot behind its last slash. Generics have slashes in brackets.
     let path = name.split(['[', '(']).next().unwrap_or(name);
     let first = path.split(['/', '.', ':']).next().unwrap_or(path);
     if GO_STD.contains(&first) { FrameClass::Runtime } else { FrameClass::User }
 }
 
-/// Whether the function belongs to Rust's or C++'s standard library, though it was compiled into
-/// this file.
+/// Returns [`FrameClass::Runtime`] for a function of Rust's or C++'s standard library that was compiled into this file.
 fn runtime_class(name: &str) -> Option<FrameClass> {
     if !name.starts_with('_') {
         return None;
     }
     const SUPPORT: &[&str] = &["_Unwind_", "__cxa_", "__gxx_", "__rust_", "__rdl_", "__rg_", "__rustc"];
     if SUPPORT.iter().any(|s| name.starts_with(s)) {
-        // In a static program these may be the C library's: a report shows both alike.
+        // In a static program these may be the C library's functions. A report shows both classes alike.
         return Some(FrameClass::Runtime);
     }
     (name.starts_with("_Z") || name.starts_with("_R"))
@@ -207,10 +206,10 @@ fn runtime_class(name: &str) -> Option<FrameClass> {
         .and_then(|n| is_runtime_path(&n).then_some(FrameClass::Runtime))
 }
 
-/// Whether a demangled name is one of Rust's or C++'s standard library.
+/// Returns true if a demangled name is in Rust's or C++'s standard library.
 pub(crate) fn is_runtime_path(name: &str) -> bool {
     let mut path = name;
-    // `<&mut std::fs::File as std::io::Write>::write`: the type decides whose it is.
+    // `<&mut std::fs::File as std::io::Write>::write`: the type decides which library it is.
     while let Some(rest) =
         ["<", "&", "*const ", "*mut ", "mut ", "dyn ", "[", "("].iter().find_map(|p| path.strip_prefix(p))
     {
@@ -219,25 +218,25 @@ pub(crate) fn is_runtime_path(name: &str) -> bool {
     ["std::", "core::", "alloc::", "__gnu_cxx::", "__cxxabiv1::"].iter().any(|p| path.starts_with(p))
 }
 
-/// Whether it is a program that brings its C library along.
+/// Returns true for a program that contains its C library.
 pub(crate) fn is_static(elf: &ElfFile) -> bool {
     elf.entry() != 0 && !elf.has_interpreter() && !elf.needs_others
 }
 
-/// Whether Go's linker made it.
+/// Returns true if Go's linker made the file.
 pub(crate) fn is_go(elf: &ElfFile) -> bool {
     [".gopclntab", ".go.buildinfo"].iter().any(|name| elf.section(name).is_some())
 }
 
-/// Where the C library lies in a static program: linkers put the members of archives behind the
-/// program's own objects, so from its first function on.
+/// Returns the range of the C library in a static program. Linkers put the members of archives behind the program's own
+/// objects, so it begins at the C library's first function.
 fn static_libc(elf: &ElfFile, names: Functions<'_>, slots: &GotSlots, start: Option<Range<u64>>) -> Option<Range<u64>> {
     let start = start?;
     let main = start::main_of(elf, slots);
-    // An optimised `main` lies in a section of its own, before everything else.
+    // An optimized `main` lies in a section of its own, before everything else.
     let own = main.unwrap_or(0).max(start.end);
     let first = if names.is_empty() {
-        // Stripped: all that is known for sure is what the start-up code calls.
+        // Stripped: only the function that the start-up code calls is known for certain.
         start::first_call(elf, slots).filter(|at| *at > own)
     } else {
         names.first_of_libc(own)
@@ -252,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_by_their_names() {
+    fn files_are_classified_by_their_names() {
         use FrameClass::*;
         for (path, class) in [
             ("/lib/x86_64-linux-gnu/libc.so.6", Some(Libc)),
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_libraries_are_told_by_their_paths() {
+    fn standard_libraries_are_recognized_by_their_paths() {
         for ours in
             ["std::fs::File::open", "<std::fs::File as std::io::Write>::write", "<&mut alloc::vec::Vec<T> as X>::y"]
         {

@@ -1,5 +1,5 @@
-//! Separate debug files: where distributions and `objcopy --add-gnu-debuglink` put them, inside the
-//! file itself (`.gnu_debugdata`), and what `debuginfod-find` fetches.
+//! Separate debug files: those installed by distributions or linked by `objcopy --add-gnu-debuglink`, the one inside
+//! the file itself (`.gnu_debugdata`), and those that `debuginfod-find` fetches.
 
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileBytes};
@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use systoll_binfile::{c_str, half};
 
-/// Where distributions install them (gdb's default `debug-file-directory`).
+/// Folder in which distributions install them (gdb's default `debug-file-directory`).
 const ROOT: &str = "/usr/lib/debug";
-/// Folders to look in instead, separated by colons.
+/// Variable with the folders to search instead, separated by colons.
 const ROOTS_VARIABLE: &str = "SYSTOLL_DEBUG_PATH";
-/// Where `debuginfod-find` asks; without it no server is asked (debuginfod-find(1)).
+/// Variable with the servers that `debuginfod-find` asks; without it no server is asked (debuginfod-find(1)).
 const SERVERS_VARIABLE: &str = "DEBUGINFOD_URLS";
-/// The longest that all downloads of a run may take: a report waits for them.
+/// Longest time for all downloads of a run, because the report waits for them.
 const MAX_FETCHING: Duration = Duration::from_secs(20);
-/// The largest `.gnu_debugdata`, unpacked, and what unpacking may take beside: KiB.
+/// Most bytes of an unpacked `.gnu_debugdata`, and most KiB of memory for unpacking it.
 const MAX_UNPACKED: u64 = 64 << 20;
 const MAX_DICTIONARY_KIB: u32 = 64 << 10;
 
@@ -32,12 +32,12 @@ pub(crate) struct DebugFile {
     pub(crate) elf: ElfFile,
 }
 
-/// The debug file of `elf`, which the target knows as `path`.
+/// Finds the debug file of `elf`, whose path in the target is `path`.
 pub(crate) fn find(elf: &ElfFile, path: &str) -> Option<DebugFile> {
     by_build_id(elf).or_else(|| by_link(elf, Path::new(path))).or_else(|| inside(elf))
 }
 
-/// Folders that hold debug files.
+/// Returns the folders that hold debug files.
 fn roots() -> &'static [PathBuf] {
     static ROOTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     ROOTS.get_or_init(|| match std::env::var_os(ROOTS_VARIABLE) {
@@ -51,8 +51,8 @@ fn open(path: PathBuf) -> Option<DebugFile> {
     Some(DebugFile { elf })
 }
 
-/// Which separate debug files of `elf` there may be, and in which state they are, as one number: zero where there
-/// is none. They are not opened.
+/// Returns one number for the debug files that `elf` can have and their states; zero if there are none. Does not open
+/// them.
 pub(crate) fn state(elf: &ElfFile, path: &str) -> u64 {
     let link = link(elf).map_or_else(Vec::new, |link| link.places(Path::new(path)));
     let found = places_of_build_id(elf).into_iter().chain(link);
@@ -71,12 +71,12 @@ fn places_of_build_id(elf: &ElfFile) -> Vec<PathBuf> {
 }
 
 fn by_build_id(elf: &ElfFile) -> Option<DebugFile> {
-    // The link there may point to the stripped file itself.
+    // The link there may lead to the stripped file itself.
     let is_it = |found: &DebugFile| found.elf.build_id == elf.build_id && found.elf.section(".symtab").is_some();
     places_of_build_id(elf).into_iter().filter_map(open).find(is_it)
 }
 
-/// By `.gnu_debugdata`: an ELF file of symbols alone, packed by xz (gdb's "MiniDebugInfo").
+/// Reads `.gnu_debugdata`: an ELF file that has only symbols, packed by xz (gdb's "MiniDebugInfo").
 fn inside(elf: &ElfFile) -> Option<DebugFile> {
     let packed = elf.section_data(elf.section(".gnu_debugdata")?)?;
     let reader = lzma_rust2::XzReader::new_mem_limit(packed.as_slice(), false, MAX_DICTIONARY_KIB);
@@ -86,13 +86,13 @@ fn inside(elf: &ElfFile) -> Option<DebugFile> {
     Some(DebugFile { elf })
 }
 
-/// Whether the user has named servers that debug files are asked of.
+/// Returns true if the user has named servers to ask for debug files.
 pub(crate) fn servers_are_named() -> bool {
     std::env::var_os(SERVERS_VARIABLE).is_some_and(|servers| !servers.is_empty())
 }
 
-/// What `debuginfod-find` has of `elf`, where the user has named servers to ask. Takes time: not
-/// while a target waits.
+/// Fetches the debug file of `elf` with `debuginfod-find`, if the user has named servers to ask. This takes time, so
+/// call it only when no target waits.
 pub(crate) fn fetch(elf: &ElfFile) -> Option<DebugFile> {
     static SPENT_MS: AtomicU64 = AtomicU64::new(0);
     let id = elf.build_id.as_deref()?;
@@ -106,7 +106,8 @@ pub(crate) fn fetch(elf: &ElfFile) -> Option<DebugFile> {
     open(path?).filter(|found| found.elf.build_id == elf.build_id)
 }
 
-/// Where `debuginfod-find` has put the debug file of this build-id, if it has found it in time.
+/// Returns the path at which `debuginfod-find` has stored the debug file of this build-id; `None` if it did not find
+/// the file in time.
 fn fetched(id: &str, limit: Duration) -> Option<PathBuf> {
     const PAUSE: Duration = Duration::from_millis(2);
     const LONGEST_PATH: u64 = 4096;
@@ -130,14 +131,14 @@ fn fetched(id: &str, limit: Duration) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim_end_matches('\n')))
 }
 
-/// What `.gnu_debuglink` says: a file's name, and its CRC.
+/// Contents of `.gnu_debuglink`: a file's name, and its CRC.
 struct Link {
     name: String,
     crc: u32,
 }
 
 impl Link {
-    /// Where the file may lie, for a file that the target knows as `path`.
+    /// Returns the paths at which the debug file may lie, for a file whose path in the target is `path`.
     fn places(&self, path: &Path) -> Vec<PathBuf> {
         let Some(folder) = path.parent() else { return Vec::new() };
         let Ok(below) = folder.strip_prefix("/") else { return Vec::new() };
@@ -146,7 +147,7 @@ impl Link {
     }
 }
 
-/// `.gnu_debuglink`: a file name, padded to 4, and the CRC of the file.
+/// Reads `.gnu_debuglink`: a file name, padded to a multiple of 4 bytes, and the CRC of the file.
 fn link(elf: &ElfFile) -> Option<Link> {
     let link = elf.section_data(elf.section(".gnu_debuglink")?)?;
     let name = c_str(&link, 0)?;
@@ -170,17 +171,18 @@ fn belongs(elf: &ElfFile, debug: &ElfFile, crc: u32) -> bool {
     sum.sum() == crc
 }
 
-/// Whether part of it is said to be in a file that several debug files have in common.
+/// Returns true if the file refers to another one that several debug files share.
 pub(crate) fn has_common_part(debug: &ElfFile) -> bool {
     debug.section(".gnu_debugaltlink").is_some()
 }
 
-/// The file that holds what `debug` shares with others: `.gnu_debugaltlink` has its path and build-id.
+/// Opens the file that holds the parts that `debug` shares with others: `.gnu_debugaltlink` has its path and build-id.
 pub(crate) fn common_part(debug: &ElfFile) -> Option<ElfFile> {
     let link = debug.section_data(debug.section(".gnu_debugaltlink")?)?;
     let name = std::str::from_utf8(c_str(&link, 0)?).ok()?;
     let id: String = link.get(name.len() + 1..)?.iter().map(|b| format!("{b:02x}")).collect();
-    // Relative to the debug file's folder below `.build-id`, in practice always `.dwz/…` below the root.
+    // The path is relative to the debug file's folder below `.build-id`; in practice it is always `.dwz/…` below the
+    // root.
     let below = name.split("/.dwz/").nth(1).or_else(|| name.strip_prefix(".dwz/"));
     let by_name = below.filter(|n| !n.contains("..")).map(|n| format!(".dwz/{n}"));
     let by_id = id.split_at_checked(2).map(|(a, b)| format!(".build-id/{a}/{b}.debug"));

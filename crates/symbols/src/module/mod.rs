@@ -1,13 +1,13 @@
-//! All that is known of one file: its tables, each read when it is first needed, its separate debug file,
-//! whose code it holds, and which language runtime it is.
+//! Everything known of one file: its tables, each read when first needed, its separate debug file, the class of its
+//! code, and its language runtime.
 
-mod asked;
+mod answers;
 mod class;
 pub(crate) mod debug_file;
 mod preload;
 mod tables;
 
-pub use asked::{
+pub use answers::{
     FrameAnswers, FrameQuestion, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswer, NameAnswers, NameCounts,
     NameQuestion,
 };

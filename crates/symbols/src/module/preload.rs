@@ -1,9 +1,9 @@
-//! Files read before a target has them mapped, by another thread.
+//! Files that another thread reads before a target maps them.
 //!
-//! Nearly every program maps this box's C library. A target does not wait for tables that have been
-//! read by then, and a report has its names sooner.
+//! Nearly every program maps this machine's C library. A target does not wait for tables that have been read by then,
+//! and the report gets its names sooner.
 
-use super::asked::{HasTables, KeptAnswers};
+use super::answers::{HasTables, KeptAnswers};
 use super::tables::Module;
 use crate::elf::ElfFile;
 use crate::mapped::{self, FileState, Identity};
@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Preloaded(Arc<Mutex<HashMap<Identity, Arc<Module>>>>);
 
-/// One of them.
+/// One file of [`Preloaded`].
 #[derive(Clone, Debug)]
 pub struct PreloadedFile(Arc<Module>);
 
 impl Preloaded {
-    /// Opens the file at `path`, which is known from now on; `None` where it is no ELF file for x86-64.
+    /// Opens the file at `path` and adds it; `None` if it is no ELF file for x86-64.
     pub fn open(&self, path: &Path) -> Option<PreloadedFile> {
-        // As the kernel will call it.
+        // The path that the kernel will report.
         let path = std::fs::canonicalize(path).ok()?;
         let source = mapped::open_file(&path).ok()?;
         let (identity, path) = (source.identity()?, path.to_str()?);
@@ -36,9 +36,9 @@ impl Preloaded {
         Some(PreloadedFile(module))
     }
 
-    /// Opens what the loader maps for `program`, in the order in which it does: as far as it lies in the loader's own folder
-    /// or where files say that theirs lie. Elsewhere the loader's cache would have to be asked. At most `most`, each of which
-    /// stays open.
+    /// Opens the libraries that the loader maps for `program`, in its order. Finds those in the loader's own folder and
+    /// in folders that files name; finding others would take the loader's cache. Opens at most `most` files; each stays
+    /// open.
     pub fn open_needed(&self, program: &PreloadedFile, loader: &Path, most: usize) -> Vec<PreloadedFile> {
         let mut opened: Vec<PreloadedFile> = Vec::new();
         let mut seen = HashSet::new();
@@ -48,7 +48,7 @@ impl Preloaded {
             let origin = Path::new(&*open.0.path).parent().and_then(Path::to_str).unwrap_or_default();
             let told: Vec<PathBuf> =
                 told.iter().take(MOST_FOLDERS).map(|dir| origin_put_in(dir, origin).into()).collect();
-            // The program's hold for what its libraries need as well.
+            // The program's folders also hold for the needs of its libraries.
             if at == 0 {
                 folders = told.iter().cloned().chain(loader.parent().map(Path::to_owned)).collect();
             }
@@ -64,7 +64,7 @@ impl Preloaded {
         opened
     }
 
-    /// The file of that identity, if it is known by this path.
+    /// Returns the file with that identity, if it was opened by this path.
     pub(crate) fn find(&self, identity: &Identity, path: &str) -> Option<Arc<Module>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(identity).filter(|module| *module.path == *path).cloned()
@@ -77,60 +77,60 @@ impl PreloadedFile {
         &self.0
     }
 
-    /// State of the file, as [`Symbols::state`](crate::Symbols::state) has it.
+    /// Returns the file's state, see [`Symbols::state`](crate::Symbols::state).
     pub fn state(&self) -> Option<FileState> {
         self.0.elf.bytes.state()
     }
 
-    /// Its build-id, as [`Symbols::build_id`](crate::Symbols::build_id) has it.
+    /// Returns its build-id, see [`Symbols::build_id`](crate::Symbols::build_id).
     pub fn build_id(&self) -> Option<&str> {
         self.0.elf.build_id.as_deref()
     }
 
-    /// All of it, where it still is what it was when it was opened.
+    /// Returns all its bytes, if it has not changed since it was opened.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         self.0.elf.bytes.read_all()
     }
 
-    /// Whether it is a program that asks for a loader.
+    /// Returns true if it is a program that asks for a loader.
     pub fn is_dynamic(&self) -> bool {
         self.0.elf.has_interpreter()
     }
 
-    /// The extent of the function around `address`, where one of the file's tables tells it.
+    /// Returns the range of the function around `address`, if one of the file's tables has it.
     pub fn function_at(&self, address: u64) -> Option<Range<u64>> {
-        self.0.told_range(address)
+        self.0.range_by_tables(address)
     }
 
-    /// Reads what the file has mapped at `address`; how many bytes there were.
+    /// Reads the file's bytes that are mapped at `address`, and returns how many there were.
     pub fn read_code_into(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.0.elf.read_code_into(address, buffer)
     }
 
-    /// Whether earlier runs have kept what they asked of the file: its tables and code are hardly read then.
+    /// Returns true if earlier runs have kept answers about the file: its tables and code are then hardly read.
     pub fn is_known(&self) -> bool {
         self.0.name_counts().kept > 0
     }
 
-    /// Reads what unwinding through the file needs, unless an earlier run has kept what it found out by that.
+    /// Reads the tables for unwinding through the file, unless an earlier run has kept the results of unwinding.
     pub fn read_frames(&self) {
         if !self.is_known() {
             self.0.cfi();
         }
     }
 
-    /// [`Symbols::debug_file_state`](crate::Symbols::debug_file_state).
+    /// See [`Symbols::debug_file_state`](crate::Symbols::debug_file_state).
     pub fn debug_file_state(&self) -> u64 {
         self.0.debug_file_state()
     }
 
-    /// [`Symbols::know_names`](crate::Symbols::know_names).
+    /// See [`Symbols::know_names`](crate::Symbols::know_names).
     pub fn know_names(&self, answers: Arc<dyn KeptAnswers>) {
         self.0.know_names(answers);
     }
 
-    /// Reads what the file's functions are called, and what the loader is to write into it, unless an earlier run has
-    /// kept what it asked of them.
+    /// Reads the names of the file's functions and its relocations, unless an earlier run has kept the answers about
+    /// them.
     pub fn read_names(&self) {
         if !self.is_known() {
             self.0.tables().make_ready();
@@ -140,25 +140,25 @@ impl PreloadedFile {
     }
 }
 
-/// Has the decoder of instructions unpack its tables, which it does once, when it is first needed: that
-/// takes as long as decoding thousands of instructions.
+/// Makes the instruction decoder unpack its tables, which it does once, on first use. That takes as long as decoding
+/// thousands of instructions.
 pub fn make_decoder_ready() {
     let _ = Decoder::new(64, &[0xc3], DecoderOptions::NONE).decode();
 }
 
-/// The most folders that a file may say libraries are in: each is looked in for each of them.
+/// Most folders taken from one file: each is searched for every library.
 const MOST_FOLDERS: usize = 16;
 
-/// A folder that a file at `origin` tells the loader of (ld.so(8), "Dynamic string tokens").
+/// Replaces the tokens in a folder that a file in folder `origin` names (ld.so(8), "Dynamic string tokens").
 fn origin_put_in(dir: &str, origin: &str) -> String {
     dir.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 }
 
-/// The dynamic loader of nearly every program (x86-64 psABI, "Program Interpreter").
+/// Path of the dynamic loader of nearly every program (x86-64 psABI, "Program Interpreter").
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
-/// Paths of the loader that a program asks for, and of the C library that lies beside it. Of no program:
-/// those of most.
+/// Returns the paths of the loader that a program asks for, and of the C library beside it. Without a program, returns
+/// those that most programs use.
 #[must_use]
 pub fn libraries_of(program: Option<&PreloadedFile>) -> Vec<PathBuf> {
     let asked = program.and_then(|program| program.0.elf.interpreter());

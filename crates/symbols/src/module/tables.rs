@@ -1,8 +1,8 @@
-//! One file that was seen mapped, and what has been found out about it so far.
+//! One file that was mapped, with its tables and the facts found in them.
 
-use super::asked::{
-    Asked, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS, NameAnswers,
-    NameCounts, NameQuestion,
+use super::answers::{
+    FileAnswers, FrameAnswers, FrameQuestion, Functions, HasTables, KeptAnswers, LineAnswers, MOST_LAST_JUMPS,
+    NameAnswers, NameCounts, NameQuestion,
 };
 use super::class::{self, Ownership};
 use super::debug_file::{self, DebugFile};
@@ -16,16 +16,16 @@ use std::sync::{Arc, OnceLock};
 use systoll_binfile::pclntab::Frame;
 use systoll_model::{FrameClass, Location};
 
-/// A file, its tables read when first needed.
+/// A file. Its tables are read when first needed.
 #[derive(Debug)]
 pub(crate) struct Module {
-    /// As the target saw it.
+    /// The path as the target sees it.
     pub(crate) path: Arc<str>,
     pub(crate) elf: ElfFile,
     class: Option<FrameClass>,
     cfi: OnceLock<Cfi>,
     tables: OnceLock<Names>,
-    asked: Asked,
+    asked: FileAnswers,
     slots: OnceLock<GotSlots>,
     ownership: OnceLock<Ownership>,
     main: OnceLock<Option<Range<u64>>>,
@@ -38,7 +38,7 @@ pub(crate) struct Module {
 }
 
 impl HasTables for Module {
-    /// Those of the separate debug file included, so that a name does not depend on who asked first.
+    /// Includes the symbols of the separate debug file, so that a name does not depend on the order of questions.
     fn tables(&self) -> &Names {
         self.tables.get_or_init(|| Names::read(&self.elf, self.debug_file().map(|d| &d.elf), self.go()))
     }
@@ -52,7 +52,7 @@ impl Module {
             elf,
             cfi: OnceLock::new(),
             tables: OnceLock::new(),
-            asked: Asked::default(),
+            asked: FileAnswers::default(),
             slots: OnceLock::new(),
             ownership: OnceLock::new(),
             main: OnceLock::new(),
@@ -73,7 +73,7 @@ impl Module {
         self.cfi.get_or_init(|| Cfi::read(&self.elf))
     }
 
-    /// Its functions, by address and by name.
+    /// Returns its functions.
     pub(crate) fn names(&self) -> Functions<'_> {
         Functions { asked: &self.asked, file: self }
     }
@@ -103,32 +103,33 @@ impl Module {
         self.asked.all_frames()
     }
 
-    /// What `read` makes of what unwinding found out about a place in an earlier run.
+    /// Returns the result of `read` for the bytes that an earlier run stored about an address.
     pub(crate) fn kept_frame<T>(&self, question: FrameQuestion, read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         self.asked.kept_frame(question, read)
     }
 
-    /// Notes what unwinding found out about a place, for later runs.
+    /// Records a result of unwinding for later runs.
     pub(crate) fn note_frame(&self, question: FrameQuestion, found: &[u8]) {
         self.asked.note_frame(question, found);
     }
 
-    /// What an earlier run found at an address; that it found nothing is no answer where there are servers to ask.
+    /// Returns the lines that an earlier run found at an address. If there are servers to ask, an empty result does not
+    /// count.
     pub(crate) fn kept_lines(&self, address: u64) -> Option<Arc<[Location]>> {
         self.asked.kept_lines(address).filter(|lines| !lines.is_empty() || !debug_file::servers_are_named())
     }
 
-    /// Notes what was found at an address, for later runs.
+    /// Records the lines at an address for later runs.
     pub(crate) fn note_lines(&self, address: u64, lines: Arc<[Location]>) {
         self.asked.note_lines(address, lines);
     }
 
-    /// What a Go program knows of its functions.
+    /// Returns the table of functions, if the file is a Go program with one.
     pub(crate) fn go(&self) -> Option<&GoTable> {
         self.go.get_or_init(|| GoTable::read(&self.elf)).as_ref()
     }
 
-    /// Whether it is a Go program that does, by the least that must be read for that.
+    /// Returns true if it is a Go program with such a table. Reads as little as possible.
     pub(crate) fn tells_go(&self) -> bool {
         match self.go.get() {
             Some(table) => table.is_some(),
@@ -145,8 +146,8 @@ impl Module {
         self.debug.get_or_init(|| debug_file::find(&self.elf, &self.path)).as_ref()
     }
 
-    /// The debug file that servers have, where the file has no lines otherwise. Not asked for symbols,
-    /// which are needed while the target waits.
+    /// Returns the debug file from the servers, if the file has no lines otherwise. It is not used for symbols, which
+    /// are needed while the target waits.
     pub(crate) fn fetched(&self) -> Option<&DebugFile> {
         self.fetched.get_or_init(|| debug_file::fetch(&self.elf)).as_ref()
     }
@@ -155,13 +156,13 @@ impl Module {
         self.slots.get_or_init(|| GotSlots::read(&self.elf))
     }
 
-    /// Where the call lies that returns to `after`.
+    /// Returns the address of the call that returns to `after`.
     pub(crate) fn call_before(&self, after: u64) -> Option<u64> {
         let find = || Some(Function::nameless(calls::call_in_file(&self.elf, after)?.ip()..after));
         self.asked.ask(NameQuestion::CallBefore(after), find).map(|call| call.start)
     }
 
-    /// Whether the call that returns to `after` is the C library's of `main`, through a pointer.
+    /// Returns true if the call that returns to `after` is the C library's call of `main`, through a pointer.
     pub(crate) fn calls_main(&self, after: u64) -> bool {
         let mut call = [0; calls::MAX_CALL as usize];
         start::gives_result_on(&self.elf, after)
@@ -172,7 +173,7 @@ impl Module {
             })
     }
 
-    /// Whether the function that starts at `start` reaches as far as the instruction at `addr`, by its code.
+    /// Returns true if the code of the function that starts at `start` extends to the instruction at `addr`.
     pub(crate) fn reaches(&self, start: u64, addr: u64) -> bool {
         let distance = addr.checked_sub(start).and_then(|distance| u16::try_from(distance).ok());
         let find = || extent::reaches(&self.elf, start, addr).then(Function::default);
@@ -182,14 +183,14 @@ impl Module {
             .is_some()
     }
 
-    /// What the call calls that returns to `after`, as far as the file tells.
+    /// Returns the target of the call that returns to `after`, if the file determines it.
     pub(crate) fn called_before(&self, after: u64) -> Option<Callee> {
         self.ask_callee(NameQuestion::CalledBefore(after), || {
             calls::target(&self.elf, self.slots(), &calls::call_in_file(&self.elf, after)?)
         })
     }
 
-    /// Where the function at `start` jumps as its last act, as far as the file tells.
+    /// Returns the targets of the tail calls of the function at `start`, if the file determines them.
     pub(crate) fn last_jumps(&self, start: u64) -> Vec<Callee> {
         let mut found: Option<Vec<Callee>> = None;
         let mut find = |n: usize| {
@@ -215,13 +216,13 @@ impl Module {
         Some(if called.name.is_empty() { Callee::Local(called.start) } else { Callee::Symbol(called.name) })
     }
 
-    /// The range of the function around `addr` by call frame information.
+    /// Returns the range of the function around `addr` by call frame information.
     fn framed(&self, addr: u64) -> Option<Range<u64>> {
         let find = || self.cfi().function(addr).map(Function::nameless);
         self.asked.ask(NameQuestion::Framed(addr), find).map(|f| f.extent())
     }
 
-    /// The language runtime that the file is, if it is one.
+    /// Returns the language runtime that the file is; `None` if it is none.
     pub(crate) fn runtime(&self) -> Option<&Arc<dyn Runtime>> {
         let find = || {
             let mut found = None;
@@ -234,7 +235,7 @@ impl Module {
         self.runtime.get_or_init(find).as_ref()
     }
 
-    /// The file's class, where all of it has the same.
+    /// Returns the file's class, if all of it has the same.
     pub(crate) fn whole_class(&self) -> Option<FrameClass> {
         self.class
     }
@@ -253,23 +254,24 @@ impl Module {
         })
     }
 
-    /// Whether a place in this file's source is in a language's own library.
+    /// Returns true if a source location of this file is in a language's own library.
     pub(crate) fn is_runtimes(&self, location: &Location) -> bool {
         class::is_runtimes(&self.elf, &location.function, location.file.as_deref())
     }
 
-    /// Whether it is a program that brings its C library along, and calls it.
+    /// Returns true if it is a program that contains its C library and calls it.
     pub(crate) fn brings_libc(&self) -> bool {
         class::is_static(&self.elf) && !class::is_go(&self.elf)
     }
 
-    /// The symbol whose function `addr` lies in; none that ends before it.
+    /// Returns the function around `addr` by symbols; `None` if the symbol ends before `addr`.
     pub(crate) fn symbol(&self, addr: u64) -> Option<Function> {
         let function = self.names().around(addr)?;
         if function.size > 0 {
             return Some(function);
         }
-        // No size: believe it as far as the call frame information, or without any, its code goes.
+        // The symbol has no size: assume that it extends as far as the call frame information or, without any, as its
+        // code.
         let covered = match self.framed(addr) {
             Some(range) => range.start == function.start,
             None => function.next.is_none_or(|next| addr < next) && extent::reaches(&self.elf, function.start, addr),
@@ -277,26 +279,27 @@ impl Module {
         (covered || addr == function.start).then_some(function)
     }
 
-    /// The range of the function around `addr` by a symbol that has a size, or by call frame information.
-    pub(crate) fn told_range(&self, addr: u64) -> Option<Range<u64>> {
+    /// Returns the range of the function around `addr` by a symbol with a size, or by call frame information.
+    pub(crate) fn range_by_tables(&self, addr: u64) -> Option<Range<u64>> {
         let sized = self.symbol(addr).filter(|f| f.size > 0);
         sized.map(|f| f.start..f.start.saturating_add(f.size)).or_else(|| self.framed(addr))
     }
 
-    /// The range of the function around `addr`, by its code where no table tells it.
+    /// Returns the range of the function around `addr` by a table or, if none has it, by its code.
     pub(crate) fn range(&self, addr: u64) -> Option<Range<u64>> {
-        self.told_range(addr).or_else(|| {
+        self.range_by_tables(addr).or_else(|| {
             let f = self.symbol(addr)?;
             Some(f.start..f.next?)
         })
     }
 
-    /// How to get from `addr` to the caller; `next` is the instruction that will run next.
+    /// Returns the step from `addr` to the caller; `next` is the instruction that will run next.
     pub(crate) fn step(&self, addr: u64, next: u64, unwinding: &mut RowContext) -> Step {
         if let Some(step) = self.cfi().step(addr, unwinding) {
             return step;
         }
-        // Go's functions have no call frame information, but the run-time must find its way through them.
+        // Go's functions have no call frame information, but Go's table has their frame sizes, which the run-time needs
+        // too.
         match self.go().and_then(|go| go.frame(addr)) {
             Some(Frame::Outermost) => return Step::End,
             Some(Frame::Bytes(bytes)) => {
@@ -306,7 +309,7 @@ impl Module {
             }
             None => {}
         }
-        // The kernel or the loader jumps to the entry point; without a symbol, it is still short.
+        // The kernel or the loader jumps to the entry point. If it has no symbol, it still counts as short.
         const START: u64 = 64;
         let is_start = match self.range(self.elf.entry()) {
             Some(range) => range.contains(&addr),
@@ -315,7 +318,7 @@ impl Module {
         if is_start && self.elf.entry() != 0 {
             return Step::End;
         }
-        // Its caller is start-up code, which often jumps here: no report needs it.
+        // Its caller is start-up code, which often jumps here. No report shows that code, so the stack ends.
         if self.calls_main(next) {
             return Step::End;
         }
@@ -326,7 +329,7 @@ impl Module {
         }
     }
 
-    /// The program's `main`, where this is a program.
+    /// Returns the range of the program's `main`; `None` if the file is no program.
     pub(crate) fn main(&self) -> Option<Range<u64>> {
         self.main.get_or_init(|| self.names().main(|| self.find_main())).clone()
     }
@@ -338,7 +341,7 @@ impl Module {
         }
         let names = self.tables();
         let by_symbol = |name: &str| names.scan(name).filter(|main| !main.is_empty());
-        // gccgo's programs say nowhere else what they are.
+        // Programs of gccgo can be recognized by nothing else.
         let may_be_go = class::is_go(&self.elf) || names.at_hand();
         if may_be_go && let Some(main) = by_symbol("main.main") {
             return Some(main);

@@ -1,12 +1,12 @@
-//! Names as programmers write them.
+//! Demangles names.
 
-/// A name as its programmer wrote it: Rust and C++ demangled, without hashes; others as they are.
+/// Returns a name as in the source: Rust and C++ demangled, without hashes; others unchanged.
 pub(crate) fn demangle(name: &str) -> String {
-    // Go's linker tells its two calling conventions apart.
+    // Go's linker marks its two calling conventions.
     if let Some(go) = name.strip_suffix(".abi0").or_else(|| name.strip_suffix(".abiinternal")) {
         return go.to_owned();
     }
-    // The compiler's names for parts of a function: `.cold`, `.part.0`, `.isra.0`, `.constprop.0`.
+    // Compilers add suffixes to names of parts of a function: `.cold`, `.part.0`, `.isra.0`, `.constprop.0`.
     let plain = match name.find(['.', '@']).and_then(|at| name.split_at_checked(at)) {
         Some((plain, suffix)) if !plain.is_empty() && is_clone_suffix(suffix) => plain,
         _ => name,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_as_they_were_written() {
+    fn names_are_demangled_as_in_the_source() {
         for (mangled, plain) in [
             ("localtime", "localtime"),
             ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back"),

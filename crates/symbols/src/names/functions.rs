@@ -1,4 +1,4 @@
-//! Symbol tables: which function an address belongs to, and which of its names is the public one.
+//! Symbol tables: the function that an address belongs to, and its public name.
 
 use crate::elf::{ElfFile, Exports, GoFunction, GoTable, Strings, SymbolTable};
 use object::LittleEndian as Le;
@@ -13,9 +13,9 @@ use systoll_binfile::elf;
 struct Symbol {
     addr: u64,
     size: u64,
-    /// Which string table …
+    /// Index of the string table …
     table: u8,
-    /// … and where in it.
+    /// … and the offset of the name in it.
     name: u32,
     exported: bool,
     is_static: bool,
@@ -31,7 +31,7 @@ impl Symbol {
 pub(crate) struct NamedSymbol<'n> {
     pub(crate) addr: u64,
     pub(crate) name: Cow<'n, [u8]>,
-    /// Whether the source declares it `static`.
+    /// True if the source declares it `static`.
     pub(crate) is_static: bool,
 }
 
@@ -39,44 +39,44 @@ pub(crate) struct NamedSymbol<'n> {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tables: Vec<Arc<Strings>>,
-    /// By address.
+    /// Sorted by address.
     symbols: Vec<Symbol>,
-    /// The exported ones, looked up by name.
+    /// Index of the exported symbols by name.
     exports: Option<Exports>,
-    /// The same where the file has no index of them: hash of the name, and index in `symbols`.
+    /// Exported symbols, if the file has no index of them: hash of the name, and index in `symbols`.
     exported: OnceLock<Vec<(u64, u32)>>,
-    /// The same of all.
+    /// All symbols: hash of the name, and index in `symbols`.
     hashes: OnceLock<Vec<(u64, u32)>>,
 }
 
-/// A function as the symbol table has it.
+/// A function from a symbol table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// As in the table, mangled.
+    /// Name in the table, mangled.
     pub name: Arc<str>,
     /// Its first address in the file.
     pub start: u64,
-    /// Bytes; 0 where the table does not say.
+    /// Size in bytes; 0 if the table has none.
     pub size: u64,
-    /// Where the next function starts.
+    /// Start of the next function.
     pub next: Option<u64>,
 }
 
 impl Function {
-    /// One of which only the extent is told.
+    /// Makes a function of which only the range is known.
     pub(crate) fn nameless(extent: Range<u64>) -> Self {
         Self { start: extent.start, size: extent.end.saturating_sub(extent.start), ..Self::default() }
     }
 
-    /// Its addresses.
+    /// Returns its range of addresses.
     pub(crate) fn extent(&self) -> Range<u64> {
         self.start..self.start.saturating_add(self.size)
     }
 }
 
-/// More names of one address than this are read with all others, not each by itself.
+/// Most names of one address that are read one by one. If there are more, all strings of the table are read.
 const MANY: usize = 64;
-/// Big symbols that hold smaller ones are looked for this many addresses back.
+/// Number of symbols before an address that are searched for a large one that contains smaller ones.
 const LOOK_BACK: usize = 8;
 
 impl Names {
@@ -87,7 +87,7 @@ impl Names {
         if let Some(debug) = debug {
             names.add(debug);
         }
-        // A stripped program that also calls C exports a few for its sake.
+        // A stripped Go program that also calls C exports a few functions for C.
         if names.symbols.iter().all(|s| s.exported) {
             names.add_go(go);
         }
@@ -121,7 +121,7 @@ impl Names {
                 table,
                 name: s.st_name.get(Le),
                 exported,
-                // Linking a static-pie makes hidden functions local; a programmer's `static` isn't hidden.
+                // Linking a static-pie makes hidden functions local; a function declared `static` is not hidden.
                 is_static: s.st_bind() == raw::STB_LOCAL && s.st_visibility() == raw::STV_DEFAULT,
             });
         }
@@ -145,17 +145,17 @@ impl Names {
         Some(())
     }
 
-    /// Order among the names of one address: what others can link to, what has no underscores in
-    /// front (a C library's own names have), what is short. Not what is global: a static-pie has
-    /// `mktime` as a local symbol beside a weak `timelocal`.
+    /// Returns the order among the names of one address: first those that other files can link to, then those without
+    /// leading underscores (a C library's internal names have some), then short ones. Global binding does not count: a
+    /// static-pie has `mktime` as a local symbol and a weak `timelocal` at the same address.
     fn rank<'n>(s: &Symbol, name: &'n [u8]) -> impl Ord + use<'n> {
         let underscores = name.iter().take_while(|b| **b == b'_').count();
         (!s.exported, underscores, name.len(), name)
     }
 
-    /// The best of the names of one address, and its symbol.
+    /// Returns the best of the names of one address, with its symbol.
     fn best(&self, same: Range<usize>) -> Option<(&Symbol, Cow<'_, [u8]>)> {
-        // Functions that came out alike are one to some linkers.
+        // Some linkers merge functions whose code is equal.
         if same.len() > MANY {
             self.read_strings();
         }
@@ -163,7 +163,7 @@ impl Names {
         named.min_by(|(a, of_a), (b, of_b)| Self::rank(a, of_a).cmp(&Self::rank(b, of_b)))
     }
 
-    /// A symbol's name; `None` where it has none.
+    /// Returns a symbol's name; `None` if it has none.
     fn bytes(&self, s: &Symbol) -> Option<Cow<'_, [u8]>> {
         self.tables.get(usize::from(s.table))?.get(s.name).filter(|name| !name.is_empty())
     }
@@ -178,9 +178,9 @@ impl Names {
         start..start + same
     }
 
-    /// How long the function of these names is; 0 where none of them says.
+    /// Returns the size of the function with these names; 0 if none of them has a size.
     fn size(&self, same: Range<usize>) -> u64 {
-        // Aliases without a size happen in assembly; any of them knows.
+        // In assembly, some aliases have no size. Another one may have it.
         self.symbols.get(same).unwrap_or_default().iter().map(|s| s.size).max().unwrap_or(0)
     }
 
@@ -191,19 +191,19 @@ impl Names {
         Some(Function { name: text(&name), start: symbol.addr, size, next })
     }
 
-    /// The best name of the function that starts at `addr`.
+    /// Returns the function that starts at `addr`, with its best name.
     pub(crate) fn exactly(&self, addr: u64) -> Option<Function> {
         self.function(self.at(addr))
     }
 
-    /// The best name of the function that starts at `addr`, if others can link to it.
+    /// Returns the function that starts at `addr`, with its best name, if other files can link to that name.
     pub(crate) fn exported_at(&self, addr: u64) -> Option<Function> {
         let same = self.at(addr);
         let (best, _) = self.best(same.clone())?;
         best.exported.then(|| self.function(same))?
     }
 
-    /// The function around `addr`; one without a size may or may not reach so far.
+    /// Returns the function around `addr`. A function without a size may end before `addr`.
     pub(crate) fn around(&self, addr: u64) -> Option<Function> {
         let mut end = self.symbols.partition_point(|s| s.addr <= addr);
         let mut sizeless = None;
@@ -227,13 +227,13 @@ impl Names {
         self.function(sizeless?)
     }
 
-    /// Prepares for looking functions up that others can link to.
+    /// Prepares lookups of exported functions.
     pub(crate) fn make_ready(&self) {
         self.export("");
     }
 
-    /// The extent of the function of this name, empty where the table does not say. To go through them all
-    /// each time took seconds with a program of 100,000 functions.
+    /// Returns the range of the function of this name; it is empty if the table has no size for it. The names are
+    /// hashed: searching all of them took seconds in a program of 100,000 functions.
     pub(crate) fn find(&self, name: &str) -> Option<Range<u64>> {
         self.named(
             name,
@@ -244,7 +244,7 @@ impl Names {
         )
     }
 
-    /// [`Names::find`] without sorting the names, for callers that look for few.
+    /// Does the same as [`Names::find`] without hashing all names, for callers with few lookups.
     pub(crate) fn scan(&self, name: &str) -> Option<Range<u64>> {
         let is = |s: &&Symbol| {
             let rest = self.tables.get(usize::from(s.table)).and_then(|table| table.whole().get(s.name as usize..));
@@ -254,31 +254,31 @@ impl Names {
         self.symbols.iter().find(is).map(Symbol::extent)
     }
 
-    /// The extent of the exported function of this name.
+    /// Returns the range of the exported function of this name.
     pub(crate) fn export(&self, name: &str) -> Option<Range<u64>> {
         let Some(exports) = &self.exports else { return self.export_without_index(name) };
         let function = |addr| self.symbols.get(self.at(addr))?.iter().find(|s| s.exported && self.is(s, name));
         exports.addresses(name.as_bytes()).filter_map(function).min_by_key(|s| (s.addr, s.size)).map(Symbol::extent)
     }
 
-    /// [`Names::export`] for files that have no index of what they export.
+    /// Does the same as [`Names::export`] for files without an index of exported symbols.
     pub(crate) fn export_without_index(&self, name: &str) -> Option<Range<u64>> {
         self.named(name, self.exported.get_or_init(|| self.hashed(|s| s.exported)))
     }
 
-    /// Reads all names in one go, before they are gone through.
+    /// Reads all names at once, before all of them are searched.
     fn read_strings(&self) {
         for table in &self.tables {
             table.whole();
         }
     }
 
-    /// Whether to go through all names takes reading none of them from the file.
+    /// Returns true if no name must be read from the file.
     pub(crate) fn at_hand(&self) -> bool {
         self.tables.iter().all(|table| table.at_hand())
     }
 
-    /// Hashes of names, and indices, in order.
+    /// Returns hashes of names with indices, sorted.
     fn hashed(&self, which: impl Fn(&Symbol) -> bool) -> Vec<(u64, u32)> {
         let symbols = (0..).zip(&self.symbols).filter(|(_, s)| which(s));
         let mut all: Vec<(u64, u32)> = symbols.map(|(i, s)| (hash(&self.bytes(s).unwrap_or_default()), i)).collect();
@@ -286,7 +286,7 @@ impl Names {
         all
     }
 
-    /// The extent of the first of this name among those hashed.
+    /// Returns the range of the first function of this name among `hashed`.
     fn named(&self, name: &str, hashed: &[(u64, u32)]) -> Option<Range<u64>> {
         let wanted = hash(name.as_bytes());
         let at = hashed.partition_point(|(hash, _)| *hash < wanted);
@@ -299,12 +299,12 @@ impl Names {
         self.bytes(s).as_deref() == Some(name.as_bytes())
     }
 
-    /// Whether the function at `addr` also goes by `name`.
+    /// Returns true if the function at `addr` also has the name `name`.
     pub(crate) fn is_called(&self, addr: u64, name: &str) -> bool {
         self.symbols.get(self.at(addr)).is_some_and(|s| s.iter().any(|s| self.is(s, name)))
     }
 
-    /// All functions, by address.
+    /// Returns all functions, by address.
     pub(crate) fn all(&self) -> impl Iterator<Item = NamedSymbol<'_>> {
         self.read_strings();
         let named = |s: &Symbol| Some(NamedSymbol { addr: s.addr, name: self.bytes(s)?, is_static: s.is_static });
@@ -316,7 +316,7 @@ fn text(name: &[u8]) -> Arc<str> {
     String::from_utf8_lossy(name).into()
 }
 
-/// FNV-1a (Fowler, Noll, Vo): names are compared as well, so that nothing hangs on it.
+/// FNV-1a (Fowler, Noll, Vo). Collisions do no harm, because names are compared as well.
 fn hash(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -325,7 +325,7 @@ fn hash(name: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Installing libc6-dbg must not rename anything that programs can call.
+    /// Installing libc6-dbg must not rename a function that programs can call.
     #[test]
     #[expect(clippy::print_stdout, reason = "a skipped test says so")]
     fn debug_files_do_not_rename_what_is_exported() {

@@ -1,4 +1,4 @@
-//! Functions by address and by name: symbol tables as linkers write them, and names as programmers do.
+//! Functions by address and by name: symbol tables, and demangled names.
 
 mod demangle;
 mod functions;

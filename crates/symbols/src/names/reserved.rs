@@ -1,16 +1,16 @@
-//! Names that belong to C libraries.
+//! Names that C libraries reserve.
 
 use super::functions::{NamedSymbol, Names};
 
 impl Names {
-    /// Where the first function behind `after` begins whose name is one of a C library's own.
+    /// Returns the start of the first function behind `after` whose name a C library reserves.
     pub(crate) fn first_of_libc(&self, after: u64) -> Option<u64> {
         let is_libc = |s: &NamedSymbol<'_>| s.name.starts_with(b"__libc_") || (!s.is_static && is_reserved(&s.name));
         self.all().filter(|symbol| symbol.addr > after && is_libc(symbol)).map(|symbol| symbol.addr).min()
     }
 }
 
-/// Names that the C standard keeps for implementations, less those of compilers and C++.
+/// Returns true for names that the C standard reserves for implementations, except those of compilers and C++.
 pub(crate) fn is_reserved(name: &[u8]) -> bool {
     const OTHERS: &[&[u8]] = &[
         b"_Z",

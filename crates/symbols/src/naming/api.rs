@@ -1,7 +1,7 @@
-//! The public name under which the user's code entered the C library.
+//! Finds the public name under which the user's code entered the C library.
 //!
-//! A stack does not have it: `localtime` jumps to `__tz_convert` and is gone. The call instruction
-//! before the return address does.
+//! A stack does not have it: `localtime` jumps to `__tz_convert`, and its own frame is gone. The call instruction
+//! before the return address has it.
 
 use crate::code::Callee;
 use crate::module::{Module, is_libc};
@@ -10,19 +10,19 @@ use crate::{ModuleKey, RawFrame, Symbols};
 use std::sync::Arc;
 use systoll_model::FrameClass;
 
-/// How many jumps from function to function are followed.
+/// Most jumps from function to function that are followed.
 const MAX_JUMPS: u32 = 4;
 
 impl Symbols {
-    /// The public API behind a system call, and the module it lives in. `context` is leaf first
-    /// and ends in the user's frame.
+    /// Returns the public API behind a system call, and its module. `context` is leaf first and ends in the user's
+    /// frame.
     ///
-    /// That is the name under which the first code outside the C library called into it; in
-    /// programs that do without one (Go), the function of the language's run-time that the user's
-    /// frame called. `None` where the user's code made the system call itself, or where that can't be told.
+    /// The API is the name under which the first code outside the C library called into it. In programs that do without
+    /// the C library (Go), it is the function of the language's run-time that the user's frame called. `None` if the
+    /// user's code made the system call itself, or if the API is unknown.
     pub fn api(&mut self, context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
         let entered = context.iter().position(|f| !is_libc(self.class(*f))).unwrap_or(context.len());
-        // A handler that left by a jump: what it called is not what was interrupted.
+        // A handler that left by a jump: its callee is not the interrupted function.
         if let Some(handler) = context.get(..entered)?.iter().position(|f| self.returns_from_signal(*f)) {
             let inner = *context.get(handler.checked_sub(1)?)?;
             return self.public_function(inner).map(|name| (name.into(), inner.module));
@@ -30,7 +30,7 @@ impl Symbols {
         let Some(inner) = entered.checked_sub(1).and_then(|i| context.get(i)) else {
             return self.runtime_api(context);
         };
-        // Without a user's frame this is the loader's or the C library's own doing.
+        // Without a user's frame, the loader or the C library calls on its own behalf.
         let caller = *context.get(entered)?;
         let called = self.callee(caller).and_then(|(module, callee)| self.libc_name(module, &callee, 0));
         let name = called.or_else(|| self.public_function(*inner))?;
@@ -38,8 +38,8 @@ impl Symbols {
         Some((name.into(), module))
     }
 
-    /// The C library's public name for `callee`; through functions of others that jump there as
-    /// their last act, if they jump to one only.
+    /// Returns the C library's public name for `callee`. Follows tail calls through functions of other files, if each
+    /// has only one.
     fn libc_name(&mut self, from: ModuleKey, callee: &Callee, jumps: u32) -> Option<String> {
         let (module, addr) = match callee {
             Callee::Symbol(name) => {
@@ -66,20 +66,19 @@ impl Symbols {
         names.pop().filter(|_| names.is_empty())
     }
 
-    /// The public name of the C library's function that `frame` runs, where it has one.
+    /// Returns the public name of the C library's function that `frame` runs, if it has one.
     fn public_function(&mut self, frame: RawFrame) -> Option<String> {
         let module = self.module(frame.module?)?;
         let start = module.range(frame.lookup())?.start;
         let name = match module.whole_class() {
             Some(_) => module.names().exported_at(start)?,
-            // Static: nothing is exported; a public name has no underscores in front.
+            // Static: nothing is exported. A public name has no leading underscores.
             None => module.names().exactly(start).filter(|n| !n.starts_with('_'))?,
         };
         Some(self.public_name(&name)).filter(|n| !n.starts_with("__"))
     }
 
-    /// Where no C library is on the stack: the run-time's function that the user's frame called, or
-    /// has inlined.
+    /// For stacks without C library: returns the run-time's function that the user's frame called or has inlined.
     fn runtime_api(&mut self, context: &[RawFrame]) -> Option<(Arc<str>, Option<ModuleKey>)> {
         let (user, inner) = (*context.last()?, context.len().checked_sub(2).and_then(|i| context.get(i)));
         if let Some(name) = self.inlined_runtime(user) {
@@ -102,7 +101,7 @@ impl Symbols {
         Some((demangle(&name).into(), inner.module))
     }
 
-    /// The outermost function of a language's own library that stands inlined at a call of the user's.
+    /// Returns the outermost function of a language's own library that is inlined at a call of the user's code.
     fn inlined_runtime(&self, user: RawFrame) -> Option<Arc<str>> {
         let key = user.module.filter(|_| user.is_return)?;
         let module = self.module(key)?;
@@ -112,11 +111,11 @@ impl Symbols {
         Some(Arc::clone(&outermost.function)).filter(|name| !name.is_empty())
     }
 
-    /// Where the C library has a function of this name.
+    /// Returns the module and the address of the C library's function of this name.
     fn libc_symbol(&self, name: &str) -> Option<(ModuleKey, u64)> {
         self.modules().find_map(|(key, m)| match m.whole_class() {
             Some(class) if is_libc(class) => Some((key, m.names().export(name)?.start)),
-            // Only such a program has the C library's functions in it: the names of others stay unread.
+            // Only such a program contains the C library's functions. The names of others need not be read.
             None if m.brings_libc() => {
                 let addr = m.names().find(name)?.start;
                 is_libc(m.class(addr)).then_some((key, addr))
@@ -125,8 +124,8 @@ impl Symbols {
         })
     }
 
-    /// The name that a programmer wrote to get `name` called: headers rename functions, for large
-    /// files, for checked variants, for versions of a standard.
+    /// Returns the name in the source for which `name` is called: headers rename functions for large files, for checked
+    /// variants, and for versions of a standard.
     pub(crate) fn public_name(&self, name: &str) -> String {
         let exists = |n: &&str| self.libc_symbol(n).is_some();
         if let Some((_, header)) = RENAMED.iter().find(|(linked, _)| *linked == name) {
@@ -150,7 +149,7 @@ impl Symbols {
     }
 }
 
-/// What glibc's headers rename without leaving an alias (setjmp.h; sys/stat.h before 2.33).
+/// Functions that glibc's headers rename and that have no alias (setjmp.h; sys/stat.h before 2.33).
 const RENAMED: &[(&str, &str)] = &[
     ("__sigsetjmp", "sigsetjmp"),
     ("__xstat", "stat"),

@@ -1,4 +1,4 @@
-//! Frames to what a report prints: functions, source lines, and the public API behind a system call.
+//! Names frames for the report: functions, source lines, and the public API behind a system call.
 
 mod api;
 mod resolve;

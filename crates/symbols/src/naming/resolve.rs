@@ -1,7 +1,7 @@
-//! Frames → what is printed: functions, inlined ones, source lines.
+//! Turns frames into functions, inlined functions and source lines.
 
 use crate::code::Callee;
-use crate::lines::dwarf::{self, Looked};
+use crate::lines::dwarf::{self, LineLookup};
 use crate::module::{Module, is_libc};
 use crate::names::demangle;
 use crate::symbols::CallSite;
@@ -12,40 +12,40 @@ use std::sync::Arc;
 use systoll_model as model;
 use systoll_model::{FrameClass, Location, ModuleId, Problem, ProblemKind};
 
-/// Which frames get lines and inlined functions.
+/// Frames that get lines and inlined functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// All that have any.
+    /// All frames.
     All,
-    /// Not those in a C library's own file, where its debug file may be tens of milliseconds of
-    /// decompressing, for lines that no report shows: the names of its functions are in symbols.
+    /// All except those in a C library's own file. Its debug file can take tens of milliseconds to decompress, for
+    /// lines that no report shows; the names of its functions are in symbol tables.
     OutsideLibc,
 }
 
 /// Starts of functions, by module.
 type Starts = BTreeSet<(ModuleKey, u64)>;
 
-/// Frames with names.
+/// Named frames.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
-    /// The files that the frames lie in.
+    /// Files of the frames.
     pub modules: Vec<model::Module>,
-    /// The frames, in the order they were asked for; their modules are indices into `modules`.
+    /// The frames, in the order of the request; their modules are indices into `modules`.
     pub frames: Vec<model::Frame>,
-    /// The same numbering, for modules that [`Symbols::api`] names: all of them are in `modules`.
+    /// Indices into `modules` by key, also for modules that [`Symbols::api`] returns.
     pub module_ids: HashMap<ModuleKey, ModuleId>,
-    /// What could not be named, and why.
+    /// Frames that could not be named, and why.
     pub problems: Vec<Problem>,
 }
 
 impl Symbols {
-    /// Names for `frames`. Every module ever loaded is listed, so that any [`ModuleKey`] can be
-    /// translated by [`Resolved::module_ids`].
+    /// Names `frames`. Lists every module ever loaded, so that [`Resolved::module_ids`] can translate any
+    /// [`ModuleKey`].
     pub fn resolve(&mut self, frames: &[RawFrame]) -> Resolved {
         self.resolve_lines(frames, Lines::All)
     }
 
-    /// [`Symbols::resolve`], with lines and inlined functions of some frames only.
+    /// Does the same as [`Symbols::resolve`], with lines and inlined functions of some frames only.
     pub fn resolve_lines(&mut self, frames: &[RawFrame], lines: Lines) -> Resolved {
         let mut resolved = Resolved::default();
         for (key, module) in self.modules() {
@@ -96,8 +96,8 @@ impl Symbols {
             Some(outermost) => outermost.function = function,
             None => locations.push(Location { function, ..Location::default() }),
         }
-        // The user's own line is meant, not that of the library code inlined into it; and where a
-        // library's function has the user's inlined, a callback's, that one's.
+        // The frame gets the line of the user's code, not that of library code inlined into it. If the user's code, a
+        // callback's, is inlined into a library's function, it gets the callback's line.
         let theirs = locations.iter().take_while(|l| module.is_runtimes(l)).count();
         let inlined = locations.len().saturating_sub(1);
         let of_users = class == FrameClass::Runtime && theirs < inlined && !is_interpreter;
@@ -117,7 +117,7 @@ impl Symbols {
         Some(demangle(&name).into())
     }
 
-    /// Looks up lines and inlined functions of `frames` not looked up before.
+    /// Looks up lines and inlined functions of the `frames` that were not looked up before.
     fn read_lines(&mut self, frames: &[RawFrame], lines: Lines) {
         let mut wanted: HashMap<ModuleKey, Vec<u64>> = HashMap::new();
         for frame in frames {
@@ -139,15 +139,15 @@ impl Symbols {
                 kept.is_none()
             });
             let mut ahead = self.lines_ahead.take(key, &addrs);
-            let mut looked: Vec<(u64, Looked)> = addrs.iter().filter_map(|a| ahead.remove_entry(a)).collect();
+            let mut looked: Vec<(u64, LineLookup)> = addrs.iter().filter_map(|a| ahead.remove_entry(a)).collect();
             addrs.retain(|addr| looked.binary_search_by_key(addr, |(at, _)| *at).is_err());
             let Some(module) = self.module(key) else { continue };
-            // Where all are known, no debug information is read.
+            // If all lines are known, no debug information is read.
             let read = if addrs.is_empty() { Ok(Vec::new()) } else { dwarf::look_up(module, &addrs) };
             let (read, failed) = read.map_or_else(|why| (Vec::new(), Some(why)), |read| (read, None));
             looked.extend(addrs.into_iter().zip(read));
             let is_split = looked.iter().any(|(_, looked)| looked.is_split);
-            for (addr, Looked { locations, is_lasting, .. }) in looked {
+            for (addr, LineLookup { locations, is_lasting, .. }) in looked {
                 let lines = Arc::<[Location]>::from(locations);
                 if is_lasting {
                     module.note_lines(addr, Arc::clone(&lines));
@@ -165,7 +165,7 @@ impl Symbols {
         }
     }
 
-    /// One problem for each file whose user's frames have no names.
+    /// Returns one problem for each file in which user's frames have no names.
     fn nameless(&self, frames: &[model::Frame]) -> Vec<Problem> {
         let mut files: Vec<_> = frames
             .iter()
@@ -182,8 +182,8 @@ impl Symbols {
     }
 }
 
-/// Where the functions start that are called: all there is to tell the start of a function that has neither a symbol nor
-/// call frame information.
+/// Returns the starts of the functions that are called. Nothing else tells the start of a function that has neither a
+/// symbol nor call frame information.
 fn called(sites: &[Option<CallSite>]) -> Starts {
     let start = |site: &CallSite| match site.callee.as_ref()? {
         Callee::Local(to) => Some((site.module, *to)),
@@ -192,7 +192,7 @@ fn called(sites: &[Option<CallSite>]) -> Starts {
     sites.iter().flatten().filter_map(start).collect()
 }
 
-/// The function's name: by its symbol, by DWARF, else by where it starts.
+/// Returns the function's name: by its symbol, by DWARF, else by its start.
 fn function_name(
     (key, module): (ModuleKey, &Module),
     raw: RawFrame,
@@ -201,14 +201,14 @@ fn function_name(
 ) -> Arc<str> {
     let addr = raw.lookup();
     let told = dwarf.map(|l| &l.function).filter(|n| !n.is_empty());
-    // Go's own table reads the same whether the program is stripped or not.
+    // The names from Go's own table are the same whether the program is stripped or not.
     if let Some(name) = told.filter(|_| module.tells_go()) {
         return Arc::clone(name);
     }
     if let Some(symbol) = module.symbol(addr) {
         return demangle(&symbol.name).into();
     }
-    // The function a handler returns to is entered by no call: its return address is its start.
+    // A function that a signal handler returns to is not entered by a call: its return address is its start.
     if raw.is_return
         && let Some(name) = module.names().exactly(raw.address)
     {

@@ -1,4 +1,4 @@
-//! Stacks of stopped threads: what is mapped where in an address space, and the walk from frame to frame.
+//! Stacks of stopped threads: the mappings of an address space, and the walk from frame to frame.
 
 mod search;
 mod space;

@@ -1,27 +1,27 @@
-//! Callers found without knowing the code: by what lies on the stack.
+//! Finds callers by the contents of the stack, where nothing is known of the code.
 
 use super::space::AddressSpace;
 use crate::Symbols;
 use crate::code::calls::call_before;
 use crate::unwind::{RA, RBP, REGISTERS, RSP};
 
-/// Most words looked through for a return address where nothing is known of the code.
+/// Most words of the stack searched for a return address.
 const MAX_SCAN: u64 = 64;
-/// How far away a caller's frame can be by a frame pointer.
+/// Most bytes between the stack pointer and a frame pointer that is believed.
 const MAX_FRAME: u64 = 1 << 20;
 
-/// A memory reader: the 8-byte word at an address, if it is mapped.
+/// A memory reader: returns the 8-byte word at an address, if it is mapped.
 pub(super) type Read<'r> = dyn FnMut(u64) -> Option<u64> + 'r;
 
 impl AddressSpace {
-    /// Whether `address` follows a call instruction.
+    /// Returns true if `address` follows a call instruction.
     pub(super) fn returns_to(&self, address: u64, read: &mut Read<'_>) -> bool {
         if !self.maps_executable(address.wrapping_sub(1)) {
             return false;
         }
         let mut bytes = [0; 16];
         for (half, at) in bytes.chunks_exact_mut(8).zip([16, 8]) {
-            // The first half may lie before the mapping.
+            // The first half can lie before the mapping.
             if let Some(word) = read(address.wrapping_sub(at)) {
                 half.copy_from_slice(&word.to_le_bytes());
             }
@@ -29,9 +29,8 @@ impl AddressSpace {
         call_before(&bytes, address).is_some()
     }
 
-    /// Finds the caller where nothing is known of the code: at the stack pointer in a leaf that
-    /// pushed nothing, else by the frame pointer, else the nearest word that is a return address
-    /// of a call that may have led here.
+    /// Finds the caller without knowledge of the code: at the stack pointer, in a leaf function that pushed nothing;
+    /// else by the frame pointer; else by the nearest word that is a return address of a call that may have led here.
     pub(super) fn guess(
         &self,
         symbols: &Symbols,
@@ -52,8 +51,8 @@ impl AddressSpace {
         self.scan(symbols, regs, read, is_return, false)
     }
 
-    /// Looks through the stack for the return address of a call that may have led here, or, where
-    /// it has to be `sure`, of one that says so.
+    /// Searches the stack for the return address of a call that may have led here. If `sure`, only calls whose known
+    /// target is the function here count.
     pub(super) fn scan(
         &self,
         symbols: &Symbols,
@@ -72,7 +71,7 @@ impl AddressSpace {
         })
     }
 
-    /// Takes the word at `slot` for the return address, if it can be one.
+    /// Takes the word at `slot` as the return address, if it can be one.
     fn accept(&self, regs: &mut [u64; REGISTERS], slot: u64, bp: u64, read: &mut Read<'_>) -> Option<()> {
         let address = read(slot)?;
         if !self.returns_to(address, read) {

@@ -1,4 +1,4 @@
-//! One address space: what is mapped where.
+//! The executable mappings of one address space.
 
 use crate::mapped::{MapsEntry, maps};
 use crate::script::{FileAt, Interpreters, ReadMemory, Stopped, Thread, has_map};
@@ -6,66 +6,66 @@ use crate::{ModuleKey, PlacedFrame, RawFrame, Symbols};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An executable mapping and the file behind it.
+/// An executable mapping, with the file behind it.
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     start: u64,
     end: u64,
-    /// Address in memory less ELF virtual address.
+    /// Address in memory minus ELF virtual address.
     bias: u64,
     module: Option<ModuleKey>,
 }
 
-/// A file mapped executable.
+/// A file that is mapped executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedFile {
     /// First address of the mapping.
     pub start: u64,
-    /// One past its last address.
+    /// One past the last address.
     pub end: u64,
-    /// Address in memory less ELF virtual address.
+    /// Address in memory minus ELF virtual address.
     pub bias: u64,
-    /// The file.
+    /// Key of the file.
     pub module: ModuleKey,
 }
 
-/// What is mapped executable in one address space. Clone it for a fork.
+/// The executable mappings of one address space. Clone it for a fork.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
-    /// As the kernel told it last; shared between forks.
+    /// The mappings when the kernel last listed them; shared between forks.
     mapped: Arc<Vec<MapsEntry>>,
-    /// By address.
+    /// Sorted by address.
     mappings: Arc<Vec<Mapping>>,
     interpreters: Interpreters,
-    /// Whether a file in it compiles scripts as they run.
+    /// True if a mapped file compiles scripts as they run.
     compiles: bool,
-    /// Whether a file in it holds an interpreter whose frames can be read from its start on.
+    /// True if a mapped file holds an interpreter whose frames can be read from its start on.
     reads_scripts: bool,
 }
 
 impl AddressSpace {
-    /// An address space with nothing in it.
+    /// Returns an address space without mappings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Rereads `/proc/PID/maps` and loads files not seen before, while they are mapped. Cheap where
-    /// nothing changed. If the process is gone, what was known of it stays.
+    /// Reads `/proc/PID/maps` again and loads new files while they are mapped. Takes little time if nothing changed. If
+    /// the process is gone, its last mappings stay.
     pub fn update(&mut self, symbols: &mut Symbols, pid: i32) {
         if let Some(mapped) = maps::executable(pid) {
             self.take(symbols, pid, mapped);
         }
     }
 
-    /// [`AddressSpace::update`] by the text of `/proc/PID/maps`, read just now.
+    /// Does the same as [`AddressSpace::update`] with the text of `/proc/PID/maps`, read just now.
     pub fn update_by(&mut self, symbols: &mut Symbols, pid: i32, maps: &[u8]) {
         if let Some(mapped) = maps::executable_in(maps) {
             self.take(symbols, pid, mapped);
         }
     }
 
-    /// Takes in what has just been mapped, by its line of `/proc/PID/maps`, in place of what was there
-    /// before. `None` if that is no file that could be read; nothing has changed then.
+    /// Adds a new mapping, given by its line of `/proc/PID/maps`, in place of any mapping that was there. Returns
+    /// `None` and changes nothing if it is not a readable file.
     pub fn add_by(&mut self, symbols: &mut Symbols, pid: i32, line: &[u8]) -> Option<MappedFile> {
         let [new] = <[MapsEntry; 1]>::try_from(maps::executable_in(line)?).ok()?;
         let apart = |m: &MapsEntry| m.end <= new.start || new.end <= m.start;
@@ -74,7 +74,7 @@ impl AddressSpace {
         }
         let mapping = load(symbols, pid, &new);
         let file = MappedFile { start: mapping.start, end: mapping.end, bias: mapping.bias, module: mapping.module? };
-        // By address: those that it takes the place of lie side by side.
+        // By address: the replaced mappings are adjacent.
         let before = self.mapped.partition_point(|m| m.end <= new.start);
         let replaced = before..self.mapped.partition_point(|m| m.start < new.end).max(before);
         Arc::make_mut(&mut self.mappings).splice(replaced.clone(), [mapping]);
@@ -84,13 +84,13 @@ impl AddressSpace {
         Some(file)
     }
 
-    /// Whether a mapping, by its line of `/proc/PID/maps`, is one that is known.
+    /// Returns true if a mapping, given by its line of `/proc/PID/maps`, is known already.
     pub fn knows(&self, line: &[u8]) -> bool {
         let entry = maps::executable_in(line).and_then(|entries| <[MapsEntry; 1]>::try_from(entries).ok());
         entry.is_some_and(|[entry]| self.mapped.iter().any(|m| m.is_same(&entry)))
     }
 
-    /// The mapping that `address` lies in, and its file.
+    /// Returns the mapping that `address` lies in, with its file.
     pub fn file_at(&self, address: u64) -> Option<MappedFile> {
         let m = self.mapping(address)?;
         Some(MappedFile { start: m.start, end: m.end, bias: m.bias, module: m.module? })
@@ -100,7 +100,7 @@ impl AddressSpace {
         if mapped == *self.mapped {
             return;
         }
-        // A file that was deleted since is the same file.
+        // A file that has been deleted since is the same file.
         let known = |m: &MapsEntry| {
             let i = self.mapped.iter().position(|k| k.is_same(m))?;
             self.mappings.get(i).copied()
@@ -112,12 +112,12 @@ impl AddressSpace {
         (self.compiles, self.reads_scripts) = (compiles, reads_scripts);
     }
 
-    /// Whether `address` lies in an executable mapping, as of the last update.
+    /// Returns true if `address` lay in an executable mapping at the last update.
     pub fn maps_executable(&self, address: u64) -> bool {
         self.mapping(address).is_some()
     }
 
-    /// Whether any of `range` does.
+    /// Returns true if any address of `range` did.
     pub fn maps_executable_in(&self, range: Range<u64>) -> bool {
         let before_its_end = self.mappings.partition_point(|m| m.start < range.end);
         let last = before_its_end.checked_sub(1).and_then(|at| self.mappings.get(at));
@@ -135,20 +135,20 @@ impl AddressSpace {
         self.mappings = Arc::new(vec![mapping]);
     }
 
-    /// Every executable mapping of a file that could be read, by address, as of the last update.
+    /// Returns every executable mapping of a readable file, by address, as of the last update.
     pub fn files(&self) -> impl Iterator<Item = MappedFile> + '_ {
         let file = |m: &Mapping| Some(MappedFile { start: m.start, end: m.end, bias: m.bias, module: m.module? });
         self.mappings.iter().filter_map(file)
     }
 
-    /// The frame at `address` in memory; a return address where `is_return`.
+    /// Returns the frame for `address` in memory, a return address if `is_return`.
     pub fn frame(&self, address: u64, is_return: bool) -> RawFrame {
         let less = u64::from(is_return);
         let (module, at) = self.locate(address.wrapping_sub(less));
         RawFrame { module, address: at.wrapping_add(less), is_return }
     }
 
-    /// The file that `address` lies in, and its ELF virtual address there.
+    /// Returns the file that `address` lies in, and its ELF virtual address there.
     pub(super) fn locate(&self, address: u64) -> (Option<ModuleKey>, u64) {
         match self.mapping(address) {
             Some(Mapping { module: Some(key), bias, .. }) => (Some(*key), address.wrapping_sub(*bias)),
@@ -156,29 +156,29 @@ impl AddressSpace {
         }
     }
 
-    /// Whether scripts' lines have been asked for and can be told.
+    /// Returns true if lines of scripts were asked for and can be read.
     pub fn runs_scripts(&self) -> bool {
         self.reads_scripts || self.interpreters.any()
     }
 
-    /// Whether a look at a stack may tell a script's line or function: one has, or what is mapped compiles
-    /// scripts, whose names a map may tell that is written as the program runs.
+    /// Returns true if a stack may have a script's line or function: lines can be read, or a mapped file compiles
+    /// scripts and may write their names to a map as the program runs.
     pub fn may_run_scripts(&self) -> bool {
         self.compiles || self.runs_scripts()
     }
 
-    /// Whether what is mapped runs scripts, as far as is known of its files.
+    /// Returns true if a mapped file runs scripts, as far as its files are known.
     pub fn holds_interpreter(&self, symbols: &Symbols) -> bool {
         self.compiles || self.files().any(|f| symbols.interprets(f.module))
     }
 
-    /// Whether the stack of `tid` has names that its frames in files don't: unless it compiles scripts and no
-    /// map of them is there so far.
+    /// Returns true if the stack of `tid` can have names beyond those of frames in files. False for an address space
+    /// that compiles scripts while it has no map of them.
     pub fn has_names_on_stack(&self, tid: i32) -> bool {
         !self.compiles || self.runs_scripts() || has_map(tid)
     }
 
-    /// Frames of a waiting thread, as unwound just now, with the lines of scripts between them.
+    /// Returns the frames of a waiting thread, unwound just now, with the lines of scripts between them.
     pub fn with_scripts(
         &mut self,
         symbols: &mut Symbols,
@@ -203,10 +203,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_mapped_over_others_takes_their_place() {
+    fn a_new_mapping_replaces_those_it_overlaps() {
         let pid = std::process::id() as i32;
         let text = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let here = what_is_mapped_over_others_takes_their_place as *const () as u64;
+        let here = a_new_mapping_replaces_those_it_overlaps as *const () as u64;
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         let holds = |m: &MapsEntry| m.start <= here && here < m.end;
         let own = maps::executable(pid).unwrap().into_iter().find(holds).unwrap();
@@ -218,7 +218,7 @@ mod tests {
         let before = space.files().count();
         assert_eq!(space.add_by(&mut symbols, pid, line.as_bytes()), Some(file));
         assert_eq!(space.files().count(), before);
-        // Within another, and no file at all.
+        // A mapping within another one, and one without a file.
         let [half, no_file] = [own.start + 4096, own.end].map(|end| format!("{:x}-{end:x} r-xp 0 0:0 0", own.start));
         assert_eq!(space.add_by(&mut symbols, pid, half.as_bytes()), None);
         assert_eq!(space.add_by(&mut symbols, pid, no_file.as_bytes()), None);
@@ -226,16 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_to_be_ignored_is_not_looked_into() {
+    fn ignored_files_are_not_loaded() {
         let pid = std::process::id() as i32;
         let exe = std::fs::metadata("/proc/self/exe").unwrap();
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         symbols.ignore(&exe);
         space.update(&mut symbols, pid);
-        let here = a_file_to_be_ignored_is_not_looked_into as *const () as u64;
+        let here = ignored_files_are_not_loaded as *const () as u64;
         assert!(space.files().all(|f| !(f.start..f.end).contains(&here)));
         assert!(space.files().count() > 0 && space.maps_executable(here));
-        // A library's first segment is not its code: who unmaps all of it unmaps that too.
+        // A library's first segment is not code. Unmapping the whole library unmaps that segment too.
         let around = [here - (64 << 20)..here, here..here + 1, 0..4096];
         assert_eq!(around.map(|range| space.maps_executable_in(range)), [true, true, false]);
     }

@@ -1,4 +1,4 @@
-//! From frame to frame, up a stopped thread's stack.
+//! Walks from frame to frame up a stopped thread's stack.
 
 use super::search::Read;
 use super::space::AddressSpace;
@@ -7,10 +7,9 @@ use crate::{FramePointer, MAX_FRAMES, PlacedFrame, RawFrame, Registers, Symbols,
 use systoll_model::FrameClass;
 
 impl AddressSpace {
-    /// Appends the frames of a stopped thread to `out`, leaf first: at a system call, the address
-    /// of its `syscall` instruction, then return addresses. `read` reads an 8-byte word of the
-    /// thread's memory. True if the stack's root was reached; with [`Until::UserFrame`] that is
-    /// the case only where there is no user's frame.
+    /// Appends the frames of a stopped thread to `out`, leaf first: at a system call, the address of its `syscall`
+    /// instruction, then return addresses. `read` reads an 8-byte word of the thread's memory. Returns true if the
+    /// stack's root was reached; with [`Until::UserFrame`], this happens only if there is no user's frame.
     pub fn unwind(
         &mut self,
         symbols: &mut Symbols,
@@ -22,7 +21,7 @@ impl AddressSpace {
         self.walk(symbols, regs, read, until, &mut |placed| out.push(placed.frame))
     }
 
-    /// [`AddressSpace::unwind`], telling also where on the stack each frame was found.
+    /// Does the same as [`AddressSpace::unwind`], with each frame's position on the stack.
     pub fn unwind_placed(
         &mut self,
         symbols: &mut Symbols,
@@ -66,7 +65,7 @@ impl AddressSpace {
                 return false;
             }
             let by = match known.step {
-                // Contexts end with the user's frame: what lies beyond is not asked for.
+                // Contexts end with the user's frame: the position of the frame above it is not needed.
                 _ if known.class == FrameClass::User => None,
                 Step::Rule(rule) | Step::Epilogue(rule) => Some(usize::from(rule.base)),
                 _ => None,
@@ -115,7 +114,7 @@ impl AddressSpace {
     }
 }
 
-/// Where a frame's own rbp is, seen from the code that it has called.
+/// Place of a frame's own rbp, seen from the function that it has called.
 #[derive(Clone, Copy)]
 enum Whereabouts {
     InRbp,
@@ -124,7 +123,7 @@ enum Whereabouts {
 }
 
 impl Whereabouts {
-    /// The same one frame further, whose stack pointer is `cfa`.
+    /// Returns the place for the next frame, whose stack pointer is `cfa`.
     fn behind(self, rule: &Rule, cfa: u64) -> Self {
         let saved = rule.saved().iter().find(|(register, _)| usize::from(*register) == RBP);
         saved.map_or(self, |(_, offset)| Self::At(cfa.wrapping_add_signed(i64::from(*offset))))

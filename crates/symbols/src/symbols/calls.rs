@@ -1,24 +1,24 @@
-//! Which function a stack's frame calls.
+//! Finds the function that a stack's frame calls.
 
 use super::Symbols;
 use crate::code::Callee;
 use crate::{ModuleKey, RawFrame};
 
-/// The longest function of unknown extent.
+/// Largest size in bytes assumed for a function of unknown range.
 const MAX_UNKNOWN: u64 = 1 << 14;
 
 /// A call instruction in a file.
 pub(crate) struct CallSite {
     /// The file.
     pub(crate) module: ModuleKey,
-    /// Where the instruction lies.
+    /// Address of the instruction.
     pub(crate) at: u64,
-    /// What it calls, as far as the file tells.
+    /// Target of the call, if the file determines it.
     pub(crate) callee: Option<Callee>,
 }
 
 impl Symbols {
-    /// The call that `frame` returns to.
+    /// Returns the call whose return address is `frame`.
     pub(crate) fn call_site(&self, frame: RawFrame) -> Option<CallSite> {
         let key = frame.module.filter(|_| frame.is_return)?;
         let module = self.module(key)?;
@@ -26,14 +26,14 @@ impl Symbols {
         Some(CallSite { module: key, at, callee: module.called_before(frame.address) })
     }
 
-    /// What the call at `frame` calls, and the file it is made from.
+    /// Returns the target of the call at `frame`, and the file of the call.
     pub(crate) fn callee(&self, frame: RawFrame) -> Option<(ModuleKey, Callee)> {
         let CallSite { module, callee, .. } = self.call_site(frame)?;
         Some((module, callee?))
     }
 
-    /// Whether the call that `caller` returns to is one of the function around `here`; `None` where that
-    /// can't be told: the file does not know the call's target.
+    /// Returns true if the call before the return address `caller` calls the function around `here`; `None` if the file
+    /// does not determine the call's target.
     pub(crate) fn leads(&self, caller: RawFrame, here: RawFrame) -> Option<bool> {
         let (from, callee) = self.callee(caller)?;
         let module = self.module(here.module?)?;
@@ -42,7 +42,7 @@ impl Symbols {
             Callee::Local(to) => (Some(from) == here.module).then_some(to),
             Callee::Symbol(name) => module.names().export(&name).map(|function| function.start),
         };
-        // A function of unknown start begins at or before the address that it runs.
+        // The start is unknown: it lies at or before the address that the function runs.
         Some(to.is_some_and(|to| start.map_or(to <= here.lookup() && here.lookup() - to < MAX_UNKNOWN, |s| s == to)))
     }
 }

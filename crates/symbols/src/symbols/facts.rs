@@ -1,16 +1,16 @@
-//! What has been found out about addresses: unwinding asks for the same ones again and again.
+//! Caches facts about addresses: unwinding asks about the same ones again and again.
 
 use crate::ModuleKey;
 use crate::module::FrameQuestion;
 use crate::unwind::Step;
 use systoll_model::FrameClass;
 
-/// Entries at first, and at most; both powers of two. Short programs have few addresses, and memory that
-/// is touched for the first time costs more than finding them out.
+/// Entries at first and at most; both are powers of two. Short programs have few addresses, and touching new memory
+/// costs more than working the facts out again.
 const FEWEST: usize = 64;
 const MOST: usize = 4096;
 
-/// An address asked for: in a file, the byte before a return address where `is_return`.
+/// An address in a file; if `is_return`, the byte before a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FactsKey {
     pub(super) module: ModuleKey,
@@ -19,26 +19,26 @@ pub(super) struct FactsKey {
 }
 
 impl FactsKey {
-    /// What a later run is asked.
+    /// Returns the question under which a later run finds the facts.
     pub(super) fn question(self) -> FrameQuestion {
         FrameQuestion { address: self.addr, is_return: self.is_return }
     }
 }
 
-/// What unwinding has to know of an address.
+/// Facts about an address that unwinding needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameFacts {
     pub(super) key: FactsKey,
-    /// What a [`RawFrame`](crate::RawFrame) says: the `syscall` instruction, where the address asked for
+    /// Address for the [`RawFrame`](crate::RawFrame): that of the `syscall` instruction, if the address asked about
     /// follows one.
     pub(crate) address: u64,
-    /// What to look up call frame information by.
+    /// Address by which call frame information is looked up.
     pub(crate) lookup: u64,
     pub(crate) class: FrameClass,
     pub(crate) step: Step,
 }
 
-/// Classes by the number that they are kept as.
+/// Classes by the number under which they are stored.
 const CLASSES: [FrameClass; 6] = [
     FrameClass::User,
     FrameClass::Libc,
@@ -49,8 +49,8 @@ const CLASSES: [FrameClass; 6] = [
 ];
 
 impl FrameFacts {
-    /// As bytes, for a later run of the same build: how far before the address asked for the frame's address and that to
-    /// look up lie, the class, the step.
+    /// Encodes the facts for a later run of the same build: the distances by which `address` and `lookup` lie before
+    /// the address asked about, the class, and the step.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let before = |address: u64| self.key.addr.wrapping_sub(address) as u8;
         let class = CLASSES.iter().position(|class| *class == self.class).unwrap_or(CLASSES.len()) as u8;
@@ -59,17 +59,17 @@ impl FrameFacts {
         bytes
     }
 
-    /// What [`FrameFacts::to_bytes`] made of what was found out about `key`; `None` where that can't be.
+    /// Decodes the result of [`FrameFacts::to_bytes`] for `key`; `None` if it is invalid.
     pub(super) fn read(key: FactsKey, bytes: &[u8]) -> Option<Self> {
         let (&[address, lookup, class], step) = bytes.split_first_chunk()?;
-        // A return address lies one behind.
+        // For a return address, the address lies one byte behind.
         let at = |before: u8| key.addr.wrapping_sub(before.cast_signed() as u64);
         let class = *CLASSES.get(usize::from(class))?;
         Some(Self { key, address: at(address), lookup: at(lookup), class, step: Step::read(step)? })
     }
 }
 
-/// A cache that forgets an address for another one in its entry.
+/// A cache in which a new address can replace another one in its entry.
 #[derive(Debug, Default)]
 pub(super) struct FactsCache {
     entries: Vec<Option<FrameFacts>>,
@@ -99,7 +99,7 @@ impl FactsCache {
         }
     }
 
-    /// By Fibonacci hashing: neighbouring addresses go to distant entries.
+    /// Returns the entry's index by Fibonacci hashing, which puts neighbouring addresses into distant entries.
     fn entry(&self, key: FactsKey) -> usize {
         let hash = (key.addr ^ (u64::from(key.module.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (hash >> 52) as usize & self.entries.len().wrapping_sub(1)
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_back() {
+    fn stored_facts_are_found_again() {
         let mut rule = crate::unwind::Rule::new(7, -8);
         (0..8).for_each(|n| assert!(rule.save(n, i32::from(n) * -0x10_0000)));
         let steps = [Step::Rule(rule), Step::Epilogue(crate::unwind::Rule::new(6, i32::MAX)), Step::Expression];
@@ -137,7 +137,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_was_kept_is_a_step_or_none(bytes: Vec<u8>, address: u64) {
+        fn decoding_any_bytes_yields_a_step_or_none(bytes: Vec<u8>, address: u64) {
             let key = FactsKey { module: ModuleKey(1), addr: address, is_return: true };
             if let Some(facts) = FrameFacts::read(key, &bytes) {
                 proptest::prop_assert_eq!(facts.to_bytes(), bytes);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn few_addresses_take_little_and_many_no_more_than_the_most() {
+    fn the_cache_grows_to_its_limit() {
         let mut cache = FactsCache::default();
         assert!(cache.get(known(1).key).is_none());
         for addr in 0..20 {
@@ -161,7 +161,7 @@ mod tests {
         assert!(cache.used <= MOST);
         let answered = (0..100_000).filter_map(|addr| Some((addr, cache.get(known(addr).key)?.address)));
         assert!(answered.clone().count() > MOST / 2 && answered.into_iter().all(|(asked, found)| asked == found));
-        // What differs in the file or in being returned to is another one.
+        // Another file, or another `is_return`, is another key.
         assert!(
             (0..100_000).all(|addr| cache.get(FactsKey { module: ModuleKey(2), addr, is_return: false }).is_none())
         );

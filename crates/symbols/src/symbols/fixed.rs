@@ -1,4 +1,4 @@
-//! Where code keeps its stack pointer at one distance from its frame pointer.
+//! Finds the functions in which the stack pointer is at a fixed distance from the frame pointer.
 
 use crate::ModuleKey;
 use crate::code::extent;
@@ -6,17 +6,17 @@ use crate::module::Module;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-/// What decoding functions has told.
+/// Results of decoding functions.
 #[derive(Debug, Default)]
 pub(super) struct FixedFrames {
-    /// By file and address.
+    /// Results by file and address.
     by_address: HashMap<ModuleKey, BTreeMap<u64, bool>>,
-    /// The same by file and start of the function, which takes decoding it.
+    /// Results by file and start of the function, which was decoded for them.
     by_function: HashMap<(ModuleKey, u64), bool>,
 }
 
 impl FixedFrames {
-    /// Whether the code around `lookup` does. Cached.
+    /// Returns true if the function around `lookup` has that fixed distance. Cached.
     pub(super) fn at(&mut self, key: ModuleKey, module: Option<&Module>, lookup: u64) -> bool {
         if let Some(known) = self.by_address.get(&key).and_then(|file| file.get(&lookup)) {
             return *known;
@@ -32,7 +32,7 @@ impl FixedFrames {
         *self.by_function.entry((key, range.start)).or_insert_with(decode)
     }
 
-    /// What is known of a file, by address.
+    /// Returns all results for a file, by address.
     pub(super) fn known(&self, key: ModuleKey) -> impl ExactSizeIterator<Item = (u64, bool)> + '_ {
         let none = const { &BTreeMap::new() };
         self.by_address.get(&key).unwrap_or(none).iter().map(|(address, fixed)| (*address, *fixed))

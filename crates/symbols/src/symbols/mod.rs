@@ -1,4 +1,4 @@
-//! All files of a run, [`Symbols`], and what has been found out about their addresses.
+//! All files of a run, [`Symbols`], with the facts found about their addresses.
 
 mod calls;
 mod facts;

@@ -1,5 +1,5 @@
-//! The files of a run, each loaded once: names outlive the process that mapped a file, and the file's
-//! deletion or replacement.
+//! The files of a run, each loaded once. Names outlive the process that mapped a file, and the deletion or replacement
+//! of the file.
 
 use super::problems::Problems;
 use crate::ModuleKey;
@@ -11,9 +11,9 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// Most files kept open; the rest is read into memory.
+/// Most files kept open; others are read into memory.
 const MAX_OPEN: usize = 256;
-/// The largest file read into memory.
+/// Largest file in bytes that is read into memory.
 const MAX_RESIDENT: u64 = 64 << 20;
 
 /// Files by key and by identity.
@@ -23,13 +23,13 @@ pub(super) struct Modules {
     /// Files that were opened before a process mapped them.
     preloaded: Preloaded,
     by_file: HashMap<Identity, Option<ModuleKey>>,
-    /// vDSOs, by length: the kernel maps the same pages into every process of a kind.
+    /// vDSOs by size: the kernel maps the same pages into every process of a kind.
     vdsos: HashMap<u64, ModuleKey>,
     ignored: HashSet<Inode>,
     open: usize,
 }
 
-/// A file as `maps` names it.
+/// Identity of a file in a `maps` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Inode {
     device: (u32, u32),
@@ -53,14 +53,14 @@ impl Modules {
         (0..).map(ModuleKey).zip(self.all.iter().map(|module| &**module))
     }
 
-    /// Never loads this file.
+    /// Excludes a file from loading.
     pub(super) fn ignore(&mut self, file: &Metadata) {
         let device = (nix::libc::major(file.dev()), nix::libc::minor(file.dev()));
         self.ignored.insert(Inode { device, number: file.ino() });
     }
 
-    /// The file behind a mapping, loaded if it is new. `None` for memory without one, and for files that
-    /// can't be read.
+    /// Returns the file behind a mapping, loading it if it is new; `None` for memory without a file, and for unreadable
+    /// files.
     pub(super) fn load(&mut self, pid: i32, entry: &MapsEntry, problems: &mut Problems) -> Option<ModuleKey> {
         let is_vdso = entry.path == "[vdso]";
         let inode = Inode { device: entry.device, number: entry.inode };
@@ -107,7 +107,7 @@ impl Modules {
         }
     }
 
-    /// Keeps the file open, or its bytes where too many are open already.
+    /// Keeps the file open, or reads it into memory if too many are open.
     fn resident(&mut self, bytes: FileBytes) -> Option<FileBytes> {
         if self.open < MAX_OPEN {
             self.open += 1;
@@ -141,7 +141,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_file_opened_ahead_is_the_one_that_is_found_mapped() {
+    fn a_mapping_uses_the_file_opened_ahead() {
         let pid = std::process::id() as i32;
         let preloaded = Preloaded::default();
         let own = preloaded.open(Path::new("/proc/self/exe")).unwrap();
@@ -157,7 +157,7 @@ mod tests {
         let key = symbols.load(pid, &mapped).unwrap();
         assert!(std::ptr::eq(symbols.module(key).unwrap(), file.module()));
         assert_eq!((symbols.state(key), symbols.build_id(key)), (file.state(), file.build_id()));
-        // The same inode with other contents, or by another name, is another file.
+        // The same inode with other contents, or under another name, is another file.
         let identity = crate::mapped::identity(&mapped).unwrap();
         assert!(preloaded.find(&identity, "/elsewhere").is_none());
         assert!(preloaded.open(Path::new("/proc/self/status")).is_none());

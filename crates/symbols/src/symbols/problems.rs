@@ -1,4 +1,4 @@
-//! What could not be named, and why: each said once.
+//! Problems of naming, each reported once.
 
 use std::collections::HashSet;
 use systoll_model::{Problem, ProblemKind};
@@ -6,7 +6,7 @@ use systoll_model::{Problem, ProblemKind};
 /// Most problems kept.
 const MAX_PROBLEMS: usize = 100;
 
-/// Problems of a run.
+/// The problems of a run.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     kept: Vec<Problem>,

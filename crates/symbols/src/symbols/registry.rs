@@ -1,4 +1,4 @@
-//! [`Symbols`]: what is known of a run's files, and of the addresses asked for.
+//! [`Symbols`]: the files of a run, and the facts found about addresses.
 
 use super::facts::{FactsCache, FactsKey, FrameFacts};
 use super::fixed::FixedFrames;
@@ -15,11 +15,11 @@ use foldhash::{HashMap, HashSet};
 use std::sync::Arc;
 use systoll_model::{FrameClass, Location, Problem};
 
-/// Frames of the C library at the root of a stack, outside `main`: glibc has three.
+/// Frames at the root of a stack among which the C library's call of `main` is searched: glibc has three there.
 const START_FRAMES: usize = 4;
 
-/// All files ever seen mapped in a run, kept open or in memory: names survive the process, and
-/// the file's deletion or replacement. One per run.
+/// All files mapped in a run, kept open or in memory: names survive the process, and the deletion or replacement of the
+/// file. A run has one.
 #[derive(Debug, Default)]
 pub struct Symbols {
     modules: Modules,
@@ -34,30 +34,30 @@ pub struct Symbols {
     pub(crate) scripts: ScriptNames,
 }
 
-/// What has been read of scripts.
+/// State of reading scripts.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptNames {
     pub(crate) lines: ScriptLines,
-    /// What the next look reads pages into.
+    /// Buffer for the pages that the next walk of a script's stack reads.
     pub(crate) room: Room,
     /// Runtimes whose scripts' lines have been read.
     pub(crate) runtimes: HashSet<ModuleKey>,
-    /// Whether functions compiled as they run have been named.
+    /// True if functions that were compiled at run time have been named.
     pub(crate) any_compiled: bool,
 }
 
 impl Symbols {
-    /// Nothing seen yet.
+    /// Returns a registry without files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nothing seen yet, but files that may be mapped are known, or will be.
+    /// Returns a registry without files that finds new ones in `preloaded`.
     pub fn expecting(preloaded: Preloaded) -> Self {
         Self { modules: Modules::expecting(preloaded), ..Self::default() }
     }
 
-    /// Has lines that are not known from earlier runs looked up while the program runs, by threads that `spawn` begins.
+    /// Makes threads, started by `spawn`, look up lines while the program runs, unless an earlier run has kept them.
     pub fn look_up_ahead(&mut self, spawn: Spawn) {
         self.lines_ahead = LinesAhead::by(spawn);
     }
@@ -75,29 +75,28 @@ impl Symbols {
         self.modules.iter()
     }
 
-    /// Path of a file, as the target saw it; `[vdso]` for the vDSO.
+    /// Returns a file's path as the target sees it; `[vdso]` for the vDSO.
     pub fn path(&self, key: ModuleKey) -> Option<Arc<str>> {
         Some(Arc::clone(&self.module(key)?.path))
     }
 
-    /// All bytes of a file, `None` if it is too large to be held or can't be read any more.
+    /// Returns all bytes of a file; `None` if it is too large for memory or can no longer be read.
     pub fn bytes(&self, key: ModuleKey) -> Option<Vec<u8>> {
         self.module(key)?.elf.bytes.read_all()
     }
 
-    /// State of the file as it is now, `None` for memory and for files that were changed since
-    /// they were seen mapped.
+    /// Returns the current state of a file; `None` for memory, and for a file that has changed since it was mapped.
     pub fn state(&self, key: ModuleKey) -> Option<FileState> {
         self.module(key)?.elf.bytes.state()
     }
 
-    /// The file's build-id, in lower-case hexadecimal digits, if it has one.
+    /// Returns the file's build-id in lower-case hexadecimal digits, if it has one.
     pub fn build_id(&self, key: ModuleKey) -> Option<&str> {
         self.module(key)?.elf.build_id.as_deref()
     }
 
-    /// Whether a file is a program that asks for a loader. Libraries that can be run (the C library) ask as well, but have
-    /// a name for others to ask for.
+    /// Returns true if a file is a program that asks for a loader. Libraries that can be run (the C library) ask for
+    /// one too, but have a soname.
     pub fn is_dynamic_program(&self, key: ModuleKey) -> bool {
         self.module(key).is_some_and(|module| module.elf.has_interpreter() && module.elf.soname.is_none())
     }
@@ -110,13 +109,13 @@ impl Symbols {
         self.problems.add(text);
     }
 
-    /// Never looks into this file: the observer maps it into programs.
+    /// Excludes a file from loading: one that the observer maps into programs.
     pub fn ignore(&mut self, file: &std::fs::Metadata) {
         self.modules.ignore(file);
     }
 
-    /// The file behind a mapping, loaded if it is new. `None` for memory without one, and for
-    /// files that can't be read.
+    /// Returns the file behind a mapping, loading it if it is new; `None` for memory without a file, and for unreadable
+    /// files.
     pub(crate) fn load(&mut self, pid: i32, entry: &MapsEntry) -> Option<ModuleKey> {
         self.modules.load(pid, entry, &mut self.problems)
     }
@@ -130,7 +129,7 @@ impl Symbols {
         self.module(key)?.elf.bias(entry.start, entry.offset)
     }
 
-    /// What unwinding has to know of `addr`; the byte before the return address where `is_return`.
+    /// Returns the facts about `addr` for unwinding; if `is_return`, `addr` is the byte before the return address.
     pub(crate) fn facts_at(&mut self, module: ModuleKey, addr: u64, is_return: bool) -> FrameFacts {
         let key = FactsKey { module, addr, is_return };
         if let Some(known) = self.facts.get(key) {
@@ -151,14 +150,15 @@ impl Symbols {
         facts
     }
 
-    /// Whether `frame` is at the system call by which a signal's handler returns. Unwinding has mostly found that out.
+    /// Returns true if `frame` is at the system call by which a signal handler returns. Unwinding has mostly found that
+    /// out already.
     pub(crate) fn returns_from_signal(&mut self, frame: RawFrame) -> bool {
         let Some(module) = frame.module else { return false };
         let facts = self.facts_at(module, frame.lookup(), frame.is_return);
         if facts.address == frame.address {
             return matches!(facts.step, Step::SignalFrame);
         }
-        // Behind a system call, whose place the facts are about.
+        // The address follows a system call, and the facts are about that.
         self.module(module).is_some_and(|m| kernel::is_signal_return(&m.elf, frame.address, frame.is_return))
     }
 
@@ -166,7 +166,7 @@ impl Symbols {
         let FactsKey { module, addr, is_return } = key;
         let mut facts = FrameFacts { key, address: addr, lookup: addr, class: FrameClass::Unknown, step: Step::Guess };
         let Some(file) = self.modules.get(module) else { return facts };
-        // Returned to without having called, at its very start: what a coroutine ends with.
+        // Set for a return address at a function's very start, which no call precedes: coroutines end with one.
         let mut uncalled = false;
         if is_return {
             facts.address = addr.wrapping_add(1);
@@ -198,7 +198,7 @@ impl Symbols {
         self.module(module)?.cfi().evaluate(addr, regs, read)
     }
 
-    /// Whose code `frame` runs. Cached, in this run and from earlier ones; fast.
+    /// Returns the class of the code that `frame` runs. Cached in this run and from earlier ones; fast.
     pub fn class(&mut self, frame: RawFrame) -> FrameClass {
         if let Some((_, class)) = self.scripts.lines.get(frame) {
             return *class;
@@ -213,7 +213,7 @@ impl Symbols {
         let facts = frame.module.map(|key| self.facts_at(key, frame.lookup(), frame.is_return));
         let class = match facts.filter(|facts| facts.address == frame.address) {
             Some(facts) => facts.class,
-            // Behind a system call, whose place the facts are about.
+            // The address follows a system call, and the facts are about that.
             None => {
                 frame.module.and_then(|key| self.module(key)).map_or(FrameClass::Unknown, |m| m.class(frame.lookup()))
             }
@@ -222,62 +222,62 @@ impl Symbols {
         class
     }
 
-    /// Whether the code around `lookup`, which has a frame pointer, keeps its stack pointer at a constant
-    /// distance from that. Cached.
+    /// Returns true if the function around `lookup`, which has a frame pointer, keeps its stack pointer at a fixed
+    /// distance from it. Cached.
     pub(crate) fn is_fixed(&mut self, key: ModuleKey, lookup: u64) -> bool {
         self.fixed.at(key, self.modules.get(key), lookup)
     }
 
-    /// What [`Symbols::know_fixed`] wants to be told in a later run: by addresses in the file, and in their
-    /// order, whether the code there keeps its stack pointer at a constant distance from its frame pointer.
+    /// Returns the results that [`Symbols::know_fixed`] takes in a later run: addresses in the file, sorted, each with
+    /// true if the function there keeps its stack pointer at a fixed distance from its frame pointer.
     pub fn fixed(&self, key: ModuleKey) -> impl ExactSizeIterator<Item = (u64, bool)> + '_ {
         self.fixed.known(key)
     }
 
-    /// Takes what an earlier run has found out about the same file by decoding its functions.
+    /// Takes the results of an earlier run that decoded functions of the same file.
     pub fn know_fixed(&mut self, key: ModuleKey, known: impl IntoIterator<Item = (u64, bool)>) {
         self.fixed.learn(key, known);
     }
 
-    /// Which separate debug files a file may have, and in which state these are, as one number: zero where there is
-    /// none. What its functions are called depends on them too. As they were when this was first asked.
+    /// Returns one number for the separate debug files that a file can have and their states, when this was first
+    /// called; zero if there are none. The names of the file's functions depend on them.
     pub fn debug_file_state(&self, key: ModuleKey) -> u64 {
         self.module(key).map_or(0, Module::debug_file_state)
     }
 
-    /// Takes what an earlier run was answered about a file's functions and lines, where the file is the same and
-    /// [`Symbols::debug_file_state`] says the same: its symbols and its debug information are then read only when
-    /// something new is asked.
+    /// Takes an earlier run's answers about a file's functions and lines. The file must be the same, with the same
+    /// [`Symbols::debug_file_state`]. Its symbols and debug information are then read only for new questions.
     pub fn know_names(&self, key: ModuleKey, answers: Arc<dyn KeptAnswers>) {
         if let Some(module) = self.module(key) {
             module.know_names(answers);
         }
     }
 
-    /// How much was asked of a file's symbols and lines, and how much of it [`Symbols::know_names`] was told.
+    /// Returns the numbers of questions about a file's symbols and lines, and of those that [`Symbols::know_names`]
+    /// answered.
     pub fn name_counts(&self, key: ModuleKey) -> NameCounts {
         self.module(key).map_or_else(NameCounts::default, Module::name_counts)
     }
 
-    /// What [`Symbols::know_names`] wants to be told in a later run, but for lines.
+    /// Returns the names that [`Symbols::know_names`] takes in a later run.
     pub fn asked_names(&self, key: ModuleKey) -> NameAnswers {
         self.module(key).map_or_else(NameAnswers::default, Module::asked_names)
     }
 
-    /// The lines that [`Symbols::know_names`] wants to be told in a later run.
+    /// Returns the lines that [`Symbols::know_names`] takes in a later run.
     pub fn asked_lines(&self, key: ModuleKey) -> LineAnswers {
         self.module(key).map_or_else(LineAnswers::default, Module::asked_lines)
     }
 
-    /// What unwinding found out, which [`Symbols::know_names`] wants to be told in a later run.
+    /// Returns the results of unwinding that [`Symbols::know_names`] takes in a later run.
     pub fn asked_frames(&self, key: ModuleKey) -> FrameAnswers {
         self.module(key).map_or_else(FrameAnswers::default, Module::asked_frames)
     }
 
-    /// Whether the executable's `main` is one of the frames, or was until it left by a jump.
-    /// It is found by decoding start-up code, so that stripped programs have one too.
+    /// Returns true if the executable's `main` is one of the frames, or was until it left by a tail call. `main` is
+    /// found by decoding start-up code, so stripped programs have it too.
     pub fn reaches_main(&mut self, stack: &[RawFrame]) -> bool {
-        // Outermost first: that's where main is. A call by the C library needs a callee on the stack.
+        // Outermost first, where main is. A call by the C library needs a callee on the stack.
         stack.iter().skip(1).rev().take(START_FRAMES).any(|frame| self.calls_main(*frame))
             || stack.iter().rev().any(|frame| self.is_main(*frame))
     }

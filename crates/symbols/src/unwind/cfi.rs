@@ -1,4 +1,4 @@
-//! Call frame information: from an address to its rule, and to the function it belongs to.
+//! Call frame information: the unwind rule for an address, and the function it belongs to.
 
 use super::expression::Evaluator;
 use super::search_table::SearchTable;
@@ -14,7 +14,7 @@ use std::ops::Range;
 use systoll_binfile::cfi::Functions;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
-/// What working out a row of call frame information takes; making one anew takes longer than the row.
+/// Memory for evaluating a row of call frame information. It is reused, because making it takes longer than the row.
 pub(crate) type RowContext = UnwindContext<usize>;
 
 /// The call frame information of one file.
@@ -24,7 +24,7 @@ pub(crate) struct Cfi {
     search_table: Option<SearchTable>,
     eh_frame_addr: u64,
     eh_frame: View,
-    /// Only where the header has no search table.
+    /// Only used if the header has no search table.
     eh_index: Functions,
     debug_frame: Vec<u8>,
     debug_index: Functions,
@@ -69,8 +69,8 @@ impl Cfi {
         cfi
     }
 
-    /// The section that the entry for `addr` is read from: where there is a search table, a small one that has
-    /// nothing else.
+    /// Returns the section that has the entry for `addr`: with a search table, a small section that has only this
+    /// entry.
     fn eh_section(&self, addr: u64) -> Option<EhSection<'_>> {
         let offset = match &self.search_table {
             Some(search_table) => search_table.lookup(addr)?.checked_sub(self.eh_frame_addr)?,
@@ -96,16 +96,17 @@ impl Cfi {
         entry.contains(addr).then_some(entry)
     }
 
-    /// The range of the function (or part of one) at `addr`.
+    /// Returns the range of the function, or of the part of one, at `addr`.
     pub(crate) fn function(&self, addr: u64) -> Option<Range<u64>> {
         let section = self.eh_section(addr);
         let entry = section.as_ref().and_then(|section| section.entry(addr)).or_else(|| self.debug_entry(addr))?;
-        // A signal trampoline's begins one byte early: unwinders look at the byte before a return address.
+        // The entry of a signal trampoline begins one byte early, because unwinders look up the byte before a return
+        // address.
         let early = u64::from(entry.is_signal_trampoline());
         Some(entry.initial_address().saturating_add(early)..entry.end_address())
     }
 
-    /// The step at `addr`; `None` where no entry covers it.
+    /// Returns the step at `addr`; `None` if no entry covers it.
     pub(crate) fn step(&self, addr: u64, context: &mut RowContext) -> Option<Step> {
         let eh = self.eh_section(addr);
         if let Some((eh, entry)) = eh.as_ref().and_then(|eh| Some((eh, eh.entry(addr)?))) {
@@ -119,7 +120,7 @@ impl Cfi {
         Some(compile(row))
     }
 
-    /// Steps where the rule is an expression ([`Step::Expression`]). True if there is a caller.
+    /// Steps to the caller if the rule is an expression ([`Step::Expression`]). Returns true if there is a caller.
     pub(crate) fn evaluate(
         &self,
         addr: u64,
@@ -140,9 +141,9 @@ impl Cfi {
     }
 }
 
-/// Where the header says that `.eh_frame` starts.
+/// Returns the address of `.eh_frame` according to the header.
 fn frames_of(header: &View, bases: &BaseAddresses) -> Option<u64> {
-    /// More than what stands before the search table, in any encoding.
+    /// More bytes than precede the search table in any encoding.
     const FIRST: u64 = 64;
     let first = header.read(0, header.size().min(FIRST))?;
     let parsed = EhFrameHdr::new(&first, LittleEndian).parse(bases, 8).ok()?;
@@ -151,7 +152,7 @@ fn frames_of(header: &View, bases: &BaseAddresses) -> Option<u64> {
 
 fn compile(row: &UnwindTableRow<usize>) -> Step {
     match row.register(Register(RA as u16)) {
-        // The ABI's mark of the outermost frame.
+        // By the ABI, this marks the outermost frame.
         None | Some(RegisterRule::Undefined) => return Step::End,
         _ => {}
     }
@@ -183,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    /// The test itself, what it has mapped, and larger files that a box may have.
+    /// Returns the test program, the files that it has mapped, and some larger files that the machine may have.
     fn files() -> Vec<ElfFile> {
         let mapped = mapped::maps::executable(std::process::id() as i32).unwrap();
         let others = ["/usr/bin/python3", "/usr/bin/node", "/usr/bin/gcc", "/usr/bin/git", "/bin/busybox"];
@@ -192,7 +193,7 @@ mod tests {
         paths.filter_map(open).collect()
     }
 
-    /// Reads no entry by itself.
+    /// Opens the call frame information so that no entry is read by itself.
     fn read_whole(elf: &ElfFile) -> Cfi {
         let mut cfi = Cfi::read(elf);
         let text = elf.section(".text").map(|text| text.addr);
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_read_alone_say_what_they_say_among_all() {
+    fn entries_read_alone_equal_those_of_the_whole_section() {
         let (mut files_seen, mut seen, mut expressions) = (0, 0, 0);
         for elf in files() {
             let (alone, whole) = (Cfi::read(&elf), read_whole(&elf));
@@ -252,7 +253,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn damaged_entries_are_read_alike(
+        fn damaged_entries_read_alone_equal_those_of_the_whole_section(
             changes in prop::collection::vec((0usize..4096, prop_oneof![any::<u8>(), Just(0), Just(0xff), Just(1)]), 0..80),
             cut in prop_oneof![4 => Just(4096usize), 1 => 0usize..4096],
         ) {

@@ -1,31 +1,30 @@
-//! Unwinding without call frame information: run the code ahead, up to its `ret`, and see what
-//! becomes of the stack pointer on the way.
+//! Unwinds without call frame information: interprets the code ahead, up to its `ret`, and follows the stack pointer.
 //!
-//! Serves musl's C library, Go programs without `.debug_frame`, and assembly. Calls are taken to
-//! leave the stack as it was; of two branches either will do, since both must end balanced.
+//! This serves musl's C library, Go programs without `.debug_frame`, and assembly. A call is assumed to leave the stack
+//! unchanged. Of two branches, either serves, since both must end balanced.
 
 use super::step::{RA, RBP, RSP, Rule};
 use crate::elf::ElfFile;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::HashSet;
 
-/// Most instructions looked at.
+/// Most instructions interpreted.
 const BUDGET: usize = 3000;
 /// Most bytes of code read in one piece.
 const WINDOW: usize = 256;
 
-/// What lies ahead of an address.
+/// Result of interpreting the code ahead of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Epilogue {
-    /// A return, by this rule.
+    /// The code returns, by this rule.
     Return(Rule),
-    /// Every way ends in a trap or goes round in circles: the function never returns.
+    /// Every path ends in a trap or a loop: the function never returns.
     NoReturn,
-    /// Can't tell.
+    /// The result is unknown.
     Unknown,
 }
 
-/// A stack address: what a register (rsp or rbp) held at the start, plus something.
+/// A stack address: the value that a register (rsp or rbp) had at the start, plus an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StackAddress {
     base: usize,
@@ -40,15 +39,15 @@ impl StackAddress {
 
 #[derive(Clone, Debug)]
 struct State {
-    /// Where rsp points; `None` once it can't be told.
+    /// Value of rsp; `None` after it became unknown.
     sp: Option<StackAddress>,
-    /// What rbp holds, where it is a stack address.
+    /// Value of rbp, if it is a stack address.
     bp: Option<StackAddress>,
-    /// DWARF numbers of registers popped so far, and from where.
+    /// DWARF numbers of the registers popped so far, with the addresses they were popped from.
     popped: Vec<(u8, StackAddress)>,
 }
 
-/// Looks ahead from `addr`, the next instruction that will run.
+/// Interprets the code from `addr` on, the next instruction that will run.
 pub(crate) fn find_epilogue(elf: &ElfFile, addr: u64) -> Epilogue {
     let start = State {
         sp: Some(StackAddress { base: RSP, offset: 0 }),
@@ -77,7 +76,7 @@ enum End {
     Lost,
 }
 
-/// Follows straight code and jumps from `at`; branches are left in `todo`.
+/// Follows straight code and jumps from `at`; adds branches to `todo`.
 fn follow(
     elf: &ElfFile,
     mut at: u64,
@@ -95,7 +94,7 @@ fn follow(
         let mut decoder = Decoder::with_ip(64, buffer.get(..got).unwrap_or(&[]), at, DecoderOptions::NONE);
         let window_end = at.wrapping_add(got as u64);
         loop {
-            // The longest instruction has 15 bytes; at the end of a segment less is left.
+            // The longest instruction has 15 bytes. At the end of a segment, fewer are left.
             if decoder.ip() != at && window_end.wrapping_sub(decoder.ip()) < 16 {
                 at = decoder.ip();
                 break;
@@ -110,7 +109,7 @@ fn follow(
             if seen.len() > BUDGET {
                 return End::Lost;
             }
-            // A landing pad behind a call that does not return is the next function.
+            // A landing pad behind a call that does not return belongs to the next function.
             if i.mnemonic() == Mnemonic::Endbr64 && i.ip() != first {
                 return End::Dead;
             }
@@ -135,7 +134,7 @@ fn returned(state: &State) -> Option<Rule> {
     let mut rule = Rule::new(cfa.base as u8, cfa.offset);
     rule.save(RA as u8, -8);
     for (register, stack_address) in &state.popped {
-        // An address relative to the other register is one we can't express; rbp is the one that matters.
+        // A rule has one base register. Registers saved relative to another one are left out.
         if stack_address.base == cfa.base {
             rule.save(*register, stack_address.offset.checked_sub(cfa.offset)?);
         }
@@ -143,7 +142,7 @@ fn returned(state: &State) -> Option<Rule> {
     Some(rule)
 }
 
-/// What `i` does to rsp and rbp.
+/// Applies the effect of `i` on rsp and rbp.
 fn apply(i: &Instruction, state: &mut State) {
     let to = if i.op_count() > 0 && i.op0_kind() == OpKind::Register { i.op0_register() } else { Register::None };
     let wide = to.full_register();
@@ -184,7 +183,7 @@ fn pop(register: Register, state: &mut State) {
     }
 }
 
-/// DWARF number of a register that functions preserve.
+/// Returns the DWARF number of a register that functions preserve.
 fn preserved(register: Register) -> Option<u8> {
     Some(match register {
         Register::RBX => 3,
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_when_nobody_returns_and_when_it_does_not_know() {
+    fn recognizes_code_that_never_returns_and_unknown_code() {
         assert_eq!(find_epilogue(&elf(&[0xeb, 0xfe]), 0x1000), Epilogue::NoReturn);
         assert_eq!(find_epilogue(&elf(&[0x0f, 0x05, 0xf4]), 0x1000), Epilogue::NoReturn);
         // jmp *%rax

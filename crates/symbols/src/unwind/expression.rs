@@ -1,4 +1,4 @@
-//! Rows of call frame information that take evaluating: expressions over registers and memory.
+//! Rows of call frame information that must be evaluated: expressions over registers and memory.
 
 use super::step::{RA, REGISTERS, RSP};
 use gimli::{
@@ -11,7 +11,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// Most operations of one expression.
 const MAX_EVALUATION: u32 = 1000;
 
-/// Steps by rows that are not plain rules.
+/// Executes steps by rows that are not plain rules.
 pub(super) struct Evaluator<'e, S> {
     pub(super) section: &'e S,
     pub(super) encoding: gimli::Encoding,
@@ -19,7 +19,7 @@ pub(super) struct Evaluator<'e, S> {
 }
 
 impl<'a, S: UnwindSection<Slice<'a>>> Evaluator<'_, S> {
-    /// Takes `regs` to the caller's. `None` where that can't be told.
+    /// Changes `regs` to the caller's. Returns `None` if they are unknown.
     pub(super) fn step(&mut self, row: &UnwindTableRow<usize>, regs: &mut [u64; REGISTERS]) -> Option<()> {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
@@ -51,7 +51,7 @@ impl<'a, S: UnwindSection<Slice<'a>>> Evaluator<'_, S> {
         Some(())
     }
 
-    /// The value of an expression; a register rule's starts with the CFA on its stack.
+    /// Returns the value of an expression. A register rule's expression starts with the CFA on its stack.
     fn value(&mut self, e: UnwindExpression<usize>, regs: &[u64; REGISTERS], start: Option<u64>) -> Option<u64> {
         let mut evaluation = e.get(self.section).ok()?.evaluation(self.encoding);
         evaluation.set_max_iterations(MAX_EVALUATION);

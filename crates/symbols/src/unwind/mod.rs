@@ -1,25 +1,25 @@
-//! One step of unwinding: from an address in a file to where its caller's registers lie.
+//! One step of unwinding: from an address in a file to its caller's registers.
 //!
-//! A [`Step`] is worked out once for each address and kept; executing it takes nanoseconds. It comes
-//! from call frame information ([`Cfi`]), or, where a file has none, from Go's own table, or from what the code
-//! does until its `ret` ([`find_epilogue`]). [`crate::AddressSpace`] walks whole stacks by such steps.
+//! A [`Step`] is worked out once for each address and kept; executing it takes nanoseconds. It comes from call frame
+//! information ([`Cfi`]). If a file has none, it comes from Go's own table, or from interpreting the code up to its
+//! `ret` ([`find_epilogue`]). [`crate::AddressSpace`] walks whole stacks by such steps.
 //!
 //! # Why not framehop
 //!
-//! framehop (0.16) unwinds the same files for profilers, which may lose a stack. Counting by calling
-//! context may not: a wrong caller is a wrong row. On x86-64 it
+//! framehop (0.16) unwinds the same files for profilers, which can tolerate a lost stack. A count by calling context
+//! cannot: a wrong caller is a wrong row. On x86-64, framehop
 //!
-//! - keeps rip, rsp and rbp alone, and its expressions read no memory: it does not get over a signal's frame
-//!   of glibc, nor over code that realigns its stack by another register;
-//! - takes rbp for a frame pointer where a file has no entry for the code, or one it does not follow, and
-//!   does not say so: musl's C library, Go's functions and assembly have none. We read the code to its `ret`,
-//!   and check that what we return to follows a call;
-//! - looks at the byte before a return address also where a return enters a function at its first byte, and
-//!   takes a word that points to data for a caller: coroutines do not end;
-//! - does not tell whether a frame always lies at the same distance from the one it calls, by which the
-//!   counting code finds callers in the target ([`crate::PlacedFrame::constant`]).
+//! - follows only rip, rsp and rbp, and its expressions read no memory: it cannot pass glibc's signal frames, nor code
+//!   that realigns its stack by another register;
+//! - uses rbp as a frame pointer, without saying so, if a file has no entry for the code, or one that it does not
+//!   support. musl's C library, Go's functions and assembly have no entries. This crate interprets the code up to its
+//!   `ret`, and checks that the return address follows a call;
+//! - looks up the byte before a return address even if the return enters a function at its first byte, and accepts a
+//!   word that points to data as a caller: it finds no end of a coroutine's stack;
+//! - does not tell whether a frame always lies at the same distance from the one it calls. The counting code needs
+//!   that to find callers in the target ([`crate::PlacedFrame::constant`]).
 //!
-//! `tests/framehop.rs` holds both against each other: the same return addresses, but for these reasons.
+//! `tests/framehop.rs` compares both: they find the same return addresses, except for these reasons.
 
 mod cfi;
 mod epilogue;

@@ -1,10 +1,10 @@
-//! The index of call frame information that linkers write.
+//! The search table of call frame information that linkers write.
 
 use crate::elf::View;
 
-/// The binary search table of `.eh_frame_hdr` (Linux Standard Base, "Exception Frames"), in the one
-/// encoding that linkers write, of which a lookup reads a few pieces. Not gimli's: that one overflows on a
-/// damaged count.
+/// The binary search table of `.eh_frame_hdr` (Linux Standard Base, "Exception Frames"), in the only encoding that
+/// linkers write. A lookup reads a few pieces of it. gimli's reader is not used, because it overflows on a damaged
+/// count.
 #[derive(Debug)]
 pub(super) struct SearchTable {
     header: View,
@@ -13,8 +13,8 @@ pub(super) struct SearchTable {
 }
 
 impl SearchTable {
-    /// Version 1; a pointer of 4 bytes to `.eh_frame`, a count of 4 bytes, rows of two 4-byte
-    /// offsets from the header.
+    /// Opens a table of version 1: a pointer of 4 bytes to `.eh_frame`, a count of 4 bytes, rows of two 4-byte offsets
+    /// from the header. Returns `None` for other encodings.
     pub(super) fn new(header: View, addr: u64) -> Option<Self> {
         const VERSION: u8 = 1;
         const POINTERS: [u8; 2] = [0x1b, 0x3b];
@@ -30,7 +30,7 @@ impl SearchTable {
         self.addr.wrapping_add_signed(offset.into())
     }
 
-    /// The address of the last entry that starts at or before `addr`.
+    /// Returns the address of the last entry that starts at or before `addr`.
     pub(super) fn lookup(&self, addr: u64) -> Option<u64> {
         let (mut low, mut high) = (0, self.rows);
         while low < high {

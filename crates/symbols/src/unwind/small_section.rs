@@ -1,4 +1,4 @@
-//! One function's call frame information cut out of a large `.eh_frame`.
+//! Cuts one function's call frame information out of a large `.eh_frame`.
 //!
 //! Format: "Exception Frames" in the LSB core specification 5.0.
 
@@ -10,10 +10,11 @@ use std::borrow::Cow;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Longer entries are not cut out, nor such as have their lengths in 8 bytes, which these 4 say to be longer.
+/// Longest entry in bytes that is cut out. An entry whose length takes 8 bytes has a larger value in these 4, and is
+/// not cut out either.
 const MAX_ENTRY: u64 = 1 << 16;
 
-/// `.eh_frame`, or what stands for it, and where in it one entry is.
+/// `.eh_frame`, or a section cut out of it, and the position of one entry.
 pub(super) struct EhSection<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
     pub(super) bases: BaseAddresses,
@@ -25,38 +26,38 @@ impl EhSection<'_> {
         EhFrame::new(&self.bytes, LittleEndian)
     }
 
-    /// The entry, if it is for `addr`.
+    /// Returns the entry, if it covers `addr`.
     pub(super) fn entry(&self, addr: u64) -> Option<FrameDescriptionEntry<Slice<'_>>> {
         let parsed = self.section().fde_from_offset(&self.bases, self.entry.into(), EhFrame::cie_from_offset);
         parsed.ok().filter(|entry| entry.contains(addr))
     }
 }
 
-/// A section of the entry at `offset` in `frames`, which is mapped at `addr`, with the one that it shares with
-/// others (its CIE) in front. `None`: there is no such entry, or it is a rare one, for which all of the section is
-/// needed.
+/// Returns a section with the entry at `offset` in `frames`, which is mapped at `addr`, preceded by the entry that it
+/// shares with others (its CIE). Returns `None` if there is no such entry, or if it is a rare form for which the whole
+/// section is needed.
 pub(super) fn cut_out(frames: &View, offset: u64, addr: u64, bases: &BaseAddresses) -> Option<EhSection<'static>> {
     let mut entry = read(frames, offset)?;
     let field = offset.checked_add(4)?;
     let shared = read(frames, field.checked_sub(frames.half(field)?.into())?)?;
     let is_shared = shared.get(4..8)? == [0; 4];
-    // It says how far before itself what it shares begins.
+    // The entry has the distance back to the start of its CIE.
     entry.get_mut(4..8)?.copy_from_slice(&u32::try_from(shared.len() + 4).ok()?.to_le_bytes());
     let at = shared.len();
-    // Addresses that count from where they stand come out right in the entry, and wrong in what it shares: there
-    // an unwinder needs none, but for one instruction that none is known to have.
+    // PC-relative addresses come out right in the entry and wrong in the CIE. An unwinder needs none of the CIE's,
+    // except for one instruction that no known CIE has.
     let bases = bases.clone().set_eh_frame(addr.wrapping_add(offset).wrapping_sub(at as u64));
     let small = EhSection { bytes: Cow::Owned([shared, entry].concat()), bases, entry: at };
     (is_shared && !sets_location(&small)?).then_some(small)
 }
 
-/// The entry at `offset`, its length included.
+/// Returns the bytes of the entry at `offset`, with its length.
 fn read(frames: &View, offset: u64) -> Option<Vec<u8>> {
     let len = u64::from(frames.half(offset)?);
     (4..MAX_ENTRY).contains(&len).then(|| frames.read(offset, len + 4))?
 }
 
-/// Whether what entries share sets an address.
+/// Returns true if the CIE sets an address.
 fn sets_location(small: &EhSection<'_>) -> Option<bool> {
     let section = small.section();
     let shared = section.cie_from_offset(&small.bases, 0.into()).ok()?;

@@ -1,21 +1,21 @@
-//! What one step of unwinding does, in a form that is executed in nanoseconds.
+//! One step of unwinding, in a form that is executed in nanoseconds.
 
 /// DWARF numbers of registers (System V ABI, AMD64 supplement, figure 3.36).
 pub(crate) const RBP: usize = 6;
 pub(crate) const RSP: usize = 7;
-/// The return address' column.
+/// Column of the return address.
 pub(crate) const RA: usize = 16;
 pub(crate) const REGISTERS: usize = 17;
 
-/// Most registers a rule restores; the ABI preserves six, and there is the return address.
+/// Most registers that a rule restores: the ABI preserves six, and there is the return address.
 const MAX_SAVED: usize = 8;
 
-/// Where the caller's registers are, seen from one address.
+/// Places of the caller's registers, seen from one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The canonical frame address, i.e. the caller's stack pointer: this register …
+    /// The canonical frame address, which is the caller's stack pointer: the value of this register …
     pub(crate) base: u8,
-    /// … plus this.
+    /// … plus this number of bytes.
     pub(crate) offset: i32,
     saved: [(u8, i32); MAX_SAVED],
     count: u8,
@@ -26,14 +26,14 @@ impl Rule {
         Self { base, offset, saved: [(0, 0); MAX_SAVED], count: 0 }
     }
 
-    /// The rule where a function has so many bytes on the stack below its return address; `None` where they are more
+    /// Returns the rule for a function that has `bytes` on the stack below its return address; `None` if that is more
     /// than any stack has.
     pub(crate) fn of_frame(bytes: u32) -> Option<Self> {
         let mut rule = Self::new(RSP as u8, i32::try_from(bytes).ok()?.checked_add(8)?);
         rule.save(RA as u8, -8).then_some(rule)
     }
 
-    /// Register `register` was saved at CFA + `offset`. False if that's too many.
+    /// Records that `register` was saved at CFA + `offset`. Returns false if there are too many.
     pub(crate) fn save(&mut self, register: u8, offset: i32) -> bool {
         let Some(slot) = self.saved.get_mut(usize::from(self.count)) else { return false };
         *slot = (register, offset);
@@ -45,7 +45,7 @@ impl Rule {
         self.saved.get(..usize::from(self.count)).unwrap_or(&[])
     }
 
-    /// Steps from `regs` to the caller. `None` if memory can't be read or the stack would not shrink.
+    /// Changes `regs` to the caller's. Returns `None` if memory cannot be read or the stack would not shrink.
     pub(crate) fn step(&self, regs: &mut [u64; REGISTERS], read: &mut dyn FnMut(u64) -> Option<u64>) -> Option<()> {
         let base = *regs.get(usize::from(self.base))?;
         let cfa = base.wrapping_add_signed(i64::from(self.offset));
@@ -54,7 +54,7 @@ impl Rule {
         for (register, offset) in self.saved() {
             *next.get_mut(usize::from(*register))? = read(cfa.wrapping_add_signed(i64::from(*offset)))?;
         }
-        // A frame takes at least its return address.
+        // A frame takes at least the word of its return address.
         if cfa <= regs[RSP] {
             return None;
         }
@@ -63,32 +63,32 @@ impl Rule {
     }
 }
 
-/// How to go from a frame to its caller.
+/// Way from a frame to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// By CFI.
+    /// A rule of the call frame information.
     Rule(Rule),
-    /// By what the code up to its return does: right only if calls return and end balanced.
+    /// A rule from interpreting the code up to its return: right only if calls return and end balanced.
     Epilogue(Rule),
-    /// By CFI that takes evaluating each time.
+    /// Call frame information that must be evaluated each time.
     Expression,
-    /// A signal frame lies at the stack pointer.
+    /// The caller's registers are in a signal frame at the stack pointer.
     SignalFrame,
     /// There is no caller.
     End,
-    /// The function never returns, so its code tells nothing of its caller.
+    /// The function never returns, so its code determines no caller.
     NoReturn,
     /// Nothing is known of the code.
     Guess,
 }
 
-/// Steps by the number that they are kept as; of the first two the rule follows.
+/// Numbers under which steps are stored. The first two are followed by the rule.
 const BY_RULE: u8 = 0;
 const BY_EPILOGUE: u8 = 1;
 const WITHOUT_RULE: [Step; 5] = [Step::Expression, Step::SignalFrame, Step::End, Step::NoReturn, Step::Guess];
 
 impl Step {
-    /// Appends the step to `bytes`, for [`Step::read`].
+    /// Appends the step to `bytes`, in the form that [`Step::read`] reads.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         let (number, rule) = match self {
             Self::Rule(rule) => (BY_RULE, Some(rule)),
@@ -107,7 +107,7 @@ impl Step {
         }
     }
 
-    /// The step that `bytes` are; `None` where they are none.
+    /// Returns the step that `bytes` encode; `None` if they encode none.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (&number, rest) = bytes.split_first()?;
         let by_rule = match number {
@@ -130,8 +130,8 @@ impl Step {
     }
 }
 
-/// Offset of the saved registers from the stack pointer after a handler returned: `uc_mcontext`
-/// in `struct ucontext` (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
+/// Offset in bytes of the saved registers from the stack pointer after a handler returned: `uc_mcontext` in `struct
+/// ucontext` (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
 const MCONTEXT: u64 = 40;
 /// DWARF numbers in the order of `struct sigcontext`: r8–r15, di, si, bp, bx, dx, ax, cx, sp, ip.
 const SIGCONTEXT: [usize; REGISTERS] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, RA];
@@ -143,7 +143,7 @@ pub(crate) fn step_signal_frame(regs: &mut [u64; REGISTERS], read: &mut dyn FnMu
     for (at, register) in (0..).zip(SIGCONTEXT) {
         next[register] = read(start.wrapping_add(8 * at))?;
     }
-    // No check of direction: the interrupted code may run on another stack.
+    // The direction is not checked, because the interrupted code may run on another stack.
     *regs = next;
     Some(())
 }

@@ -1,4 +1,4 @@
-//! Compiles small programs, stops them at each of their system calls, and shows what they're called.
+//! Compiles small programs, stops them at each of their system calls, and returns their stacks.
 #![allow(dead_code, unreachable_pub, clippy::print_stderr, reason = "each test file uses a part of it")]
 
 use nix::sys::ptrace::{self, Options};
@@ -13,19 +13,18 @@ use std::process::{Child, Command, Stdio};
 use systoll_model::Frame;
 use systoll_symbols::{AddressSpace, RawFrame, Registers, Symbols, Until};
 
-/// Every program waits for its standard input to close before it does its work, so that it can be
-/// seized first.
+/// Every program waits until its standard input is closed before it does its work, so that it can be seized first.
 pub const WAIT: &str =
     "#include <unistd.h>\nstatic inline void wait_for_us(void) { char c; while (read(0, &c, 1) > 0); }\n";
 
-/// Says what can't be tested here, and fails where nothing may be left out.
+/// Says what can't be tested here, and fails if no test may be skipped.
 pub fn skip(why: &str) {
     let strict = std::env::var_os("SYSTOLL_TEST_STRICT").is_some_and(|v| v == "1");
     assert!(!strict, "not to be skipped: {why}");
     eprintln!("skipped: {why}");
 }
 
-/// A folder of its own for one test.
+/// A folder for one test.
 pub struct Bench {
     pub dir: tempfile::TempDir,
 }
@@ -41,7 +40,7 @@ impl Bench {
         path
     }
 
-    /// Compiles `source` (WAIT goes before it) to `out`; `None`, said aloud, where there is no such compiler.
+    /// Compiles `source` (after WAIT) to `out`; prints that there is no such compiler and returns `None` if so.
     pub fn compile(&self, compiler: &str, args: &[&str], source: &str, out: &str) -> Option<PathBuf> {
         let ending = if compiler == "g++" { "cc" } else { "c" };
         let source = self.file(&format!("{out}.{ending}"), &format!("{WAIT}#line 1 \"{out}.{ending}\"\n{source}"));
@@ -51,7 +50,7 @@ impl Bench {
         self.run(compiler, command).map(|()| exe)
     }
 
-    /// Runs a tool that must succeed; `None` where it isn't installed.
+    /// Runs a tool that must succeed; `None` if it is not installed.
     pub fn run(&self, tool: &str, mut command: Command) -> Option<()> {
         match command.status() {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
@@ -87,7 +86,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The first call of this number after the program was let go.
+    /// Returns the first call of this number after the program was released.
     pub fn call(&self, nr: i64) -> &Call {
         self.calls.iter().find(|c| c.nr == nr as u64).unwrap_or_else(|| panic!("no system call {nr}"))
     }
@@ -101,13 +100,13 @@ impl Run {
         self.symbols.resolve(raw).frames
     }
 
-    /// The frame that `context` ends in.
+    /// Returns the frame that the call's context ends in.
     pub fn user(&mut self, nr: i64) -> Frame {
         let last = *self.call(nr).context.last().unwrap();
         self.frames(&[last]).remove(0)
     }
 
-    /// Function names of the whole stack.
+    /// Returns the function names of the whole stack.
     pub fn functions(&mut self, nr: i64) -> Vec<String> {
         let stack = self.call(nr).stack.clone();
         self.frames(&stack).iter().map(|f| f.function().to_string()).collect()
@@ -119,7 +118,7 @@ impl Run {
     }
 }
 
-/// A program stopped in the system call it waits in.
+/// A program stopped in the system call in which it waits.
 pub struct Stopped {
     pub child: Child,
     pub pid: Pid,
@@ -132,7 +131,7 @@ impl Stopped {
         Self::start_by(&mut Command::new(exe))
     }
 
-    /// [`Stopped::start`], by a command that becomes the program.
+    /// Does the same as [`Stopped::start`] with a command that becomes the program.
     pub fn start_by(command: &mut Command) -> Self {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).env_remove("TZ").spawn().unwrap();
         let pid = Pid::from_raw(child.id() as i32);
@@ -165,7 +164,7 @@ impl Stopped {
         (out, complete)
     }
 
-    /// Lets it run to its end, looking at each system call.
+    /// Lets it run to its end, and records each system call.
     pub fn finish(self) -> Run {
         let mut calls = Vec::new();
         let symbols = self.each_call(|stopped, space, symbols| {
@@ -180,7 +179,7 @@ impl Stopped {
         Run { symbols, calls }
     }
 
-    /// Lets it run to its end and calls `look` at the entry of each system call, with what is mapped then.
+    /// Lets it run to its end, and calls `look` at the entry of each system call, with the mappings at that time.
     pub fn each_call(mut self, mut look: impl FnMut(&Self, &mut AddressSpace, &mut Symbols)) -> Symbols {
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
         drop(self.child.stdin.take());
@@ -251,7 +250,8 @@ fn read(memory: &File, addr: u64) -> Option<u64> {
     Some(u64::from_le_bytes(word))
 }
 
-/// Function names of the main thread's whole stack, inlined ones too, leaf first, and whether it is complete.
+/// Returns the function names of the main thread's whole stack, with inlined ones, leaf first, and true if it is
+/// complete.
 pub fn stack_of(pid: i32) -> (Vec<String>, bool) {
     let pid = Pid::from_raw(pid);
     ptrace::seize(pid, Options::empty()).unwrap();

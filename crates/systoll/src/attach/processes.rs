@@ -25,10 +25,21 @@ pub(crate) fn found(args: &AttachArgs) -> Result<Vec<i32>, Failure> {
     if args.tree {
         all = with_descendants(&all);
     }
+    without_own_line(&mut all, &numbers(args));
+    some(all, "but systoll's own and those that it came of")
+}
+
+/// Processes that were asked for by their numbers.
+fn numbers(args: &AttachArgs) -> Vec<i32> {
+    let words = args.processes.iter().filter_map(|word| word.parse().ok());
+    args.pids.iter().copied().chain(words).collect()
+}
+
+/// Leaves each process once, and those of [`own_line`] only if they are among `numbers`.
+fn without_own_line(all: &mut Vec<i32>, numbers: &[i32]) {
     let own = own_line();
     let mut seen = BTreeSet::new();
-    all.retain(|pid| seen.insert(*pid) && (!own.contains(pid) || args.pids.contains(pid)));
-    Ok(all)
+    all.retain(|pid| seen.insert(*pid) && (!own.contains(pid) || numbers.contains(pid)));
 }
 
 fn some(pids: Vec<i32>, word: &str) -> Result<Vec<i32>, Failure> {
@@ -160,6 +171,18 @@ mod tests {
         );
         assert!(!has_unit("/system.slice/nginx-debug.service", "nginx"));
         assert!(is_below("/a/b/c", "/a/b") && is_below("/a/b", "/a/b") && !is_below("/a/bc", "/a/b"));
+    }
+
+    #[test]
+    fn a_process_that_systoll_came_of_is_meant_by_its_number_alone() {
+        let own = std::process::id() as i32;
+        let (above, other) = (parent(own).unwrap(), i32::MAX);
+        let left = |numbers: &[i32]| {
+            let mut all = vec![above, other, above];
+            without_own_line(&mut all, numbers);
+            all
+        };
+        assert_eq!((left(&[]), left(&[above])), (vec![other], vec![above, other]));
     }
 
     #[test]

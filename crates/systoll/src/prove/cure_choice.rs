@@ -96,7 +96,7 @@ pub(super) fn changes(cures: &[ChosenCure], library: Option<&Path>) -> Result<Ve
             EnvChange::Set(name, value) if name == "LD_PRELOAD" => Some(value.clone()),
             _ => None,
         });
-        let others = set.or_else(|| environment::preload());
+        let others = set.or_else(environment::preload);
         let value = preload(libraries.iter().map(|l| l.as_os_str()), others.as_deref());
         all.push(EnvChange::Set("LD_PRELOAD".into(), value));
     }

@@ -90,6 +90,7 @@ extern "C" fn on_frame(context: *mut c_void, walk: *mut c_void) -> c_int {
     };
     *address = ip;
     // A return address is right below the frame it returns to; a signal's frame has none.
+    // SAFETY: the unwinder has just read the frame that ends at `sp`, on a stack that is in use while this runs.
     *place = if at > 0 && unsafe { ((sp - 8) as *const u64).read_volatile() } == ip { sp - 8 } else { 0 };
     walk.stack.length += 1;
     GO_ON

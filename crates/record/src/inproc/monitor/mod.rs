@@ -35,7 +35,7 @@ use exec::place::Maker;
 use exec::read_ahead::{Ahead, Reading};
 use exec::seccomp;
 use polling::Polling;
-use results::own_cpu::Beside;
+use results::own_cpu::UnseenTime;
 use results::run_stats::Around;
 use results::{clock, overhead, recording};
 use session::Session;
@@ -84,12 +84,12 @@ fn long_power(longer: Duration, cycles_per_ns: f64) -> u8 {
     (cycles * 0.99).max(1.0).log2().min(f64::from(LONGEST_POWER)) as u8
 }
 
-/// What counting code adds to a call, ns.
+/// Time that counting code adds to a call, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnShare {
     /// A call without the counting code, measured in the same moments, ns.
     pub plain_ns: f64,
-    /// What the counting code adds, ns.
+    /// Time that the counting code adds, ns.
     pub added_ns: f64,
 }
 
@@ -165,7 +165,7 @@ impl Backend for InprocBackend {
     fn attach(&mut self, running: &Running, control: &mut dyn Control) -> Result<Recording, Error> {
         let _limits = crate::limits::Raised::new();
         let session = Self::attached(running, control)?;
-        Ok(recording::finish(session, running.how.ends_process).recording(Beside::UNMEASURED))
+        Ok(recording::finish(session, running.how.ends_process).recording(UnseenTime::UNMEASURED))
     }
 }
 
@@ -182,7 +182,7 @@ impl InprocBackend {
                 self.watched(&twin, &mut Quiet).map(recording::spent)
             })
         });
-        Ok(finished.recording(beside.unwrap_or(Beside::UNMEASURED)))
+        Ok(finished.recording(beside.unwrap_or(UnseenTime::UNMEASURED)))
     }
 
     /// Starts a command and watches it until all its processes have ended.
@@ -236,7 +236,7 @@ impl InprocBackend {
         if !launch.elisions.is_empty() {
             return Err(Error::NoElision(BackendKind::Inproc));
         }
-        // What is hopeless is told before anything is measured.
+        // An impossible request is reported before anything is measured.
         enter::look_at(running)?;
         let signals = Signals::of(launch)?;
         let Begun { cache, options, around, crossing, ratio } = Begun::measure(launch, ratio);
@@ -255,7 +255,7 @@ impl InprocBackend {
     }
 }
 
-/// Whether memory can be shared with programs here.
+/// Returns true if memory can be shared with programs here.
 ///
 /// # Errors
 /// The reason, where it can't.
@@ -271,7 +271,7 @@ fn can_share() -> Result<(), Error> {
     }
 }
 
-/// What is measured before anything is watched.
+/// Measurements made before anything is watched.
 struct Begun {
     cache: Arc<Cache>,
     options: Options,

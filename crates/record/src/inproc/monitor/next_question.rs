@@ -41,7 +41,7 @@ pub(crate) struct LastWork {
     pub(crate) place: Option<(Rc<FileHistory>, usize)>,
 }
 
-/// How often something came soon, the last few times.
+/// Counter that rises each time something came soon, and falls otherwise.
 #[derive(Clone, Copy, Debug)]
 struct Streak(u8);
 
@@ -66,7 +66,7 @@ impl Streak {
     }
 }
 
-/// What followed the first questions of programs of one file.
+/// Counters for the first questions of programs of one file.
 #[derive(Debug)]
 pub(crate) struct FileHistory([Cell<Option<Streak>>; FIRST]);
 
@@ -76,7 +76,7 @@ impl Default for FileHistory {
     }
 }
 
-/// What followed each kind of work in this run.
+/// Counters for each kind of work in this run. They predict if another question comes soon.
 #[derive(Debug)]
 pub(crate) struct NextQuestion([Streak; KINDS]);
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_s_own_questions_tell_more_than_their_kind() {
+    fn a_files_own_history_outweighs_the_kind_of_question() {
         let (mut outlook, of_file) = (NextQuestion::default(), Rc::default());
         let kind = LastWork { kind: Kind::Mapped, place: None };
         assert!(outlook.is_soon(&kind) && outlook.is_soon(&done(&of_file, 3)));

@@ -59,7 +59,7 @@ pub(crate) struct Polling {
     /// The thread that reads ahead.
     reader: Option<JoinHandle<()>>,
     /// Keeps the launcher on one processor while it lives.
-    stay: Option<sys::Stay>,
+    stay: Option<sys::SavedAffinity>,
     /// True if the thread that asked last was on the launcher's processor, or would not poll for an answer.
     pub(crate) asked_here: bool,
     /// When the launcher began its current work, by the time stamp counter.
@@ -126,7 +126,7 @@ impl Polling {
             return;
         }
         let beside = if self.processors == 2 { procfs::processor(pid) } else { None };
-        let stay = beside.and_then(|_| sys::Stay::as_it_is());
+        let stay = beside.and_then(|_| sys::SavedAffinity::as_it_is());
         // A thread starts where its maker may run: moving it once it runs would cost a tenth of its time.
         let is_there = |processor: &usize| usize::try_from(sys::processor()) == Ok(*processor);
         let moved = beside.filter(|p| !is_there(p)).zip(stay.as_ref()).is_some_and(|(p, stay)| stay.off(p));

@@ -8,7 +8,7 @@ use crate::inproc::monitor::requests::generated::Generated;
 use crate::inproc::monitor::requests::mapper_roles::MapperRoles;
 use crate::inproc::monitor::requests::queue::Queue;
 use crate::inproc::monitor::requests::tickets::Tickets;
-use crate::inproc::monitor::results::cpu_time::KnownCpu;
+use crate::inproc::monitor::results::cpu_time::CpuReadings;
 use crate::inproc::monitor::results::tally::Tally;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::maps::Mapped;
@@ -64,7 +64,7 @@ pub(crate) struct Program {
     pub(crate) earlier: u32,
     /// Calls that samples of single calls have stood for.
     pub(crate) looked: u64,
-    /// What followed the first questions of those earlier programs.
+    /// History of the first questions of those earlier programs.
     pub(crate) outlook: Rc<next_question::FileHistory>,
     pub(crate) questions: usize,
     /// True if, as far as is known, its processes have the launcher's own credentials and namespaces.
@@ -78,7 +78,7 @@ pub(crate) struct Program {
     pub(crate) processes: Processes,
 }
 
-/// How the program's code is hooked.
+/// Hooks of the program's code.
 #[derive(Default)]
 pub(crate) struct Hooks {
     /// Its mappings, while it is new.
@@ -86,7 +86,7 @@ pub(crate) struct Hooks {
     /// Page faults that its first thread has taken for us.
     pub(crate) faults: u64,
     pub(crate) files: Vec<Patched>,
-    /// Indexes in `files` of those that a thread was released to hook; it has hooked them unless it asks again.
+    /// Indexes in `files` of those that a released thread was to hook. It has hooked them unless it asks again.
     pub(crate) let_go: Vec<usize>,
     /// Files to patch once the program says that it has mapped its memory.
     pub(crate) starting: Option<Vec<Patched>>,
@@ -102,21 +102,21 @@ pub(crate) struct Hooks {
     /// Number of files it had mapped without asking, when that was last read.
     pub(crate) unasked: u64,
     /// The mappings that had not changed by then.
-    pub(crate) unmoved: Unmoved,
-    /// What its files that map others map them for.
+    pub(crate) unmoved: CheckedMappings,
+    /// Purposes for which its files map others.
     pub(crate) roles: MapperRoles,
 }
 
 /// Mappings that have not changed, though further files were mapped without asking.
 #[derive(Default)]
-pub(crate) struct Unmoved {
+pub(crate) struct CheckedMappings {
     /// Number of files mapped without asking when the mappings were checked.
     pub(crate) unasked: u64,
     /// Start addresses of the mappings.
     pub(crate) starts: Vec<u64>,
 }
 
-/// What is known of the contexts of its calls.
+/// Facts about the contexts of its calls.
 #[derive(Default)]
 pub(crate) struct Contexts {
     /// When we last searched for a map of the functions that it compiles, ns since the run's start.
@@ -130,7 +130,7 @@ pub(crate) struct Contexts {
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
-    /// What earlier programs know of nodes, and later ones will reuse.
+    /// Contexts of nodes that earlier programs have had and later ones will reuse.
     pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
     /// Whole stacks above contexts, by node; threads compare their stacks with these.
     pub(crate) trunks: foldhash::HashMap<NodeAddr, Rc<Above>>,
@@ -202,7 +202,7 @@ pub(crate) struct Processes {
     pub(crate) makers: HashMap<i32, ImageId>,
     /// Processor time of its process before the program's first instruction, ns.
     pub(crate) cpu_before: u64,
-    /// The same of its first thread alone, by that thread's clock.
+    /// Processor time of its first thread before that instruction, by that thread's clock.
     pub(crate) thread_before: u64,
     /// Processor time of its processes as last read, ns since each one's start.
     pub(crate) cpu_seen: HashMap<i32, u64>,
@@ -264,9 +264,9 @@ impl Program {
         }
     }
 
-    /// Returns what is known of the processor time of its process `pid`.
-    pub(crate) fn cpu_of(&self, pid: i32) -> KnownCpu {
-        KnownCpu {
+    /// Returns the readings of the processor time of its process `pid`.
+    pub(crate) fn cpu_of(&self, pid: i32) -> CpuReadings {
+        CpuReadings {
             seen: self.processes.cpu_seen.get(&pid).copied().unwrap_or(0),
             before: if pid == self.pid { self.processes.cpu_before } else { 0 },
             execed: self.processes.execed.contains(&pid),

@@ -12,7 +12,7 @@ pub(crate) struct Attached {
     pub(crate) deadline: Option<u64>,
     /// With how many calls it ends.
     pub(crate) calls: Option<u64>,
-    /// How many of them there are.
+    /// Number of these processes.
     pub(crate) processes: u64,
     /// User and system time of the processes when they were left, ns.
     pub(crate) used: Option<(u64, u64)>,
@@ -44,8 +44,8 @@ pub(crate) struct RootProcess {
     pub(crate) audit_end: Option<IoCalls>,
     /// Processor time that it had used before its exec, ns.
     pub(crate) before_exec_ns: u64,
-    /// Where processes are watched that ran already, and no command was started: how long, and what they have used by
-    /// then.
+    /// If running processes are watched and no command was started: the duration, and the processor time they have used
+    /// by then.
     pub(crate) attached: Option<Attached>,
 }
 

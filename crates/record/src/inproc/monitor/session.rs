@@ -1,4 +1,4 @@
-//! Everything that a run's watching knows, as plain data, grouped by who uses it.
+//! The state of a run's watching, as plain data, grouped by its users.
 //!
 //! The functions that use it are in the rooms (`exec`, `requests`, `results`); they take the groups that they need, or
 //! all of it.
@@ -49,26 +49,26 @@ pub(crate) struct Session {
     pub(crate) problems: Problems,
 }
 
-/// What later programs of a file reuse of earlier ones.
+/// Data of earlier programs of a file that later ones reuse.
 #[derive(Default)]
 pub(crate) struct Reuse {
     pub(crate) contexts: KnownContexts,
     /// Contexts that earlier runs have kept.
     pub(crate) kept: KeptContexts,
-    /// What is known of earlier programs of each file, by its path.
-    pub(crate) by_file: HashMap<Arc<str>, Earlier>,
+    /// Facts about earlier programs of each file, by its path.
+    pub(crate) by_file: HashMap<Arc<str>, EarlierPrograms>,
     /// Programs to be given the contexts of earlier ones once their thread has gone on.
     pub(crate) to_preload: Vec<ProgramId>,
 }
 
-/// What is known of earlier programs of one file.
+/// Facts about earlier programs of one file.
 #[derive(Default)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierPrograms {
     /// Number of programs begun.
     pub(crate) begun: u32,
-    /// What followed their first questions.
+    /// History of their first questions.
     pub(crate) outlook: Rc<FileHistory>,
-    /// True if calls were made through files that threads do not ask about.
+    /// True if stacks have had frames in files that threads map without asking.
     pub(crate) calls_through: bool,
     /// Code of files that they have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
@@ -93,14 +93,14 @@ pub(crate) struct Provisioning {
     pub(crate) kinds: HashMap<ModuleKey, Option<Kind>>,
     /// Files that programs need not ask about.
     pub(crate) no_calls: NoCalls,
-    /// How places that make calls were hooked.
+    /// The way in which places that make calls were hooked.
     pub(crate) sites: AllSites,
 }
 
-/// Files without calls of which threads are told, so that they need not ask.
+/// Files without calls, of which threads have a list, so that they need not ask.
 #[derive(Default)]
 pub(crate) struct NoCalls {
-    /// Entries told to threads.
+    /// Entries written to the list.
     pub(crate) told: HashSet<MappedAs>,
     /// Files of these entries that a program has asked about or a stack leads through.
     pub(crate) files: HashSet<ModuleKey>,
@@ -108,7 +108,7 @@ pub(crate) struct NoCalls {
     pub(crate) unasked: HashSet<FileState>,
     /// Files on stacks that were already looked up among those.
     pub(crate) seen: HashSet<ModuleKey>,
-    /// What earlier runs have kept, and what to keep for later ones.
+    /// Files that earlier runs have kept, and those to keep for later ones.
     pub(crate) kept: KeptNoCalls,
     /// Roots that count where loaders of programs map files.
     pub(crate) loaders: HashMap<ModuleKey, NodeAddr>,
@@ -122,7 +122,7 @@ pub(crate) struct MapsFile {
     pub(crate) file: Rc<File>,
 }
 
-/// What the loop does now and then.
+/// Periodic work of the loop.
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
     /// Programs that have ended and whose counts are not collected yet.

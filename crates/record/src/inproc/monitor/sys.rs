@@ -42,7 +42,7 @@ pub(crate) fn raw(number: libc::c_long, args: [u64; 6]) -> i64 {
     if result == -1 { i64::from(-(Errno::last() as i32)) } else { result }
 }
 
-/// How a child ended.
+/// End of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Code(i32),
@@ -280,9 +280,9 @@ pub(crate) fn run_on(processors: &CpuSet) {
 }
 
 /// The affinity of this thread, restored when dropped.
-pub(crate) struct Stay(CpuSet);
+pub(crate) struct SavedAffinity(CpuSet);
 
-impl Stay {
+impl SavedAffinity {
     /// Saves the affinity; returns `None` if it is unknown.
     pub(crate) fn as_it_is() -> Option<Self> {
         sched_getaffinity(Pid::from_raw(0)).ok().map(Self)
@@ -302,7 +302,7 @@ impl Stay {
     }
 }
 
-impl Drop for Stay {
+impl Drop for SavedAffinity {
     fn drop(&mut self) {
         let _ = sched_setaffinity(Pid::from_raw(0), &self.0);
     }

@@ -19,11 +19,11 @@ use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
 use crate::inproc::monitor::results::collect;
-use crate::inproc::monitor::results::cpu_time::Asking;
+use crate::inproc::monitor::results::cpu_time::AskingCost;
 use crate::inproc::monitor::results::in_place;
 use crate::inproc::monitor::results::recording;
 use crate::inproc::monitor::results::ring_take;
-use crate::inproc::monitor::results::run_stats::{Around, Counted, RunStats};
+use crate::inproc::monitor::results::run_stats::{Around, ImageSums, RunStats};
 use crate::inproc::monitor::results::sites::AllSites;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
@@ -90,10 +90,10 @@ pub(crate) fn new_session(
         stats: RunStats {
             facts,
             around,
-            counted: Counted::default(),
+            counted: ImageSums::default(),
             starts_ns: 0,
             starts: 0,
-            asking: Asking::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
+            asking: AskingCost::new(clock::cpu_reading_ns(), ratio.cycles_per_ns()),
         },
         clock: RunClock::begin(ratio),
         problems: Problems::default(),
@@ -327,7 +327,7 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
     session.root.cut_short = true;
 }
 
-/// Leaves processes that ran already, where their time is over or systoll was `told` to end.
+/// Leaves processes that ran already once their time is over, enough calls are counted, or systoll was `told` to end.
 fn leave_when_over(session: &mut Session, told: bool) {
     let Some(attached) = session.root.attached else { return };
     let counted = |most: u64| collect::counted_so_far(session) >= most;

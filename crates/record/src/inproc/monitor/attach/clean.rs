@@ -174,7 +174,7 @@ mod tests {
         let mut there = was;
         // To 0x1000 + 5 + 0x100.
         there[..7].copy_from_slice(&[0xe9, 0, 1, 0, 0, 0x90, 0x90]);
-        let found = jumps(&there, 0x1000, &[0x1100..0x1200]);
+        let found = jumps(&there, 0x1000, std::slice::from_ref(&(0x1100..0x1200)));
         assert_eq!(found, [0]);
         let written = written_at(&there, &was, 0, 0x1000).unwrap();
         assert_eq!((written.at, &*written.was, written.new.len()), (0x1000, &was[..7], 7));

@@ -189,7 +189,7 @@ impl Ours {
         }
         let own = areas::area_address(index);
         if given && area == own {
-            let signature = self.word(IMAGE + image::RSEQ_SIGNATURE & !7).unwrap_or(0) >> 32;
+            let signature = self.word((IMAGE + image::RSEQ_SIGNATURE) & !7).unwrap_or(0) >> 32;
             let Ok(mut errands) = Errands::new(maps) else { return false };
             errands.plain(libc::SYS_rseq, [own, areas::AREA, UNREGISTER, signature, 0, 0]);
             if errands.run(thread, (&self.mem, maps), &mut || ()) != Ok(vec![0]) {

@@ -1,23 +1,21 @@
-//! The code a new program runs before its first own instruction: maps the shared memory and asks
-//! to be patched.
+//! The code that a new program runs before its own first instruction: it maps the shared memory and asks to be patched.
 //!
-//! It needs no answer: without one, or without the memory, it starts the program as it is. If it could
-//! not map a file, it writes so into the image's; if it could not open that either, it says so by the
-//! file's mode, which takes no descriptor. That tells a program that ran unwatched from one that was
-//! killed before it began.
+//! It needs no answer: without one, or without the memory, it starts the program unchanged. If it could not map a file,
+//! it writes that into the image's file. If it could not open that file either, it says so by the file's mode, which
+//! takes no descriptor. Thus a program that ran unwatched can be told apart from one that was killed before it began.
 
 use crate::inproc::monitor::shared::memory::BLOBS;
 use std::ops::Range;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, Question, global, image};
 
-/// The saved rax of a new program's question, which is no address of a mapping.
+/// Value of rax in a new program's question; it is no address of a mapping.
 pub(crate) const STARTING: u64 = 1;
 
 const READ: u64 = 1;
 const READ_WRITE: u64 = 3;
 const READ_EXECUTE: u64 = 5;
 
-/// A range of a file to be mapped at an address of its own.
+/// A range of a file to be mapped at a given address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
     at: u64,
@@ -27,25 +25,25 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// A range of the code file, as code.
+    /// Returns a range of the code file, mapped as code.
     pub(crate) const fn code(at: u64, size: u64, offset: u64) -> Self {
         Self { at, size, offset, protection: READ_EXECUTE }
     }
 
-    /// Where it is mapped.
+    /// Returns the addresses that it occupies.
     pub(crate) fn range(&self) -> Range<u64> {
         self.at..self.at + self.size
     }
 
-    /// Arguments of the `mmap` by which descriptor `fd` is mapped there.
+    /// Returns the arguments of the `mmap` call that maps descriptor `fd` there.
     pub(crate) fn arguments(&self, fd: i32) -> [u64; 6] {
         let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
         [self.at, self.size, self.protection, flags as u64, fd as u64, self.offset]
     }
 }
 
-/// What a process has mapped that is watched: of the code file the first ones, of its image's the last. `code`: where
-/// code lies near what it is for, how many bytes, and where it lies in the code file.
+/// Returns the mappings of a watched process: those of the code file, and that of its image. For code that must lie near
+/// its file, `code` has the address, the size in bytes, and the offset in the code file.
 pub(crate) fn mappings(code: impl Iterator<Item = (u64, u64, u64)>) -> (Vec<Mapping>, Mapping) {
     let global = Mapping { at: GLOBAL, size: global::SIZE, offset: 0, protection: READ };
     let all = Mapping::code(BLOBS_AT, BLOBS_SIZE, BLOBS);
@@ -54,61 +52,60 @@ pub(crate) fn mappings(code: impl Iterator<Item = (u64, u64, u64)>) -> (Vec<Mapp
     ([global, all].into_iter().chain(near).collect(), image)
 }
 
-/// How the new program comes by a file.
+/// The way in which the new program gets a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// It opens it, with these flags.
+    /// It opens the path with these flags.
     Open(String, libc::c_int),
-    /// It has the descriptor.
+    /// It has the descriptor already.
     Descriptor(i32),
 }
 
-/// A file, and what is mapped of it.
+/// A file, and its ranges to be mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapped {
     source: Source,
     mappings: Vec<Mapping>,
 }
 
-/// What every program has mapped: of the code file the global area, all code, and `code`, which lies
-/// near what it is for; and its image.
+/// Returns the mappings that every program makes: of the code file the global area, all code, and `code`, which must lie
+/// near the files it belongs to; and its image.
 pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = (u64, u64, u64)>) -> [Mapped; 2] {
     let (code, image) = mappings(code);
     [Mapped { source: code_file, mappings: code }, Mapped { source: image_file, mappings: vec![image] }]
 }
 
-/// What the code is to do, as words that it reads: it is the same for every program, and only
-/// these differ.
+/// Words that tell the code what to do: the code is the same for every program, and only these differ.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 enum Word {
     /// Address of the files, [`FILE`] words each.
     Files,
-    /// Where they end.
+    /// End address of the files.
     FilesEnd,
     /// Address of the hand-shake.
     Stub,
-    /// Where the hand-shake goes on, and the question.
+    /// Address at which the hand-shake continues, and the question.
     Asked,
-    /// Processors that it may run on from its beginning, as bits; none where that need not be said.
+    /// Processors that it may run on from its start, as bits; 0 if that stays unchanged.
     Processors,
-    /// Where the program begins.
+    /// Address of the program's first instruction.
     Entry,
     /// Registers, in the order of [`registers`].
     Registers,
 }
 
-/// Registers the code changes, or that it does not know not to be changed.
+/// Registers that the code changes, or may change.
 const REGISTERS: usize = 15;
 /// Words before the files.
 const WORDS: usize = Word::Registers as usize + REGISTERS;
-/// Words of a file: its path's address, or zero; flags to open it with, or its descriptor; address of
-/// its mappings, and how many there are.
+/// Words of a file: its path's address, or zero; flags to open it with, or its descriptor; the address and number of
+/// its mappings.
 const FILE: usize = 4;
 /// Words of a mapping: address, size, protection, offset.
 const MAPPING: usize = 4;
 
-/// The code: opens the files, maps, asks, and begins. A test assembles it from [`assemble`].
+/// The code: opens the files, maps them, asks, and starts the program. A test assembles it by [`assemble`].
 const CODE: &[u8] = &[
     0x48, 0x8d, 0x2d, 0x65, 0x01, 0x00, 0x00, 0x45, 0x31, 0xed, 0x48, 0x8b, 0x5d, 0x00, 0x48, 0x8b, 0x3b, 0x4c, 0x8b,
     0x63, 0x08, 0x48, 0x85, 0xff, 0x74, 0x0f, 0x44, 0x89, 0xe6, 0x31, 0xd2, 0xb8, 0x02, 0x00, 0x00, 0x00, 0x0f, 0x05,
@@ -131,19 +128,19 @@ const CODE: &[u8] = &[
     0x00, 0x00, 0x4c, 0x8b, 0xbd, 0x98, 0x00, 0x00, 0x00, 0x48, 0x8b, 0xad, 0xa0, 0x00, 0x00, 0x00, 0xff, 0x25, 0x28,
     0x00, 0x00, 0x00,
 ];
-/// Where in it the hand-shake goes on.
+/// Offset in it at which the hand-shake continues.
 const ASKED: u64 = 250;
 
-/// How a program starts.
+/// The way in which a program starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     /// Address of the hand-shake code by which it asks.
     pub(crate) stub: u64,
-    /// Processors that it may run on from its beginning, as bits; none where that need not be said.
+    /// Processors that it may run on from its start, as bits; 0 if that stays unchanged.
     pub(crate) processors: u64,
 }
 
-/// The code and its words, to be written to `at`: maps `files`, asks, and goes on as `regs` say.
+/// Returns the code and its words for address `at`: it maps `files`, asks, and continues with `regs`.
 pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &libc::user_regs_struct) -> Vec<u8> {
     let words = at + CODE.len() as u64;
     let files_at = words + 8 * WORDS as u64;
@@ -183,8 +180,7 @@ pub(crate) fn code(at: u64, files: &[Mapped], start: Start, regs: &libc::user_re
     CODE.iter().copied().chain(words).chain(paths).collect()
 }
 
-/// Registers as the kernel left them for the program's start; rbp, by which the words are found,
-/// comes last.
+/// Returns the registers as the kernel left them for the program's start; rbp, which points to the words, comes last.
 fn registers(regs: &libc::user_regs_struct) -> [u64; REGISTERS] {
     let r = regs;
     [r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rbp]
@@ -206,7 +202,7 @@ mod tests {
     const PWRITE: u32 = 18;
     const SCHED_SETAFFINITY: u32 = 203;
 
-    /// [`CODE`], from its source; and where the hand-shake returns to.
+    /// Assembles [`CODE`] from its source. Returns it, and the offset that the hand-shake returns to.
     fn assemble() -> Result<(Vec<u8>, u64), IcedError> {
         let mut a = CodeAssembler::new(64)?;
         let (mut begin, mut asked, mut next) = (a.create_label(), a.create_label(), a.create_label());
@@ -215,7 +211,7 @@ mod tests {
         let (mut words, mut entry, mut free) = (a.create_label(), a.create_label(), a.create_label());
         let word = |w: Word| qword_ptr(rbp + 8 * w as i32);
         a.lea(rbp, ptr(words))?;
-        // What goes wrong is gathered in r13.
+        // r13 collects errors.
         a.xor(r13d, r13d)?;
         a.mov(rbx, word(Word::Files))?;
         a.set_label(&mut file)?;
@@ -242,7 +238,7 @@ mod tests {
         a.mov(r8, r12)?;
         a.mov(eax, MMAP)?;
         a.syscall()?;
-        // Kernels before 4.17 take NOREPLACE for a mere wish and may map elsewhere.
+        // Kernels before 4.17 take NOREPLACE as a hint and may map elsewhere.
         a.xor(rax, qword_ptr(r15))?;
         a.or(r13, rax)?;
         a.add(r15, 8 * MAPPING as i32)?;
@@ -250,7 +246,7 @@ mod tests {
         a.jne(next)?;
         a.test(r13, r13)?;
         a.je(close)?;
-        // Any word that is not zero; the code file is open for reading only.
+        // Any word that is not zero serves; the code file is read-only, so only the image can be written.
         a.mov(rdi, r12)?;
         a.lea(rsi, ptr(rbp + 8 * Word::Stub as i32))?;
         a.mov(edx, size_of::<u64>() as u32)?;
@@ -270,7 +266,7 @@ mod tests {
         a.jne(file)?;
         a.test(r13, r13)?;
         a.je(whole)?;
-        // The image's file is the last.
+        // The image's file is the last one.
         a.mov(rdi, qword_ptr(rbx - 8 * FILE as i32))?;
         a.test(rdi, rdi)?;
         a.je(begin)?;
@@ -279,7 +275,7 @@ mod tests {
         a.syscall()?;
         a.jmp(begin)?;
         a.set_label(&mut whole)?;
-        // All of them; between them there is nothing.
+        // Exclude the whole range from core dumps; there is nothing between the mappings.
         a.mov(rdi, GLOBAL)?;
         a.mov(rsi, BLOBS_AT + BLOBS_SIZE - GLOBAL)?;
         a.mov(edx, libc::MADV_DONTDUMP as u32)?;
@@ -294,7 +290,7 @@ mod tests {
         a.set_label(&mut asked)?;
         a.nop()?;
         a.set_label(&mut begin)?;
-        // However we came here, and whatever the hand-shake leaves.
+        // Set rbp again: the code may be reached in several ways, and the hand-shake may change it.
         a.lea(rbp, ptr(words))?;
         a.cmp(word(Word::Processors), 0)?;
         a.je(free)?;

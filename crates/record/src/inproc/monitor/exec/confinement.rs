@@ -1,27 +1,27 @@
-//! How a process is confined, by what /proc tells.
+//! Reads a process's confinement from /proc.
 
 use std::sync::OnceLock;
 
-/// How a process is confined (proc_pid_status(5)).
+/// The seccomp mode of a process (proc_pid_status(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filters {
     None,
-    /// To read, write and the end.
+    /// Strict mode: read, write and exit only.
     Strict,
-    /// By so many filters.
+    /// This number of filters.
     Some(u32),
-    /// By filters whose number the kernel does not tell.
+    /// Filters whose number the kernel does not tell.
     Uncounted,
 }
 
-/// What this process was started in.
+/// The confinement of this process.
 pub(crate) struct Own {
     pub(crate) filters: Filters,
-    /// PID namespaces, from that of /proc down.
+    /// Number of PID namespaces from that of /proc down.
     pub(crate) levels: usize,
 }
 
-/// As it was when this was first asked for.
+/// Returns this process's confinement, read once.
 pub(crate) fn own() -> &'static Own {
     static OWN: OnceLock<Own> = OnceLock::new();
     OWN.get_or_init(|| {
@@ -39,7 +39,7 @@ pub(crate) fn filters_in(status: &str) -> Filters {
     }
 }
 
-/// Reads a text: for fuzzing.
+/// Parses a text: for fuzzing.
 #[cfg(any(test, feature = "any-target"))]
 pub(crate) fn use_status(text: &str) {
     filters_in(text);
@@ -47,7 +47,7 @@ pub(crate) fn use_status(text: &str) {
 }
 
 pub(crate) fn status(of: &str) -> String {
-    // A program's name is bytes.
+    // A program's name may be no UTF-8.
     let bytes = crate::procfs::read(format!("/proc/{of}/status")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -56,7 +56,7 @@ fn field<'s>(status: &'s str, key: &str) -> Option<&'s str> {
     status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
 }
 
-/// PID namespaces from that of /proc down to the process's own.
+/// Returns the number of PID namespaces from that of /proc down to the process's own.
 pub(crate) fn levels(status: &str) -> usize {
     field(status, "NSpid:").map_or(0, |ids| ids.split_ascii_whitespace().count())
 }

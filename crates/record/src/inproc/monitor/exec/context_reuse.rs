@@ -1,9 +1,9 @@
-//! Contexts of earlier programs, for later programs of the same files to begin with.
+//! Contexts of earlier programs, for later programs with the same files.
 //!
-//! A context is return addresses in files and places on the stack, constants of the files but for frames whose
-//! size varies, most of them in a few ways: in another process they lie elsewhere, but nothing else about them changes. So a
-//! program that runs for the tenth time need not ask anew for every way to a call. `kept_contexts` keeps them
-//! from one run to the next.
+//! A context consists of return addresses in files and their places on the stack. Both are constants of the files,
+//! except for frames of varying size, most of which have few sizes. In another process the files lie elsewhere, but
+//! nothing else changes. A program that runs for the tenth time need not ask anew for every context. `kept_contexts`
+//! keeps contexts from run to run.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -13,60 +13,61 @@ use systoll_hooks::assemble::{FramePointer, Step};
 use systoll_hooks::layout::trunk;
 use systoll_symbols::{ModuleKey, RawFrame};
 
-/// Contexts kept for one file's sites and one caller's file.
+/// Contexts kept for one file's sites and one caller's file, at most.
 const MOST_OF_PAIR: usize = 2048;
-/// Contexts kept at all.
+/// Contexts kept in all, at most.
 const MOST: usize = 100_000;
-/// Programs that are known to have had one.
+/// Programs remembered for a context, at most.
 const MOST_PROGRAMS: usize = 64;
-/// Pairs of files.
+/// Pairs of files, at most.
 const MOST_PAIRS: usize = 4096;
 
-/// Octaves of a row's count that may be left out where they were asked about so often in all
-/// processes: below 128 calls a process's are crumbs, and asking costs as much as hundreds. The first
-/// is where the unlooked-at are asked about at all.
+/// Octaves of a row's count in which no further process asks once so many have asked in all: below 128 calls a process
+/// contributes little, and a question costs as much as hundreds of calls. The first octave is where processes ask that
+/// were not sampled before.
 const OFTEN: [(std::ops::Range<u32>, u32); 2] = [(FIRST_ASKED..7, 16), (7..END_OF_OFTEN, 96)];
-/// See [`OFTEN`].
+/// First octave in which calls ask, see [`OFTEN`].
 const FIRST_ASKED: u32 = 4;
-/// From here on every process is asked.
+/// First octave in which every process asks.
 const END_OF_OFTEN: u32 = 12;
 
-/// A return address on the way to a context.
+/// A return address on the stack of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownStep {
     pub(crate) file: ModuleKey,
-    /// In the file.
+    /// Address in the file.
     pub(crate) address: u64,
-    /// Where the next one lies, see [`Step::next`].
+    /// Place of the next return address, see [`Step::next`].
     pub(crate) next: u64,
-    /// By which frame pointer, see [`Step::pointer`].
+    /// The frame pointer by which that is found, see [`Step::pointer`].
     pub(crate) pointer: Option<FramePointer>,
 }
 
 /// A context of a site.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Context {
-    /// Index of the site, and its address in the file, by which it is known again.
+    /// Index of the site, and its address in the file, which identifies it.
     pub(crate) site: (usize, u64),
-    /// The system call, where the site does not say which.
+    /// The system call, if the site does not tell it.
     pub(crate) number: Option<u32>,
     pub(crate) steps: Vec<KnownStep>,
     pub(crate) frames: Rc<[RawFrame]>,
-    /// Whether a look at the stack would tell no more of who called: they lead to the user's own frame, which
-    /// places on the stack that vary end them before, or there was none, as in a loader at a program's start.
+    /// True if the rest of the stack would not tell more about the caller: the frames lead to the user's own one, or
+    /// there is none, as in a loader at a program's start. False if frames of varying size end the context earlier.
     pub(crate) whole: bool,
-    /// Whether `main` was on the stack when it was first met.
+    /// True if `main` was on the stack when the context was first seen.
     pub(crate) main: bool,
 }
 
-/// What lay above a context when it was last met, from the inside outwards: the rest of the whole stack. Another run's is never
-/// told: threads compare their stacks with it ([`systoll_hooks::layout::trunk`]), and ask where they differ.
+/// The frames above a context when it was last seen, from the inside outwards: the rest of the whole stack. Those of
+/// another run are never reported: threads compare their stacks with them ([`systoll_hooks::layout::trunk`]), and ask
+/// if they differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownTrunk {
-    /// Whether places are told from rbp, not from rsp at the hook.
+    /// True if places are relative to rbp, false if relative to rsp at the hook.
     pub(crate) from_rbp: bool,
     pub(crate) above: Vec<KnownAbove>,
-    /// Whether the last one is the stack's outermost frame.
+    /// True if the last frame is the stack's outermost.
     pub(crate) complete: bool,
 }
 
@@ -74,33 +75,34 @@ pub(crate) struct KnownTrunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownAbove {
     pub(crate) file: ModuleKey,
-    /// In the file.
+    /// Address in the file.
     pub(crate) address: u64,
-    /// Where it lies, see [`systoll_hooks::assemble::Above::place`].
+    /// Its place, see [`systoll_hooks::assemble::Above::place`].
     pub(crate) place: u64,
 }
 
 impl KnownTrunk {
-    /// Its frames.
+    /// Returns its frames.
     pub(crate) fn frames(&self) -> impl Iterator<Item = RawFrame> {
         self.above.iter().map(|a| RawFrame { module: Some(a.file), address: a.address, is_return: true })
     }
 
-    /// Whether threads can compare their stacks with one of so many addresses, the last of which lies at `place`.
+    /// Returns true if threads can compare their stacks with a trunk of `addresses` addresses, the last of which lies
+    /// at `place`.
     pub(crate) fn can_be_compared(addresses: usize, place: Option<u64>) -> bool {
         addresses <= trunk::MOST && place.is_none_or(|place| place < trunk::REACH)
     }
 }
 
 impl Context {
-    /// Whether a frame on its way varies in size.
+    /// Returns true if a frame of the context varies in size.
     pub(crate) fn varies(&self) -> bool {
         self.steps.iter().any(|step| step.pointer.is_some())
     }
 }
 
 impl Hash for Context {
-    /// By what tells nearly all apart: the frames say once more what the steps do.
+    /// Hashes what tells nearly all contexts apart: the frames repeat the steps.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.site.hash(state);
         self.number.hash(state);
@@ -111,55 +113,55 @@ impl Hash for Context {
     }
 }
 
-/// Where a context is known from.
+/// Source of a known context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// A program of this run with the launcher's own rights has had it.
+    /// From a program of this run with the launcher's own rights.
     Native,
-    /// An earlier run has kept it.
+    /// From an earlier run.
     EarlierRun,
-    /// A program with other rights has had it, whose word is taken for this run alone.
+    /// From a program with other rights, which is believed for this run only.
     Other,
 }
 
-/// A program's own file by which a context is kept whose frames vary in size.
+/// The executable of a program that has had a context with frames of varying size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HadBy {
     pub(crate) program: ModuleKey,
-    /// Whether an earlier run has kept it by this file.
+    /// True if an earlier run has kept the context for this executable.
     pub(crate) kept: bool,
 }
 
-/// A context, and how often calls there were asked about.
+/// A context, and how often calls at it have asked.
 #[derive(Debug)]
 pub(crate) struct KnownContext {
     pub(crate) context: Rc<Context>,
     pub(crate) origin: Origin,
-    /// Who has had it, where frames on its way vary in size.
+    /// Programs that have had it, if its frames vary in size.
     programs: RefCell<Vec<HadBy>>,
-    /// What lies above it, where threads can find that out by themselves.
+    /// The frames above it, if threads can compare them by themselves.
     trunk: RefCell<Option<Rc<KnownTrunk>>>,
-    /// Whether its whole stack was seen in this run.
+    /// True if its whole stack was seen in this run.
     seen: Cell<bool>,
-    /// Whether that was another one than what was known of it.
+    /// True if it differed from the known context.
     is_renewed: Cell<bool>,
     asked: Cell<[u32; END_OF_OFTEN as usize]>,
 }
 
 impl KnownContext {
-    /// Own files of programs that have had it, where frames on its way vary in size: which sizes frames have hangs on the
-    /// program, as the loader's on how many libraries it has.
+    /// Returns the executables of programs that have had it, if its frames vary in size: the sizes depend on the
+    /// program, as the loader's depend on the number of libraries.
     pub(crate) fn programs(&self) -> Vec<HadBy> {
         self.programs.borrow().clone()
     }
 
-    /// What lay above it when it was last met.
+    /// Returns the frames above it when it was last seen.
     pub(crate) fn trunk(&self) -> Option<Rc<KnownTrunk>> {
         self.trunk.borrow().clone()
     }
 
-    /// Notes what lies above it in a program of this run. Is that not `native`, with the launcher's own rights, its word is not
-    /// taken for a context that others have had.
+    /// Notes the frames above it in a program of this run. A program that is not `native`, without the launcher's own
+    /// rights, is not believed for a context that others have had.
     pub(crate) fn note_trunk(&self, trunk: Option<KnownTrunk>, native: bool) {
         if native || self.origin == Origin::Other {
             self.trunk.replace(trunk.map(Rc::new));
@@ -167,28 +169,28 @@ impl KnownContext {
         self.seen.set(true);
     }
 
-    /// A program has another trunk than the known one, so that later ones are more likely to have that.
+    /// Notes that a program has another trunk than the known one; later programs will more likely have that one too.
     pub(crate) fn renew_trunk(&self, trunk: Option<KnownTrunk>, native: bool) {
         self.is_renewed.set(self.is_renewed.get() || native);
         self.note_trunk(trunk, native);
     }
 
-    /// Whether a program had another trunk than the known one.
+    /// Returns true if a program had another trunk than the known one.
     pub(crate) fn is_renewed(&self) -> bool {
         self.is_renewed.get()
     }
 
-    /// Its whole stack was seen in this run.
+    /// Notes that its whole stack was seen in this run.
     pub(crate) fn note_seen(&self) {
         self.seen.set(true);
     }
 
-    /// Whether it was.
+    /// Returns true if its whole stack was seen in this run.
     pub(crate) fn is_seen(&self) -> bool {
         self.seen.get()
     }
 
-    /// Whether a program whose own file is `program` has had it.
+    /// Returns true if a program with the executable `program` has had it.
     pub(crate) fn was_had_by(&self, program: ModuleKey) -> bool {
         self.programs.borrow().iter().any(|had| had.program == program)
     }
@@ -202,7 +204,7 @@ impl KnownContext {
         }
     }
 
-    /// A process was looked at there in this octave of its count: it asked, or has opened a window by itself.
+    /// Notes that a process was sampled at it in this octave of its count: it asked, or opened a window by itself.
     pub(crate) fn note_asked(&self, octave: u32) {
         let mut asked = self.asked.get();
         if let Some(n) = asked.get_mut(octave as usize) {
@@ -211,7 +213,7 @@ impl KnownContext {
         self.asked.set(asked);
     }
 
-    /// The beginning of the first octave from `octave` on that was not asked about often enough.
+    /// Returns the beginning of the first octave from `octave` on in which not enough processes have asked.
     pub(crate) fn octave_to_ask(&self, octave: u32) -> u64 {
         let asked = self.asked.get();
         let often = |o: &u32| OFTEN.iter().find(|(octaves, _)| octaves.contains(o)).map(|(_, often)| *often);
@@ -219,24 +221,24 @@ impl KnownContext {
         1 << (octave..63).find(|o| !enough(o)).unwrap_or(63)
     }
 
-    /// Where calls that are no news are asked about next.
+    /// Returns the call at which a process asks next if its calls are nothing new.
     pub(crate) fn later(&self) -> u64 {
         self.octave_to_ask(FIRST_ASKED)
     }
 }
 
-/// A site, by which its contexts are known again in other programs.
+/// A site, identified across programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SiteOfFile {
     pub(crate) file: ModuleKey,
     /// Its index among the file's sites, and its address in the file.
     pub(crate) site: usize,
     pub(crate) address: u64,
-    /// The system call, where the site does not say which.
+    /// The system call, if the site does not tell it.
     pub(crate) number: Option<u32>,
-    /// Of the program it was met in.
+    /// Origin of the program it was seen in.
     pub(crate) origin: Origin,
-    /// That program's own file.
+    /// That program's executable.
     pub(crate) program: Option<ModuleKey>,
 }
 
@@ -248,17 +250,17 @@ pub(crate) type Pairs = foldhash::HashMap<(ModuleKey, ModuleKey), Vec<Rc<KnownCo
 pub(crate) struct KnownContexts {
     pairs: Pairs,
     known: foldhash::HashMap<Rc<Context>, Rc<KnownContext>>,
-    /// Own files of programs that have had one with frames that vary in size.
+    /// Executables of programs that have had a context with frames of varying size.
     varied: HashSet<ModuleKey>,
 }
 
 impl KnownContexts {
-    /// Contexts by the file of the site and that of the outermost frame.
+    /// Returns the contexts by the file of the site and that of the outermost frame.
     pub(crate) fn pairs(&self) -> &Pairs {
         &self.pairs
     }
 
-    /// Files that ways to calls lead through.
+    /// Returns the files in which frames of contexts and trunks lie.
     pub(crate) fn files(&self) -> HashSet<ModuleKey> {
         let of_contexts = self.known.keys().flat_map(|context| context.frames.iter().filter_map(|frame| frame.module));
         let trunks = self.known.values().filter_map(|known| known.trunk());
@@ -266,8 +268,8 @@ impl KnownContexts {
         of_contexts.chain(of_trunks).collect()
     }
 
-    /// Keeps a context of `site`. `steps` lead to it, `frames` are the site's own and one for each step, and
-    /// `whole` says whether they tell all there is to tell. `main`: whether `main` is on the stack.
+    /// Keeps a context of `site`. `steps` lead to it, and `frames` are the site's own and one for each step. `whole` is
+    /// [`Context::whole`]. `main`: `main` is on the stack.
     pub(crate) fn keep(
         &mut self,
         site: SiteOfFile,
@@ -280,22 +282,22 @@ impl KnownContexts {
             frames.iter().skip(1).zip(steps).map(|(f, s)| {
                 Some(KnownStep { file: f.module?, address: f.address, next: s.next, pointer: s.pointer })
             });
-        // Code without a file is no other program's.
+        // Code without a file belongs to this process only.
         let steps = placed.collect::<Option<Vec<_>>>()?;
         let context = Context { site: (site, address), number, steps, frames: Rc::clone(frames), whole, main };
         self.add(file, context, (origin, program))
     }
 
-    /// Takes in a context of a site of `file` that an earlier run has kept by the file `by`.
+    /// Adds a context of a site of `file` that an earlier run has kept for the executable `by`.
     pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context, trunk: Option<KnownTrunk>, by: ModuleKey) {
         let known = self.add(file, context, (Origin::EarlierRun, Some(by)));
-        // What this run has seen is nearer to what comes.
+        // What this run has seen takes precedence.
         if let Some(known) = known.filter(|known| known.trunk().is_none()) {
             known.trunk.replace(trunk.map(Rc::new));
         }
     }
 
-    /// Whether programs whose own file is `program` have had contexts with frames that vary in size.
+    /// Returns true if programs with the executable `program` have had contexts with frames of varying size.
     pub(crate) fn knows_varying_of(&self, program: ModuleKey) -> bool {
         self.varied.contains(&program)
     }

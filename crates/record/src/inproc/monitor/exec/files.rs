@@ -1,4 +1,4 @@
-//! Files of watched programs: planned once, assembled once for each distance.
+//! Files of watched programs: each is planned once, and assembled once for each distance.
 
 use crate::inproc::cache::{Cache, Key, Kind};
 use crate::inproc::monitor::exec::kept_names::{self, AllAsked};
@@ -15,34 +15,34 @@ use systoll_hooks::assemble::{Blob, assemble};
 use systoll_hooks::plan::{Evidence, Plan, PlanError};
 use systoll_symbols::{ModuleKey, Symbols};
 
-/// The most kept of one file.
+/// Entries of [`Symbols::fixed`] kept for one file, at most.
 const MOST_FIXED: usize = 4096;
 
-/// What is known of a file.
+/// A file that has been planned.
 pub(crate) struct Known {
     pub(crate) plan: Plan,
     /// Address of its region of roots, the same in every image.
     pub(crate) region: u64,
-    /// What it is known by in the cache.
+    /// Its key in the cache.
     id: Option<Key>,
 }
 
-/// Why a file is not watched.
+/// Why a file can't be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unwatchable {
     /// It uses the gs segment itself, by this instruction.
     UsesGs(Evidence),
-    /// It has an order of its own for all its memory.
+    /// It decides where all of its memory lies.
     GuardsMemory,
-    /// Anything else, in words.
+    /// Any other reason.
     Other(String),
 }
 
 /// A file in the cache.
 struct Cached {
-    /// What it is known by there.
+    /// Its key there.
     id: Key,
-    /// How much of [`Symbols::fixed`] is kept there.
+    /// Number of entries of [`Symbols::fixed`] kept there.
     fixed: usize,
 }
 
@@ -62,10 +62,10 @@ impl Files {
         Self { known, codes, cached, cache, maker, ahead }
     }
 
-    /// The file's plan, `None` where it has nothing to hook.
+    /// Returns the planned file; `None` if it has nothing to hook.
     ///
     /// # Errors
-    /// Where it can't be watched.
+    /// If it can't be watched.
     pub(crate) fn known(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
@@ -104,7 +104,7 @@ impl Files {
         Ok(Some(Rc::new(Known { plan, region, id })))
     }
 
-    /// What the file is known by in the cache, and its plan.
+    /// Returns the file's key in the cache, and its plan.
     fn placed(&self, symbols: &Symbols, key: ModuleKey) -> (Option<Key>, Result<Placed, Unwatchable>) {
         let (state, build_id) = (symbols.state(key), symbols.build_id(key));
         let unplanned = |why: PlanError| Unwatchable::Other(why.to_string());
@@ -112,7 +112,7 @@ impl Files {
         if let Some(NewFile { id, placed }) = unread.and_then(|unread| self.ahead.new.take(&unread, || None)) {
             return (Some(id), placed.map_err(unplanned));
         }
-        // Read once, where its key and its plan are new.
+        // Read the file once, if its key or its plan is new.
         let content = || {
             if let Some(program) = symbols.path(key).filter(|_| symbols.is_dynamic_program(key)) {
                 self.ahead.plan_for(Path::new(&*program));
@@ -134,23 +134,23 @@ impl Files {
         (id, placed)
     }
 
-    /// Tells who reads ahead how many records of roots come before those of the next file.
+    /// Tells the thread that reads ahead how many records of roots precede those of the next file.
     pub(crate) fn expect_roots(&self, first: u64) {
-        // Only the first program's are of use.
+        // Only the first program's number is of use.
         let _ = self.ahead.first_roots.set(first);
     }
 
-    /// Whether the clock is read around some of the calls only.
+    /// Returns true if the clock is read around some of the calls only.
     pub(crate) fn samples_time(&self) -> bool {
         self.maker.options.sampled
     }
 
-    /// What every image begins with.
+    /// Returns the initial contents of every image.
     pub(crate) fn blank(&self) -> &Runs {
         self.ahead.blank()
     }
 
-    /// Keeps for later runs what was found out about files by decoding them.
+    /// Keeps the facts found by decoding files, for later runs.
     pub(crate) fn keep_fixed(&self, symbols: &Symbols) {
         for (key, Cached { id, fixed: kept }) in &self.cached {
             let fixed = symbols.fixed(*key).take(MOST_FIXED);
@@ -161,7 +161,7 @@ impl Files {
         }
     }
 
-    /// Keeps for later runs what was asked of files' symbols and lines, and what unwinding found out.
+    /// Keeps the answers about files' symbols and lines, and those of unwinding, for later runs.
     pub(crate) fn keep_names(&self, symbols: &Symbols) {
         for (key, Cached { id, .. }) in &self.cached {
             if kept_names::is_worth_keeping(symbols.name_counts(*key)) {
@@ -175,36 +175,36 @@ impl Files {
         }
     }
 
-    /// What a file is known by in the cache, once it has been looked into.
+    /// Returns a file's key in the cache, once the file has been read.
     pub(crate) fn name(&self, key: ModuleKey) -> Option<&str> {
         self.cached.get(&key).map(|cached| cached.id.as_str())
     }
 
-    /// What an earlier run has kept of contexts that begin in a file, with the same hooks.
+    /// Returns the contexts that an earlier run kept for a file, with the same hooks.
     pub(crate) fn kept_contexts(&self, key: ModuleKey) -> Option<Vec<u8>> {
         self.cache.get(Kind::Contexts, &self.with_hooks(key)?)
     }
 
-    /// Keeps them for later runs.
+    /// Keeps contexts of a file for later runs.
     pub(crate) fn keep_contexts(&self, key: ModuleKey, contexts: &[u8]) {
         if let Some(id) = self.with_hooks(key) {
             self.cache.put(Kind::Contexts, &id, contexts);
         }
     }
 
-    /// What an earlier run has kept of the files without calls that programs of a file map.
+    /// Returns the files without calls that an earlier run kept for a program.
     pub(crate) fn kept_no_calls(&self, program: ModuleKey) -> Option<Vec<u8>> {
         self.cache.get(Kind::NoCalls, &self.with_hooks(program)?)
     }
 
-    /// Keeps them for later runs.
+    /// Keeps files without calls of a program for later runs.
     pub(crate) fn keep_no_calls(&self, program: ModuleKey, mapped: &[u8]) {
         if let Some(id) = self.with_hooks(program) {
             self.cache.put(Kind::NoCalls, &id, mapped);
         }
     }
 
-    /// Whether a file in the state that this one is in is this one, bytes and all.
+    /// Returns true if the file's state alone identifies its contents.
     pub(crate) fn is_known_by_state(&self, symbols: &Symbols, key: ModuleKey) -> bool {
         self.cache.unread(symbols.state(key).as_ref(), symbols.build_id(key)).is_some()
     }
@@ -213,11 +213,11 @@ impl Files {
         Some(self.maker.hooks_key(&self.cached.get(&key)?.id))
     }
 
-    /// The file's code at a distance where it is free to lie, and the address, in a process that
-    /// has the file at `bias`.
+    /// Returns the file's code at a distance where there is room for it, and its address, in a process that has the
+    /// file at `bias`.
     ///
     /// # Errors
-    /// In words, where there is no such place or no code.
+    /// A text, if there is no room or no code.
     pub(crate) fn code(
         &mut self,
         room_for: &CodeRoom,
@@ -237,7 +237,7 @@ impl Files {
         }
     }
 
-    /// The file's code at this distance, in the shared memory.
+    /// Returns the file's code at this distance, in the shared memory.
     fn stored(&mut self, room: &CodeRoom, key: ModuleKey, known: &Known, delta: i64) -> Result<Rc<Code>, String> {
         if let Some(code) = self.codes.get(&(key, delta)) {
             return Ok(Rc::clone(code));
@@ -258,7 +258,7 @@ impl Files {
         Ok(code)
     }
 
-    /// The code assembled now, and kept for later runs.
+    /// Assembles the code, and keeps it for later runs.
     fn assembled(&self, known: &Known, id: Option<&Key>, delta: i64) -> Result<Blob, String> {
         let blob = assemble(&known.plan, &self.maker.options, delta).map_err(|e| e.to_string())?;
         if let Some(id) = id {

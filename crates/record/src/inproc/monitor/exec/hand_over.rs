@@ -1,5 +1,5 @@
-//! Hands files to a process at its exec stop that may not open them: it is had make calls before it has run an
-//! instruction of its program.
+//! Hands files to a process that may not open them: at its exec stop, the process is made to execute system calls
+//! before the first instruction of its program.
 
 use crate::inproc::monitor::shared::peer::take_descriptor;
 use crate::inproc::monitor::shared::remote::Mem;
@@ -8,11 +8,11 @@ use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// A process at its exec stop, which makes calls before it has run an instruction of its program.
+/// A process at its exec stop, which executes system calls for us.
 pub(crate) struct AtExec<'a> {
     pid: i32,
     mem: &'a Mem,
-    /// Where unused bytes of its code lie, for the one instruction that this takes.
+    /// Address of unused bytes of its code, for a `syscall` instruction.
     at: u64,
     regs: libc::user_regs_struct,
     mask: u64,
@@ -32,25 +32,25 @@ const DATA: u64 = 152;
 
 const CONTROL: u64 = 192;
 
-/// Bytes of a control message's header, and of one with two descriptors (cmsg(3)).
+/// Bytes of a control message's header, and of a message with two descriptors (cmsg(3)).
 const CONTROL_HEADER: usize = 16;
 
 const CONTROL_SIZE: usize = CONTROL_HEADER + 8;
 
 impl<'a> AtExec<'a> {
-    /// The process with these registers, with `at` free for code.
+    /// Prepares the process with these registers; the bytes at `at` are free for code.
     ///
     /// # Errors
-    /// The kernel's, in words.
+    /// The kernel's error, as text.
     fn new(pid: i32, mem: &'a Mem, at: u64, regs: libc::user_regs_struct) -> Result<Self, String> {
         let mask = tracee::signal_mask(pid).map_err(|e| e.desc().to_owned())?;
-        // No handler may run in between, and none is there yet: what comes stays pending.
+        // Block all signals: no handler may run meanwhile, and none exists yet, so signals stay pending.
         tracee::set_signal_mask(pid, u64::MAX).map_err(|e| e.desc().to_owned())?;
         mem.write(at, &SYSCALL).map_err(|e| format!("its code can't be written: {e}"))?;
         Ok(Self { pid, mem, at, regs, mask })
     }
 
-    /// Has the process make a call; its result.
+    /// Makes the process execute a call. Returns its result.
     fn call(&self, number: i64, args: [u64; 6]) -> Result<u64, String> {
         let made = tracee::make_call(self.pid, self.at, &self.regs, (number, args))?;
         let error = Some(-(made as i64)).filter(|error| *error > 0).map(|error| Errno::from_raw(error as i32));
@@ -66,11 +66,11 @@ impl Drop for AtExec<'_> {
     }
 }
 
-/// Hands `files` to a process at its exec stop, which could not open them by itself, over a pair of
-/// sockets that is gone afterwards; its descriptors of them. `at`: unused bytes of its code.
+/// Hands `files` to a process at its exec stop, which could not open them by itself, over a socket pair that is closed
+/// afterwards. Returns the process's descriptors. `at`: unused bytes of its code.
 ///
 /// # Errors
-/// In words.
+/// A text.
 pub(crate) fn hand_over(
     files: &[File; 2],
     pid: i32,
@@ -103,7 +103,7 @@ fn over_sockets(process: &AtExec<'_>, files: &[File; 2], scratch: u64) -> Result
 }
 
 impl AtExec<'_> {
-    /// Two numbers that its memory holds at an address.
+    /// Reads two numbers at an address of its memory.
     fn halves(&self, at: u64) -> Result<[i32; 2], String> {
         let mut bytes = [0; 8];
         self.mem.read(at, &mut bytes).map_err(|e| e.to_string())?;
@@ -111,7 +111,7 @@ impl AtExec<'_> {
         Ok([word as i32, (word >> 32) as i32])
     }
 
-    /// Has it receive what was sent over its socket `fd`: two descriptors.
+    /// Makes it receive two descriptors over its socket `fd`.
     fn receive(&self, fd: i32, scratch: u64) -> Result<[i32; 2], String> {
         // struct msghdr: no name, one vector, control messages; struct iovec: one byte.
         let message = [0, 0, scratch + VECTOR, 1, scratch + CONTROL, CONTROL_SIZE as u64, 0];

@@ -1,8 +1,8 @@
-//! Contexts that programs had in earlier runs, kept in the cache by the file that each begins in; those with frames that vary
-//! in size by the program's own file, as which sizes there are hangs on the program.
+//! Contexts that programs had in earlier runs, kept in the cache for the file of their outermost frame. Contexts with
+//! frames of varying size are kept for the program's executable, since the sizes depend on it.
 //!
-//! They are of use as long as all files on their way are the same bytes and the hooks the same code: files
-//! are named by their [`Key`](crate::inproc::cache::Key), and an entry by all that code is named by.
+//! They are valid as long as all their files have the same contents and the hooks are the same code. Files are named by
+//! their [`Key`](crate::inproc::cache::Key), and an entry by the key of the code.
 
 use crate::inproc::monitor::exec::context_reuse::{
     Context, HadBy, KnownAbove, KnownContext, KnownContexts, KnownStep, KnownTrunk, Origin,
@@ -14,20 +14,19 @@ use std::hash::{BuildHasher, RandomState};
 use systoll_hooks::assemble::FramePointer;
 use systoll_symbols::{ModuleKey, RawFrame};
 
-/// Contexts kept by one file. Each is a record in every thread's memory, of which there are
-/// some thousands.
+/// Contexts kept for one file, at most. Each is a record in every thread's memory, which has some thousands.
 const MOST: usize = 1024;
 
-/// An entry is written anew for so many of what it has: where threads take turns by chance there are some new
-/// ones in every run, and to ask for a few takes less time than to write all.
+/// An entry is rewritten if at least one in so many of its contexts is new. Where threads take turns by chance, every
+/// run has a few new ones, and asking for those costs less than writing them all.
 const WORTH_WRITING: usize = 16;
 
-/// In one of so many runs what was met by another way than the kept one counts as new.
+/// In one of so many runs, a context with another trunk counts as new.
 const RENEWS: u64 = 8;
 
 #[derive(Clone, PartialEq, Message)]
 struct WireContexts {
-    /// Keys of the files that contexts speak of.
+    /// Keys of the files that contexts refer to.
     #[prost(string, repeated, tag = "1")]
     files: Vec<String>,
     #[prost(message, repeated, tag = "2")]
@@ -36,7 +35,7 @@ struct WireContexts {
 
 #[derive(Clone, PartialEq, Message)]
 struct WireContext {
-    /// Index of the site's file, and the site there.
+    /// Index of the site's file, and of the site in it.
     #[prost(uint32, tag = "1")]
     file: u32,
     #[prost(uint32, tag = "2")]
@@ -45,7 +44,7 @@ struct WireContext {
     site_address: u64,
     #[prost(uint32, optional, tag = "4")]
     number: Option<u32>,
-    /// The site's own frame.
+    /// Address of the site's own frame.
     #[prost(uint64, tag = "5")]
     address: u64,
     #[prost(bool, tag = "6")]
@@ -66,7 +65,7 @@ struct WireTrunk {
     from_rbp: bool,
     #[prost(bool, tag = "2")]
     complete: bool,
-    /// A column each, of as many.
+    /// Columns of equal length.
     #[prost(uint32, repeated, tag = "3")]
     files: Vec<u32>,
     #[prost(uint64, repeated, tag = "4")]
@@ -76,7 +75,7 @@ struct WireTrunk {
 }
 
 impl WireTrunk {
-    /// With files as `file` has them.
+    /// Encodes a trunk; `file` returns the index of a file.
     fn of(trunk: &KnownTrunk, mut file: impl FnMut(ModuleKey) -> Option<u32>) -> Option<Self> {
         let KnownTrunk { from_rbp, complete, above } = trunk;
         Some(Self {
@@ -88,7 +87,7 @@ impl WireTrunk {
         })
     }
 
-    /// `None` where a file was not met.
+    /// Decodes the trunk; returns `None` if one of its files has not been seen.
     fn trunk(&self, module: impl Fn(u32) -> Option<ModuleKey>) -> Option<KnownTrunk> {
         let above = self.files.iter().zip(&self.addresses).zip(&self.places);
         let above =
@@ -117,27 +116,27 @@ struct WirePointer {
     distance: u64,
 }
 
-/// What earlier runs have kept of the files met in this one.
+/// Contexts that earlier runs have kept for the files seen in this run.
 #[derive(Debug, Default)]
 pub(crate) struct KeptContexts {
     by_file: foldhash::HashMap<ModuleKey, OfFile>,
 }
 
-/// What was kept by one file.
+/// Contexts that were kept for one file.
 #[derive(Debug, Default)]
 struct OfFile {
-    /// Those of which a file has not been met so far, and the files they speak of.
+    /// The contexts with a file that has not been seen so far, and their files.
     waiting: WireContexts,
-    /// Files that were met when it was last tried to know them again.
+    /// Files seen when decoding was last tried.
     met: foldhash::HashSet<ModuleKey>,
 }
 
 impl KeptContexts {
-    /// Makes known what earlier runs have kept of the files that a program has mapped.
+    /// Makes the contexts known that earlier runs kept for the files a program has mapped.
     pub(crate) fn make_known(&mut self, modules: &[ModuleKey], files: &Files, contexts: &mut KnownContexts) {
         let mut by_name: Option<HashMap<&str, ModuleKey>> = None;
         for by in modules {
-            // Its name is not known before it has been looked into.
+            // A file has no name before it has been read.
             let Some(name) = files.name(*by) else { continue };
             let of_file = self.by_file.entry(*by).or_insert_with(|| OfFile::read(files, *by));
             let is_new = |module: &ModuleKey| files.name(*module).is_some() && !of_file.met.contains(module);
@@ -146,14 +145,14 @@ impl KeptContexts {
             }
             let named = |module: &ModuleKey| Some((files.name(*module)?, *module));
             let by_name = by_name.get_or_insert_with(|| modules.iter().filter_map(named).collect());
-            // Of two files of the same bytes, this one.
+            // If two files have the same contents, use this one.
             by_name.insert(name, *by);
             of_file.met.extend(by_name.values());
             of_file.know_again(by_name, contexts, *by);
         }
     }
 
-    /// Keeps for later runs what contexts were met in this one that no earlier one has kept.
+    /// Keeps the contexts of this run for later runs, if enough of them are new.
     pub(crate) fn keep(&self, files: &Files, known: &KnownContexts) {
         for (by, contexts) in self.worth_writing(known) {
             let mut wire = WireContexts::default();
@@ -168,12 +167,14 @@ impl KeptContexts {
         }
     }
 
-    /// Files by which so much new was met that their entries are to be written, and what of this run they are to have.
+    /// Returns the files whose entries should be rewritten because they have enough new contexts, with the contexts of
+    /// this run.
     fn worth_writing<'k>(&self, known: &'k KnownContexts) -> Vec<(ModuleKey, Vec<&'k KnownContext>)> {
         let mut by_file: HashMap<ModuleKey, Vec<(bool, &KnownContext)>> = HashMap::new();
         for ((_, outermost), contexts) in known.pairs() {
             for known in contexts.iter().filter(|known| known.origin != Origin::Other) {
-                // Of those that vary there are others in each program, and what one's entry has, another's may lack.
+                // Contexts of varying size differ between programs: one that is in one program's entry may be missing
+                // in another's.
                 let mut by = known.programs();
                 if by.is_empty() {
                     by.push(HadBy { program: *outermost, kept: known.origin == Origin::EarlierRun });
@@ -185,14 +186,14 @@ impl KeptContexts {
         }
         let is_drawn = RandomState::new().hash_one(()).is_multiple_of(RENEWS);
         let is_worth_it = |(by, contexts): &(ModuleKey, Vec<(bool, &KnownContext)>)| {
-            // Who comes now by one way and now by another is not written anew in each run for that.
+            // A context that comes now by one trunk and now by another should not cause a rewrite in each run.
             let is_renewed = |known: &KnownContext| known.is_renewed() && is_drawn;
             let new = contexts.iter().filter(|(kept, known)| !kept || is_renewed(known)).count();
             let waiting = self.by_file.get(by).map_or(0, |of_file| of_file.waiting.contexts.len());
             new > 0 && new >= (contexts.len() - new + waiting) / WORTH_WRITING
         };
         let what = |(by, mut contexts): (ModuleKey, Vec<(bool, &'k KnownContext)>)| {
-            // What this run has met first: of the others the last ones make room.
+            // New contexts come first: if there are too many, the last ones are dropped.
             contexts.sort_by_key(|(kept, _)| *kept);
             (by, contexts.into_iter().map(|(_, context)| context).collect())
         };
@@ -206,7 +207,7 @@ impl OfFile {
         Self { waiting: kept.unwrap_or_default(), met: foldhash::HashSet::default() }
     }
 
-    /// Makes those contexts known all of whose files are among `by_name`.
+    /// Makes those contexts known whose files are all among `by_name`.
     fn know_again(&mut self, by_name: &HashMap<&str, ModuleKey>, contexts: &mut KnownContexts, by: ModuleKey) {
         let WireContexts { files, contexts: waiting } = &mut self.waiting;
         let modules: Vec<Option<ModuleKey>> = files.iter().map(|name| by_name.get(name.as_str()).copied()).collect();
@@ -221,7 +222,7 @@ impl OfFile {
 }
 
 impl WireContexts {
-    /// Adds a context, unless a file of it has no name.
+    /// Adds a context, unless one of its files has no name.
     fn add<'a>(&mut self, context: &Context, trunk: Option<&KnownTrunk>, name: impl Fn(ModuleKey) -> Option<&'a str>) {
         let file = |wire: &mut Self, module: Option<ModuleKey>| Some(wire.file(name(module?)?));
         let Some(own) = context.frames.first() else { return };
@@ -247,7 +248,8 @@ impl WireContexts {
         });
     }
 
-    /// Adds contexts of another entry, and the names of their files alone: others would pile up from run to run.
+    /// Adds the contexts of another entry, and only the names of their files: unused names would pile up from run to
+    /// run.
     fn add_all(&mut self, other: &Self) {
         let place = |wire: &mut Self, file: u32| Some(wire.file(other.files.get(file as usize)?));
         let step = |wire: &mut Self, step: &WireStep| Some(WireStep { file: place(wire, step.file)?, ..*step });
@@ -263,7 +265,7 @@ impl WireContexts {
         }
     }
 
-    /// The place of a file's name, which is added where it is new.
+    /// Returns the index of a file's name, which is added if it is new.
     fn file(&mut self, name: &str) -> u32 {
         let known = self.files.iter().position(|known| known == name);
         let place = known.unwrap_or_else(|| {
@@ -275,12 +277,12 @@ impl WireContexts {
 }
 
 impl WireContext {
-    /// Where its site's file is now, if it was met.
+    /// Returns its site's file, if that was seen.
     fn file_in(&self, modules: &[Option<ModuleKey>]) -> Option<ModuleKey> {
         modules.get(self.file as usize).copied().flatten()
     }
 
-    /// The context and what lies above it, if all files of both were met.
+    /// Returns the context and its trunk, if all files of both were seen.
     fn context(&self, modules: &[Option<ModuleKey>]) -> Option<(Context, Option<KnownTrunk>)> {
         let module = |file: u32| modules.get(file as usize).copied().flatten();
         let own = RawFrame { module: Some(self.file_in(modules)?), address: self.address, is_return: self.is_return };
@@ -339,7 +341,7 @@ mod tests {
         Context { site: (7, 0xffe), number: Some(39), steps, frames: Rc::from(frames), whole: true, main: true }
     }
 
-    /// Above [`context`].
+    /// The trunk above [`context`].
     fn trunk() -> KnownTrunk {
         let [(one, _), (another, _)] = two_files();
         let above = |file, address, place| KnownAbove { file, address, place };
@@ -354,7 +356,7 @@ mod tests {
         let read = WireContexts::decode(wire.encode_to_vec().as_slice()).unwrap();
         let mut of_file = OfFile { waiting: read, met: foldhash::HashSet::default() };
         let mut contexts = KnownContexts::default();
-        // Not as long as one of its files has not been met.
+        // It is not decoded while one of its files has not been seen.
         of_file.know_again(&HashMap::from([("one", one)]), &mut contexts, one);
         assert!(contexts.pairs().is_empty() && of_file.waiting.contexts.len() == 1);
         of_file.know_again(&HashMap::from([("one", one), ("another", another)]), &mut contexts, another);
@@ -374,7 +376,7 @@ mod tests {
         };
         contexts.take_in_kept(one, context(), None, one);
         assert!(written(&contexts).is_empty());
-        // A program of another file comes to the same places, by frames of the same sizes.
+        // A program with another executable has the same context, with the same frame sizes.
         let Context { site: (site, address), number, steps, frames, whole, main } = context();
         let met = SiteOfFile { file: one, site, address, number, origin: Origin::Native, program: Some(another) };
         let steps: Vec<Step> =
@@ -401,7 +403,7 @@ mod tests {
         wire.add_all(&other);
         assert_eq!(wire.files, ["one", "another"]);
         assert_eq!(wire.contexts[0], wire.contexts[1]);
-        // A file of which no context is left is not named any more.
+        // The name of a file without contexts is dropped.
         other.files.push("gone".into());
         wire.add_all(&other);
         assert_eq!(wire.files, ["one", "another"]);

@@ -1,8 +1,8 @@
-//! What earlier runs have asked of files' symbols and lines and of the ways from frame to frame, kept in the cache by the
-//! file and by its separate debug files.
+//! Answers about files' symbols, lines and frames from earlier runs, kept in the cache for the file and its separate
+//! debug files.
 //!
-//! An entry is read at every start and little of it is asked for, so it is in columns, by rising question: none of it
-//! is decoded one by one.
+//! An entry is read at every start, and only few of its answers are used. It is therefore stored in columns sorted by
+//! question, so that nothing need be decoded one by one.
 
 use crate::inproc::cache::{Cache, Key, Kind};
 use prost::Message;
@@ -14,25 +14,25 @@ use systoll_symbols::{
     NameAnswers, NameCounts, NameQuestion,
 };
 
-/// Answers kept of one file, as many of its lines, and as many of unwinding.
+/// Answers about symbols kept for one file, at most; the same holds for lines and for frames.
 const MOST: usize = 8192;
 
-/// Answers in the order of their questions, a row of all columns each.
+/// Answers in the order of their questions: row n of all columns is one answer.
 #[derive(Clone, PartialEq, Message)]
 struct WireAnswers {
-    /// Which of [`NameQuestion`]'s, a byte each.
+    /// The kind of [`NameQuestion`], a byte each.
     #[prost(bytes = "vec", tag = "1")]
     questions: Vec<u8>,
-    /// What it is asked with: an address, or zero.
+    /// The address that is asked about, or zero.
     #[prost(fixed64, repeated, tag = "2")]
     addresses: Vec<u64>,
-    /// A name, or none.
+    /// The name that is asked about, or empty.
     #[prost(message, required, tag = "3")]
     asked: WireTexts,
-    /// Which part of [`NameAnswer`] there is, a byte each: [`NOTHING`], [`LAST`], [`FOLLOWED`].
+    /// The kind of [`NameAnswer`], a byte each: [`NOTHING`], [`LAST`], [`FOLLOWED`].
     #[prost(bytes = "vec", tag = "4")]
     answers: Vec<u8>,
-    /// The function's fields, empty or zero where there is none.
+    /// The function's fields; empty or zero if there is none.
     #[prost(message, required, tag = "5")]
     names: WireTexts,
     #[prost(fixed64, repeated, tag = "6")]
@@ -47,7 +47,7 @@ struct WireAnswers {
     frames: WireFrames,
 }
 
-/// What unwinding found out about places, by rising address, those that were returned to behind the others.
+/// Results of unwinding for addresses, by rising address; return addresses are separate from the others.
 #[derive(Clone, PartialEq, Message)]
 struct WireFrames {
     #[prost(message, required, tag = "1")]
@@ -56,30 +56,30 @@ struct WireFrames {
     returns: WirePlaces,
 }
 
-/// What was found out about addresses, one behind the other.
+/// Results for addresses, one behind the other.
 #[derive(Clone, PartialEq, Message)]
 struct WirePlaces {
     #[prost(fixed64, repeated, tag = "1")]
     addresses: Vec<u64>,
-    /// Where that of each ends.
+    /// End of each result.
     #[prost(fixed32, repeated, tag = "2")]
     ends: Vec<u32>,
     #[prost(bytes = "vec", tag = "3")]
     found: Vec<u8>,
 }
 
-/// What stands at addresses, by rising address.
+/// Locations of addresses, by rising address.
 #[derive(Clone, PartialEq, Message)]
 struct WireLines {
     #[prost(fixed64, repeated, tag = "1")]
     addresses: Vec<u64>,
-    /// Where the locations of each end.
+    /// End of the locations of each address.
     #[prost(fixed32, repeated, tag = "2")]
     ends: Vec<u32>,
-    /// Which parts of a location there are, a byte each: [`FILE`], [`LINE`].
+    /// The parts that a location has, a byte each: [`FILE`], [`LINE`].
     #[prost(bytes = "vec", tag = "3")]
     parts: Vec<u8>,
-    /// The locations' fields, empty or zero where there is none.
+    /// The locations' fields; empty or zero if there is none.
     #[prost(message, required, tag = "4")]
     functions: WireTexts,
     #[prost(message, required, tag = "5")]
@@ -93,18 +93,18 @@ const FILE: u8 = 1;
 /// The location has a line.
 const LINE: u8 = 2;
 
-/// [`NameQuestion::LastJump`] as it is kept: the first of so many.
+/// First of the numbers that stand for [`NameQuestion::LastJump`].
 const LAST_JUMPS: u8 = 64;
 
-/// Bits of a distance in [`NameQuestion::Reaches`], which is kept with its start in one word.
+/// Bits of a distance in [`NameQuestion::Reaches`], which is stored in one word with its start.
 const REACH_BITS: u32 = MOST_REACH.ilog2();
 const _: () = assert!(MOST_REACH == 1 << REACH_BITS);
 
 /// There is no function.
 const NOTHING: u8 = 0;
-/// There is one, and none is known behind it.
+/// There is a function, and none is known behind it.
 const LAST: u8 = 1;
-/// There is one, and another behind it.
+/// There is a function, and another one behind it.
 const FOLLOWED: u8 = 2;
 
 /// Texts, one behind the other.
@@ -112,7 +112,7 @@ const FOLLOWED: u8 = 2;
 struct WireTexts {
     #[prost(string, tag = "1")]
     all: String,
-    /// Where each ends.
+    /// End of each text.
     #[prost(fixed32, repeated, tag = "2")]
     ends: Vec<u32>,
 }
@@ -150,7 +150,7 @@ impl WireLines {
         })
     }
 
-    /// Those of an address, by its place.
+    /// Returns the locations of an address, by its index.
     fn at(&self, place: usize) -> Option<Arc<[Location]>> {
         let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         let end = (*self.ends.get(place)?).min(u32::try_from(self.parts.len()).ok()?);
@@ -165,7 +165,7 @@ impl WirePlaces {
         self.ends.push(self.found.len() as u32);
     }
 
-    /// That of an address, by its place.
+    /// Returns the result for an address, by its index.
     fn at(&self, place: usize) -> Option<&[u8]> {
         let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         self.found.get(start as usize..*self.ends.get(place)? as usize)
@@ -193,7 +193,7 @@ impl WireFrames {
     }
 }
 
-/// A question as it is kept, in the order of questions.
+/// A question as it is stored, in sort order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked<'a> {
     question: u8,
@@ -201,19 +201,19 @@ struct Asked<'a> {
     text: &'a str,
 }
 
-/// What earlier runs have asked of a file whose debug files are in this state; `None` where nothing is kept.
+/// Reads the answers that earlier runs kept for a file whose debug files are in this state; `None` if there are none.
 pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64) -> Option<Arc<dyn KeptAnswers>> {
     let wire = WireAnswers::decode(cache.get(Kind::Names, &key(id, debug_files))?.as_slice()).ok()?;
     Some(Arc::new(wire))
 }
 
-/// Whether the entry is to be written anew: that takes a millisecond, and to read a large library's tables for one
-/// answer twenty.
+/// Returns true if the entry should be rewritten: that takes a millisecond, and reading a large library's tables for
+/// one answer takes twenty.
 pub(crate) fn is_worth_keeping(NameCounts { asked, kept }: NameCounts) -> bool {
     asked > kept && kept < MOST
 }
 
-/// What was asked of a file.
+/// All answers about a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AllAsked {
     pub(crate) names: NameAnswers,
@@ -221,7 +221,7 @@ pub(crate) struct AllAsked {
     pub(crate) frames: FrameAnswers,
 }
 
-/// Keeps what was asked.
+/// Keeps the answers.
 pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: AllAsked) {
     let mut wire = WireAnswers::of(&asked.names);
     asked.lines.iter().take(MOST).for_each(|(address, locations)| wire.lines.push(*address, locations));
@@ -281,7 +281,8 @@ impl<'a> Asked<'a> {
 }
 
 impl WireAnswers {
-    /// In the order of questions, so that they are found, and of too many the same are kept.
+    /// Sorts the answers by question, so that they can be found, and so that the same ones are kept if there are too
+    /// many.
     fn of(names: &NameAnswers) -> Self {
         let mut ordered: Vec<_> = names.iter().collect();
         ordered.sort_unstable_by(|(a, _), (b, _)| Asked::of(a).cmp(&Asked::of(b)));
@@ -410,7 +411,7 @@ mod tests {
         let worth = |asked, kept| is_worth_keeping(NameCounts { asked, kept });
         let told = [worth(0, 0), worth(1, 0), worth(320, 320), worth(321, 320), worth(20_000, MOST)];
         assert_eq!(told, [false, true, false, true, false]);
-        // Of too many the same are kept.
+        // If there are too many, the same ones are kept in every run.
         let names = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
         keep(&cache, &id, 0, AllAsked { names, ..AllAsked::default() });
         let kept = read(&cache, &id, 0).unwrap();

@@ -1,30 +1,30 @@
-//! Files without calls that programs' loaders mapped in earlier runs, kept in the cache by the program's own file: of those no
-//! program need ask.
+//! Files without calls that programs' loaders mapped in earlier runs, kept in the cache for the executable: programs
+//! need not ask about them.
 //!
-//! An entry names files by all that the file system says of their state, as [`Cache`](crate::inproc::cache::Cache) does that
-//! says the same bytes are the same plan. A file that the way to a call leads through is not kept: the program asks about it, so
-//! that it is known before the call's context is.
+//! An entry identifies files by their state in the file system, as [`Cache`](crate::inproc::cache::Cache) does for
+//! plans. A file with a frame on some context's stack is not kept: the program asks about it, so that it is known
+//! before the context is.
 
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::{HashMap, HashSet};
 use systoll_symbols::{FileState, ModuleKey, Symbols};
 
-/// Files kept of one program: of those mapped longest ago there is no end.
+/// Files kept for one program, at most; those mapped longest ago are dropped.
 const MOST: usize = 512;
 
-/// What a loader mapped, and how.
+/// A file that a loader mapped, and the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MappedAs {
     pub(crate) state: FileState,
-    /// How much, protection and flags, and from where on, as [`systoll_hooks::layout::no_calls`] has them.
+    /// Length, protection and flags, and offset, encoded as in [`systoll_hooks::layout::no_calls`].
     pub(crate) arguments: [u64; 3],
 }
 
 /// The call by which a loader maps files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoaderSite {
-    /// What the loader's file is known by in the cache.
+    /// Key of the loader's file in the cache.
     pub(crate) loader: String,
     /// Index of the site, and its address in the file.
     pub(crate) site: usize,
@@ -69,23 +69,23 @@ struct WireFile {
     offset: u64,
 }
 
-/// What is kept of all programs of a run.
+/// Files kept for all programs of a run.
 #[derive(Debug, Default)]
 pub(crate) struct KeptNoCalls {
     by_program: HashMap<ModuleKey, OfProgram>,
 }
 
-/// What is kept of programs of one file.
+/// Files kept for the programs with one executable.
 #[derive(Debug, Default)]
 struct OfProgram {
     site: Option<LoaderSite>,
     kept: Vec<MappedAs>,
-    /// What this run has met.
+    /// Files mapped in this run.
     new: Vec<(ModuleKey, MappedAs)>,
 }
 
 impl KeptNoCalls {
-    /// What earlier runs have kept of programs whose own file is `program`, if it has not been told in this run.
+    /// Returns what earlier runs kept for programs with the executable `program`, at the first call for it in this run.
     pub(crate) fn read(&mut self, program: ModuleKey, files: &Files) -> Option<(&LoaderSite, &[MappedAs])> {
         if self.by_program.contains_key(&program) {
             return None;
@@ -98,11 +98,12 @@ impl KeptNoCalls {
         Some((of_program.site.insert(site), &of_program.kept))
     }
 
-    /// Notes that a program whose own file is `program` has mapped `file` by the call at `site`, and asked.
+    /// Notes that a program with the executable `program` has mapped `file` by the call at `site`, and has asked about
+    /// it.
     pub(crate) fn note(&mut self, program: ModuleKey, site: LoaderSite, (file, mapped): (ModuleKey, MappedAs)) {
         let of_program = self.by_program.entry(program).or_default();
         if of_program.site.as_ref() != Some(&site) {
-            // By another loader, or by one that is new.
+            // The loader is another one, or has changed.
             *of_program = OfProgram { site: Some(site), ..OfProgram::default() };
         }
         if of_program.new.len() < MOST {
@@ -110,7 +111,7 @@ impl KeptNoCalls {
         }
     }
 
-    /// Keeps for later runs what this one has met. `on_way` are the files that ways to calls lead through.
+    /// Keeps the files of this run for later runs. `on_way` are the files with frames of contexts.
     pub(crate) fn keep(&self, files: &Files, symbols: &Symbols, on_way: &HashSet<ModuleKey>) {
         let asked_about: HashSet<FileState> = on_way.iter().filter_map(|key| symbols.state(*key)).collect();
         for (program, OfProgram { site, kept, new }) in &self.by_program {
@@ -180,7 +181,7 @@ mod tests {
     use std::sync::Arc;
     use systoll_symbols::AddressSpace;
 
-    /// A run that begins with what is in `cache`, and all files that this process has mapped.
+    /// A run that begins with the contents of `cache`, and all files that this process has mapped.
     fn run(cache: &Arc<Cache>) -> (Files, Symbols, Vec<ModuleKey>) {
         let mut files = Files::new(Maker::new(options(Closely::All, true)), Arc::clone(cache), Ahead::default());
         let (mut symbols, mut space) = (Symbols::new(), AddressSpace::new());
@@ -216,13 +217,14 @@ mod tests {
         let mut second = KeptNoCalls::default();
         assert_eq!(second.read(program, &files), Some((&site, &[mapped(0)][..])));
         assert_eq!(second.read(program, &files), None, "it has been told");
-        // Nothing of this program, and what turned out to be on the way is asked about from now on.
+        // There is nothing for this program yet, and a file that turned out to have frames of contexts is asked about
+        // from now on.
         assert_eq!(second.read(met[0], &files), None);
         second.note(program, site.clone(), (met[1], mapped(1)));
         second.keep(&files, &symbols, &HashSet::from([met[0]]));
         let mut third = KeptNoCalls::default();
         assert_eq!(third.read(program, &files), Some((&site, &[mapped(1)][..])));
-        // Of another loader's nothing is left.
+        // Files of another loader are dropped.
         let other = LoaderSite { address: 0x5678, ..site };
         third.note(program, other.clone(), (met[0], mapped(0)));
         third.keep(&files, &symbols, &HashSet::new());

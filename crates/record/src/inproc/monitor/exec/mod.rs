@@ -1,5 +1,4 @@
-//! What is done at an `execve` and until the new program runs: its files are planned, code and memory mapped,
-//! jumps written.
+//! Work at an `execve` before the new program runs: plans its files, maps code and memory, and writes jumps.
 
 pub(crate) mod bootstrap;
 pub(crate) mod confinement;

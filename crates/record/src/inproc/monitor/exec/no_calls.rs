@@ -1,10 +1,10 @@
-//! Files in which there is nothing to be hooked: programs are told which, so that their loaders need not ask about
-//! them again. What a program has mapped so is looked up with its next question.
+//! Tells programs the files in which there is nothing to hook, so that their loaders need not ask about them again. The
+//! mappings of such files are read with the program's next question.
 
 use crate::inproc::monitor::exec::kept_no_calls::{LoaderSite, MappedAs};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
-use crate::inproc::monitor::program::Unmoved;
+use crate::inproc::monitor::program::CheckedMappings;
 use crate::inproc::monitor::session::{MapsFile, Session};
 use crate::inproc::monitor::shared::maps::{self, Maps};
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use systoll_hooks::layout::{NODE_SIZE, global, image, no_calls};
 use systoll_symbols::{ModuleKey, PlacedFrame, Registers};
 
-/// A program begins: its thread need not ask where its loader is known.
+/// Tells a new program its loader, if it is known: then the loader's thread need not ask about known files.
 pub(crate) fn begin(session: &mut Session, id: ProgramId) {
     tell_kept(session, id);
     let Some(program) = session.programs.get(&id) else { return };
@@ -26,7 +26,7 @@ pub(crate) fn begin(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Tells threads what programs of the same file have mapped in earlier runs.
+/// Tells threads what programs with the same executable have mapped in earlier runs.
 fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
     let program = session.programs.get(&id).filter(|program| program.native && may_tell(session))?;
     let (files, known) = (&session.provisioning.files, &mut session.provisioning.no_calls);
@@ -35,7 +35,7 @@ fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
     let mut at_start = program.hooks.files.iter().take(program.hooks.mapped_at_start);
     let loader = at_start.find(|f| files.name(f.key) == Some(site.loader.as_str()))?;
     let counted = loader.code.blob.sites.get(site.site).filter(|s| s.address == site.address)?;
-    // Those of calls by any number have their roots elsewhere.
+    // A call whose number the site does not tell has its root elsewhere.
     counted.number?;
     let root = NodeAddr(loader.known.region + site.site as u64 * NODE_SIZE);
     known.loaders.insert(loader.key, root);
@@ -46,21 +46,22 @@ fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
     Some(())
 }
 
-/// A filter may forbid the call by which threads know a file.
+/// Returns true if threads may be told; a filter may forbid the call by which they recognise a file.
 fn may_tell(session: &Session) -> bool {
     *seccomp::inherited() == seccomp::Inherited::Nothing && session.provisioning.elided == 0
 }
 
-/// Whether the kernel has mapped a file of a program for it to load others: what is done with those is known.
+/// Returns true if a file of a program is its loader: the kernel has mapped it to load other files, so what it does
+/// with them is known.
 fn is_loader(session: &Session, id: ProgramId, key: ModuleKey) -> bool {
     let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
     exe.is_some() && session.symbols.path(key).as_ref() != exe
 }
 
-/// The thread whose call with these registers is counted at `root` has mapped a file that has no calls: later ones of
-/// this run are told, and those of later runs.
+/// Notes that the thread whose call with these registers is counted at `root` has mapped a file without calls. Later
+/// threads of this run and of later runs are told.
 pub(crate) fn note(session: &mut Session, id: ProgramId, root: NodeAddr, (file, r): (ModuleKey, &Registers)) {
-    // Which programs run scripts is to be known at once.
+    // The launcher must know at once which programs run scripts.
     if !may_tell(session) || session.symbols.compiles(file) || session.symbols.interprets(file) {
         return;
     }
@@ -84,7 +85,7 @@ pub(crate) fn note(session: &mut Session, id: ProgramId, root: NodeAddr, (file, 
     }
 }
 
-/// Makes an entry, where it is new and there is room. Its inode comes last, for threads that look meanwhile.
+/// Adds an entry if it is new and there is room. Its inode is written last, for threads that read it meanwhile.
 fn tell(session: &mut Session, mapped: MappedAs) -> bool {
     let known = &mut session.provisioning.no_calls;
     let nth = known.told.len() as u64;
@@ -110,20 +111,20 @@ fn tell(session: &mut Session, mapped: MappedAs) -> bool {
     true
 }
 
-/// Keeps for later runs which files without calls this one's programs have mapped.
+/// Keeps the files without calls that programs of this run have mapped, for later runs.
 pub(crate) fn keep(session: &Session) {
     let (files, known) = (&session.provisioning.files, &session.provisioning.no_calls);
     known.kept.keep(files, &session.symbols, &session.reuse.contexts.files());
 }
 
-/// A program does what loaders don't: from now on it asks about each file.
+/// Makes a program ask about each file from now on, because it does what loaders don't.
 pub(crate) fn end(session: &Session, id: ProgramId) {
     if let Some(area) = session.memory.image(id) {
         area.set(image::LOADER, 0);
     }
 }
 
-/// Notes that a program makes calls through files that are not asked about, where these frames say so.
+/// Notes, by frames of a stack, that a program makes calls through files that it does not ask about.
 pub(crate) fn note_callers(session: &mut Session, id: ProgramId, frames: &[PlacedFrame]) {
     let known = &mut session.provisioning.no_calls;
     let mut is_told = |key: ModuleKey| {
@@ -142,7 +143,7 @@ pub(crate) fn note_callers(session: &mut Session, id: ProgramId, frames: &[Place
     }
 }
 
-/// The same as [`look`] for a program whose contexts can't be known again without it.
+/// Calls [`look`] if the program's contexts can't be recognised without it.
 pub(crate) fn look_for_callers(session: &mut Session, id: ProgramId, tid: i32) {
     let image = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index()));
     if image.and_then(|image| session.reuse.by_file.get(&image.exe)).is_some_and(|earlier| earlier.calls_through) {
@@ -150,9 +151,9 @@ pub(crate) fn look_for_callers(session: &mut Session, id: ProgramId, tid: i32) {
     }
 }
 
-/// Whether a file that was not asked about may lie where one of these frames of the waiting thread `tid` is taken to be in
-/// another, or where they end before they are all. To see that of a few takes a fraction of reading all that a program with
-/// hundreds of libraries has mapped.
+/// Returns true if a file that was not asked about may lie where one of these frames of the waiting thread `tid` is
+/// attributed to another file, or if the frames are incomplete. Checking a few mappings takes a fraction of reading all
+/// mappings of a program with hundreds of libraries.
 pub(crate) fn may_lie_in(
     session: &mut Session,
     id: ProgramId,
@@ -169,7 +170,7 @@ pub(crate) fn may_lie_in(
     let (Some(maps), Some(program)) = (maps_file(session, id, tid), session.programs.get_mut(&id)) else { return true };
     let (space, unmoved) = (&program.space, &mut program.hooks.unmoved);
     if unmoved.unasked != unasked {
-        *unmoved = Unmoved { unasked, starts: Vec::new() };
+        *unmoved = CheckedMappings { unasked, starts: Vec::new() };
     }
     frames.iter().any(|f| {
         let Some(file) = space.file_at(f.ip.wrapping_sub(u64::from(f.frame.is_return))) else { return false };
@@ -184,8 +185,8 @@ pub(crate) fn may_lie_in(
     })
 }
 
-/// The `maps` file of a thread's process, open since it was asked for the last time if that was the last
-/// one asked for: libraries come by the dozen.
+/// Returns the `maps` file of a thread's process. It stays open until that of another thread is asked for, since
+/// libraries come by the dozen.
 pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>> {
     let last = session.provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));
     if let Some(last) = last {
@@ -196,7 +197,7 @@ pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Optio
     Some(file)
 }
 
-/// Looks at what the program of the waiting thread `tid` has mapped without asking.
+/// Reads what the program of the waiting thread `tid` has mapped without asking.
 pub(crate) fn look(session: &mut Session, id: ProgramId, tid: i32) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     let unasked = session.memory.image(id).map_or(0, |area| area.get(image::UNASKED_FILES));

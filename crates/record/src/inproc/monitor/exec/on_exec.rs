@@ -1,4 +1,4 @@
-//! A new program: what is done at its exec, before it has run an instruction.
+//! Handles a new program at its exec, before it has run an instruction.
 //!
 //! ```text
 //!   the thread                 the kernel              the launcher
@@ -41,20 +41,19 @@ use systoll_symbols::AddressSpace;
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 
-/// Where a program comes from.
+/// Origin of a program.
 struct Origin {
-    /// The slot whose thread has become it.
+    /// The slot of the thread that has become it.
     from: Option<SlotRef>,
     /// The image that thread ran in.
     parent: Option<ImageId>,
-    /// Whether it is the command's own.
+    /// True if it is the command's own.
     first: bool,
-    /// Whether its process is confined as the launcher is, by what is known of the program before.
+    /// True if its process is known to be confined as the launcher is, from the program before.
     as_before: bool,
 }
 
-/// A program has taken over process `pid`, which is stopped; `from` is the program and slot
-/// it came from.
+/// Handles a program that has taken over process `pid`, which is stopped; `from` is the program and slot it came from.
 pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     let parent = leave_by_exec(session, from, pid);
     let first = pid == session.root.pid && session.programs.is_empty() && session.root.image.is_none();
@@ -63,7 +62,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     let prepared = prepare(session, pid, &Origin { from, parent, first, as_before }, &exe);
     if let Err(why) = &prepared {
         if first {
-            // Nothing of it has run: the caller may choose another way.
+            // Nothing of it has run, so the caller may choose another backend.
             session.root.refused = Some(format!("{exe}: {why}"));
             sys::kill(pid);
         } else if !is_doomed(pid) {
@@ -78,7 +77,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     }
 }
 
-/// The program a thread has left by its exec: its slot is done. The image it ran in.
+/// Ends the slot of a thread that has left its program by an exec. Returns the image it ran in.
 fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Option<ImageId> {
     let from = from?;
     let image = images::image_of_slot(session, from);
@@ -89,7 +88,7 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
     image
 }
 
-/// Makes all ready and lets the stopped process begin with the bootstrap code.
+/// Prepares everything and lets the stopped process begin with the bootstrap code.
 fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> Result<ProgramId, String> {
     let Origin { from, parent, first, as_before } = *origin;
     if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
@@ -142,7 +141,7 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
         session.memory.free_image(id);
         return Err(why);
     }
-    // It frees itself again, whatever becomes of us.
+    // The process frees itself again, whatever becomes of us.
     away.inspect(|away| away.keep(pid));
     let now = session.clock.at(sys::now());
     let image = Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
@@ -153,7 +152,7 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
-    // What later ones ask as well, unless they ask more than any before.
+    // A later program asks about the calls of earlier ones too, unless it asks more than any before.
     if let Some(area) = session.memory.image(id).filter(|_| !program.is_looked_at()) {
         area.set(image::FAMILIAR, earlier.looked);
     }
@@ -162,7 +161,7 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     program.processes.thread_before = if from.is_some_and(|from| had_threads(session, from.program)) {
         procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns)
     } else {
-        // The same, and had for a twentieth.
+        // This is the same value, at a twentieth of the cost.
         program.processes.cpu_before
     };
     program.hooks.seen_whole = session.problems.losses == losses_before;
@@ -176,25 +175,25 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     Ok(id)
 }
 
-/// Whether a process of a program may have had other threads than its first.
+/// Returns true if a process of a program may have had other threads than its first.
 fn had_threads(session: &Session, id: ProgramId) -> bool {
     session.memory.image(id).is_none_or(|area| area.get(image::THREADS) as u32 != 0)
 }
 
-/// Whether a program's processes are confined as we are.
+/// Returns true if a program's processes are confined as we are.
 pub(crate) fn has_no_filter_of_its_own(session: &Session, id: ProgramId) -> bool {
     let (area, program) = (session.memory.image(id), session.programs.get(&id));
     area.zip(program).is_some_and(|(area, program)| program.has_no_filter_of_its_own(area))
 }
 
-/// Whether the thread that is about to exec was on another processor than ours, which it had better keep.
+/// Returns true if the thread that is about to exec runs on another processor than ours and should stay there.
 fn asked_elsewhere(session: &Session, from: SlotRef) -> bool {
     let patience = session.memory.image(from.program).map_or(0, |area| area.get(from.offset() + slot::PATIENCE));
     session.polling.asked_elsewhere(patience)
 }
 
-/// Whether a new program can open what this process can: it has the same user and groups, and nothing
-/// that it came of has changed what it may do.
+/// Returns true if a new program can open what this process can: it has the same user and groups, and no program it
+/// descends from has changed its rights.
 fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     let as_before = |from: SlotRef| {
         session.programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))
@@ -202,14 +201,14 @@ fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     from.is_none_or(as_before) && procfs::has_our_credentials(pid)
 }
 
-/// A program's files, for it to open.
+/// Returns a program's files, as paths that it opens.
 fn to_open(session: &Session, id: ProgramId) -> Option<[Source; 2]> {
     let [code, image] = session.memory.paths(id)?;
     let (read, both) = (libc::O_RDONLY | libc::O_CLOEXEC, libc::O_RDWR | libc::O_CLOEXEC);
     Some([Source::Open(code, read), Source::Open(image, both)])
 }
 
-/// The same, handed over to a stopped process that may not open them.
+/// Returns a program's files, as descriptors handed to a stopped process that may not open them.
 fn handed_over(
     session: &Session,
     id: ProgramId,
@@ -223,7 +222,7 @@ fn handed_over(
     Ok(hand_over::hand_over(&files, pid, (mem, at), regs)?.map(Source::Descriptor))
 }
 
-/// Writes the bootstrap code into the stopped process and points it there.
+/// Writes the bootstrap code into the stopped process and sets its instruction pointer there.
 fn plant(
     _session: &Session,
     pid: i32,
@@ -233,24 +232,24 @@ fn plant(
     start: Start,
     regs: libc::user_regs_struct,
 ) -> Result<(), String> {
-    // Its length does not depend on where it runs.
+    // Its length does not depend on its address.
     let len = bootstrap::code(0, files, start, &regs).len();
     let at = remote::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
     let code = bootstrap::code(at, files, start, &regs);
     mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
     let mut regs = regs;
     regs.rip = at;
-    // Not a call to be restarted.
+    // There is no call to be restarted.
     regs.orig_rax = u64::MAX;
     tracee::set_registers(pid, &regs).map_err(|e| e.desc().to_owned())
 }
 
-/// A new program has its memory mapped, and its thread waits: its files' jumps are written. Whether it has
-/// been let go to write them itself.
+/// Handles a new program that has mapped its memory and whose thread waits: its files' jumps are written. Returns true
+/// if the thread was released to write them itself.
 pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) -> bool {
     let from = session.memory.asked_from(thread);
     let Some(program) = session.programs.get_mut(&thread.program) else { return false };
-    // Mapping our memory was not the program's work; what follows, until it goes on, is asking.
+    // Mapping our memory was not the program's own work; what follows, until it goes on, counts as asking.
     let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
     session.stats.starts_ns = session.stats.starts_ns.saturating_add(took);
     session.stats.starts += 1;

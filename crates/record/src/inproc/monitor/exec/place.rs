@@ -1,4 +1,4 @@
-//! Where a file's code and roots come to lie, and what both are made and kept by.
+//! Chooses where a file's code and roots lie, and names both in the cache.
 
 use crate::inproc::cache::{Cache, Entry, Key, Kind};
 use std::ops::Range;
@@ -8,19 +8,20 @@ use systoll_hooks::assemble::Options;
 use systoll_hooks::layout::{IMAGE, NODE_SIZE, image};
 use systoll_hooks::plan::Plan;
 
-/// Room left free between a file and its code, so that neither a heap nor a neighbour is in the way.
+/// Distances tried between a file and its code, so that neither a heap nor a neighbour is in the way, bytes.
 const DISTANCES: [u64; 7] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20, 512 << 20, 1 << 30];
 
-/// Jumps reach two GiB; something is kept for what lies between.
+/// Bytes that jumps may span: they reach two GiB, minus a reserve for what lies between.
 const REACH: u64 = (2 << 30) - (64 << 20);
 
 /// Lowest address a program may map (vm.mmap_min_addr as distributions set it).
 const LOWEST: u64 = 0x1_0000;
 
-/// Behind it, without ASLR right behind the loader, there is room for the stack alone (the kernel: MIN_GAP).
+/// Highest address used. Above it, without ASLR right above the loader, there is room for the stack only (the kernel:
+/// MIN_GAP).
 const HIGHEST: u64 = 0x7fff_f800_0000;
 
-/// Where files' roots lie in every image, given out by whichever thread has a plan first.
+/// The regions of files' roots in every image, assigned by whichever thread has a plan first.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions(Arc<AtomicU64>);
 
@@ -31,12 +32,12 @@ impl Default for Regions {
 }
 
 impl Regions {
-    /// A region for a file of this plan; `None` where there is no more room.
+    /// Assigns a region to a file with this plan; returns `None` if there is no more room.
     pub(crate) fn give(&self, plan: &Plan) -> Option<u64> {
-        // Tables take more than roots, and only those who assemble know where: room for the most.
+        // Tables take more than roots, and only the assembler knows where they are needed: reserve the maximum.
         let tables = plan.sites.iter().filter(|s| s.number.is_none()).count() as u64;
         let size = (plan.sites.len() + plan.entries.len()) as u64 * NODE_SIZE + tables * TABLE;
-        // Each file has a region of its own, and a file may have no sites.
+        // Each file needs a region of its own, even if it has no sites.
         let behind = |region: u64| {
             let fits = region + size <= IMAGE + image::SLOTS;
             fits.then(|| (region + size.max(NODE_SIZE)).next_multiple_of(4096))
@@ -45,14 +46,14 @@ impl Regions {
     }
 }
 
-/// What an earlier run has found out about a file by decoding it.
+/// Returns what an earlier run found out about a file by decoding it.
 pub(crate) fn kept_fixed(cache: &Cache, id: &Key) -> Vec<(u64, bool)> {
     let bytes = cache.get(Kind::Fixed, id).unwrap_or_default();
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     words.map(|word| (word >> 1, word & 1 == 1)).collect()
 }
 
-/// What code is made by.
+/// The options by which code is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
     pub(crate) options: Options,
@@ -63,33 +64,33 @@ impl Maker {
         Self { options }
     }
 
-    /// The key of the code of the file `id` at a distance from it.
+    /// Returns the key of the code for the file `id` at a distance from it.
     pub(crate) fn key(&self, id: &Key, delta: i64) -> Key {
         id.with(&format!("{delta:x}-{:x}", self.options.bits()))
     }
 
-    /// The key of what is known of the file `id` that depends on how hooks are made, but not on where they lie.
+    /// Returns the key of facts about the file `id` that depend on the hooks, but not on their place.
     pub(crate) fn hooks_key(&self, id: &Key) -> Key {
         id.with(&format!("{:x}", self.options.bits()))
     }
 
-    /// The code in the cache.
+    /// Returns the code in the cache.
     pub(crate) fn kept<'a>(&self, cache: &'a Cache, key: &Key) -> Option<Entry<'a>> {
         cache.entry(Kind::Code, key)
     }
 }
 
-/// Lowest address a file wants.
+/// Returns the lowest address of a file.
 fn lowest(plan: &Plan) -> u64 {
     plan.segments.iter().map(|s| s.vaddr & !4095).min().unwrap_or(0)
 }
 
-/// Room for a file's code, as far as that can be told before it is made.
+/// Estimates the room for a file's code before it is made.
 pub(crate) fn first_room(plan: &Plan) -> u64 {
     (plan.sites.len() + plan.entries.len()) as u64 * ROOM_PER_SITE + 8192
 }
 
-/// Where `room` bytes are free within reach of a file.
+/// Returns an address where `room` bytes are free within reach of a file.
 pub(crate) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u64>) -> bool) -> Option<u64> {
     let lowest = lowest(plan);
     let extent = plan.segments.iter().map(|s| s.vaddr.saturating_add(s.memory_size)).max().unwrap_or(0);
@@ -106,7 +107,7 @@ pub(crate) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u
     })
 }
 
-/// Bytes of code a site comes to, with everything; more is seen when it is there.
+/// Bytes of code for a site, estimated; if it turns out to be more, larger room is sought.
 const ROOM_PER_SITE: u64 = 1400;
 
 /// Bytes of a table of roots by number.

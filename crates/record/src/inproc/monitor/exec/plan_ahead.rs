@@ -1,7 +1,8 @@
-//! The libraries of a program that no run has met, planned by other threads than the one that serves it.
+//! Plans the libraries of a program that no run has seen, in other threads than the one that serves it.
 //!
-//! Who meets a program for the first time reads, hashes and plans each of its libraries as the loader maps it, and the program
-//! waits for that: hundreds of milliseconds where there are hundreds. The loader begins with the first; here the last come first.
+//! When a program is new, the launcher reads, hashes and plans each library as the loader maps it, and the program
+//! waits: hundreds of milliseconds if there are hundreds. The loader begins with the first library; the threads here
+//! begin with the last.
 
 use crate::inproc::cache::{Cache, Key, Kind};
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
@@ -15,28 +16,28 @@ use systoll_hooks::assemble::assemble;
 use systoll_hooks::plan::{Plan, PlanError};
 use systoll_symbols::PreloadedFile;
 
-/// Where a library may come to lie: only how far its code is from it matters.
+/// Stands for a library's address: only the distance of its code matters.
 pub(crate) const SOMEWHERE: u64 = 0x7f00_0000_0000;
 
 /// Threads that plan, at most: each holds a file.
 const MOST_THREADS: usize = 4;
 
-/// A plan, and where its file's roots are to lie, if that is settled.
+/// A plan, and the address of its file's roots, if that is decided.
 pub(crate) struct Placed {
     pub(crate) plan: Plan,
     pub(crate) region: Option<u64>,
-    /// What [`systoll_symbols::Symbols::know_fixed`] is to be told of the file.
+    /// Arguments for [`systoll_symbols::Symbols::know_fixed`].
     pub(crate) fixed: Vec<(u64, bool)>,
 }
 
-/// A file that no run has met before this one.
+/// A file that no earlier run has seen.
 pub(crate) struct NewFile {
-    /// What it is known by from now on.
+    /// Its key from now on.
     pub(crate) id: Key,
     pub(crate) placed: Result<Placed, PlanError>,
 }
 
-/// What files are planned with, and where plans and code are put.
+/// Everything that planning needs and fills.
 pub(crate) struct Planning<'a> {
     pub(crate) new: &'a Shelf<NewFile>,
     pub(crate) codes: &'a Shelf<Code>,
@@ -47,8 +48,8 @@ pub(crate) struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Plans those of `files` that no run has met, the last one first, by as many threads as there are processors beside
-    /// the launcher's.
+    /// Plans those of `files` that no run has seen, the last one first, by as many threads as there are processors
+    /// besides the launcher's.
     pub(crate) fn all(&self, files: &[PreloadedFile]) {
         let left = AtomicUsize::new(files.len());
         let some = || {
@@ -60,7 +61,7 @@ impl Planning<'_> {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         std::thread::scope(|scope| {
             for _ in 2..processors.min(MOST_THREADS + 1) {
-                // Without it there is one less.
+                // If a thread can't be started, the others do its work.
                 let _ = limits::spawn_scoped(scope, "systoll-ahead", some);
             }
             some();
@@ -72,7 +73,7 @@ impl Planning<'_> {
         let unread = self.cache.unread(state.as_ref(), file.build_id())?;
         self.new.put(&unread, || {
             let (id, content) = self.cache.key_and_content(state.as_ref(), file.build_id(), || file.bytes());
-            // One that a run has met needs nothing.
+            // A file that a run has seen needs nothing.
             let (id, content) = (id?, content?);
             let plan = self.cache.kept_plan(&id).map_or_else(|| self.cache.new_plan(Some(&id), &content), Ok);
             let placed = plan.map(|plan| {
@@ -87,7 +88,7 @@ impl Planning<'_> {
         Some(())
     }
 
-    /// The code of a file where nothing is in its way, which is kept as well.
+    /// Makes and keeps the code of a file at the preferred distance.
     fn make_code(&self, id: &Key, Placed { plan, region, .. }: &Placed) -> Option<()> {
         let region = (*region)?;
         let mut room = first_room(plan);
@@ -102,7 +103,7 @@ impl Planning<'_> {
                 size = Some(code.size());
                 Some(code)
             });
-            // Who wants it looks for more room as well.
+            // The launcher looks for more room in the same way.
             if size? <= room {
                 return Some(());
             }
@@ -119,7 +120,7 @@ mod tests {
     use std::path::Path;
     use systoll_symbols::{Preloaded, libraries_of};
 
-    /// What a process like this one needs, planned by those who have `cache`.
+    /// Plans `files` with the contents of `cache`.
     fn planned(cache: &Cache, maker: &Maker, files: &[PreloadedFile]) -> (Shelf<NewFile>, Shelf<Code>) {
         let (new, codes, memory) = (Shelf::default(), Shelf::default(), Memory::new().unwrap());
         let (regions, room) = (Regions::default(), memory.codes());
@@ -138,7 +139,7 @@ mod tests {
         let unread = |file: &PreloadedFile| cache.unread(file.state().as_ref(), file.build_id());
         let strict = std::env::var("SYSTOLL_TEST_STRICT").as_deref() == Ok("1");
         if !strict && !files.iter().all(|file| unread(file).is_some()) {
-            // Each file is read when it is mapped.
+            // On such a file system each file is read when it is mapped.
             eprintln!("skipped: the file system that has this box's libraries does not tell of every change");
             return;
         }
@@ -157,9 +158,9 @@ mod tests {
             assert_eq!((code.region, code.blob.delta), (region, delta as i64));
             hooked += 1;
         }
-        // The C library and the loader at least.
+        // At least the C library and the loader have hooks.
         assert!(hooked >= 2, "{hooked} of {}", files.len());
-        // Another run has met them.
+        // Another run knows them.
         let (new, _) = planned(&cache, &maker, &files);
         assert!(files.iter().all(|file| new.take(&unread(file).unwrap(), || None).is_none()));
     }

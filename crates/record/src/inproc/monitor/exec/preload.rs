@@ -1,4 +1,4 @@
-//! Gives a program the contexts that earlier programs of the same files had.
+//! Gives a program the contexts that earlier programs with the same files had.
 
 use crate::inproc::monitor::exec::context_reuse::{Context, KnownAbove, KnownContext, KnownStep, KnownTrunk, Pairs};
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SiteRef};
@@ -11,13 +11,13 @@ use systoll_hooks::assemble::{self, Due, Step, Trunk, grow_due};
 use systoll_hooks::layout::{NODE_SIZE, slot, trunk};
 use systoll_symbols::ModuleKey;
 
-/// Records left for contexts that the program itself comes to, half of all.
+/// Records left for contexts that the program itself finds: half of all.
 const OWN_RECORDS: u64 = slot::RECORD_COUNT / 2;
 
-/// Where a program has its files, less where they say that they lie.
+/// Difference between a file's addresses in the program and those in the file.
 type Biases = foldhash::HashMap<ModuleKey, u64>;
 
-/// A node made of what is known.
+/// A node made from a known context.
 struct Preloaded {
     node: NodeAddr,
     known: Rc<KnownContext>,
@@ -34,25 +34,25 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     let is_early = program.is_looked_at();
     let looked_at = affordable && is_early;
     let main_seen = program.contexts.main_seen;
-    // The first call in `main` is asked about in any case; and one that no program of this run has made yet is looked at.
+    // The first call below `main` asks in any case; a context that no program of this run has had yet is sampled.
     let due = |known: &KnownContext| {
         let asks = known.context.main && !main_seen;
         Due { at: if looked_at || asks || !known.is_seen() { 1 } else { known.later() }, asks }
     };
-    // Behind frames of varying size are interpreters' own mains, and a look at the stack tells the script's line too: the
-    // thread asks then.
+    // Frames of varying size include interpreters' own main functions, and a sample of the stack also tells the
+    // script's line: the thread asks there.
     let scripts = looked_at && program.space.holds_interpreter(&session.symbols);
     let is_asked_about = |known: &Context| scripts && known.main && known.varies();
-    // Frames of other sizes are other programs': there is room for a few sizes only. What no program of the file has met so
-    // far may be as elsewhere.
+    // Frames of other sizes belong to other programs, and there is room for a few sizes only. A context that no program
+    // with this executable has had yet may have any of them.
     let file = program.file.filter(|file| session.reuse.contexts.knows_varying_of(*file));
     let may_come = |known: &KnownContext| file.is_none_or(|file| !known.context.varies() || known.was_had_by(file));
     let given = |known: &KnownContext, biases: &Biases| {
         if !may_come(known) || is_asked_about(&known.context) {
             return None;
         }
-        // Who called is told by the whole stack. In the first programs of a file threads compare theirs, or ask where they
-        // can't; later ones are not looked at where an earlier one was.
+        // The whole stack tells who called. In the first programs of a file, threads compare theirs with the known one,
+        // or ask if they can't; later programs are not sampled where an earlier one was.
         let trunk = known.trunk().filter(|_| is_early && known.context.whole).and_then(|trunk| placed(&trunk, biases));
         let is_known = if is_early { trunk.is_some() } else { known.is_seen() };
         is_known.then(|| Given { due: due(known), trunk })
@@ -71,19 +71,19 @@ pub(crate) fn preload(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// How a program is given a known context.
+/// Form in which a program gets a known context.
 struct Given {
     due: Due,
     trunk: Option<Placed>,
 }
 
-/// What lies above a known context, in a program.
+/// The frames above a known context, at the addresses of a program.
 struct Placed {
     trunk: Trunk,
     above: Above,
 }
 
-/// A trunk where a program has its files, `None` where it has not mapped one of them.
+/// Places a trunk in a program; returns `None` if the program has not mapped one of its files.
 fn placed(trunk: &KnownTrunk, biases: &Biases) -> Option<Placed> {
     let word = |known: &KnownAbove| Some(biases.get(&known.file)?.wrapping_add(known.address));
     let above = trunk.above.iter().map(|known| Some(assemble::Above { place: known.place, word: word(known)? }));
@@ -95,8 +95,8 @@ fn placed(trunk: &KnownTrunk, biases: &Biases) -> Option<Placed> {
     })
 }
 
-/// Adds what is known of the files of `program` to its trees, for pairs of files that were not both there
-/// before. `given` tells which, and how. The new nodes.
+/// Adds known contexts to the trees of `program`, for pairs of files that were not both mapped before. `given` decides
+/// which, and how. Returns the new nodes.
 fn nodes_of_known(
     pairs: &Pairs,
     program: &mut Program,
@@ -105,7 +105,7 @@ fn nodes_of_known(
 ) -> Vec<Preloaded> {
     let mut nodes = Vec::new();
     let biases: Biases = program.space.files().map(|f| (f.module, f.bias)).collect();
-    // Pairs that are known are fewer than those there may be of a program's hundreds of libraries.
+    // There are fewer known pairs than possible pairs of a program's hundreds of libraries.
     let both_there = pairs.iter().filter(|((_, outermost), _)| biases.contains_key(outermost));
     let mut new: Vec<(usize, ModuleKey, &[Rc<KnownContext>])> = Vec::new();
     for ((key, outermost), all) in both_there {
@@ -132,7 +132,7 @@ fn nodes_of_known(
     nodes
 }
 
-/// The node of a known context, `None` where it is not new or there is no room.
+/// Makes the node of a known context; returns `None` if it is not new or there is no room.
 fn grow_known(
     context: &Context,
     program: &mut Program,
@@ -148,7 +148,7 @@ fn grow_known(
     let root = match context.number {
         None => region + site as u64 * NODE_SIZE,
         Some(number) => {
-            // Without it all of the number's calls are counted at its root.
+            // Such a site counts all calls of a number at its root.
             counted.offset?;
             program.number_root(area, SiteRef { file, site }, number)?.0
         }

@@ -1,4 +1,5 @@
-//! A program's image: made before its exec, filled while it maps our memory and when it maps files.
+//! Prepares a program's image: makes it before the exec, and fills it while the program maps our memory and when it
+//! maps files.
 
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::exec::preload;
@@ -19,14 +20,14 @@ use systoll_hooks::layout::{BLOBS_AT, WRITE_CODE, image, slot};
 use systoll_model::{ProblemKind, Random};
 use systoll_symbols::ModuleKey;
 
-/// Files remembered that programs of one file map.
+/// Files remembered that programs of one executable map, at most.
 const MOST_USUAL: usize = 16;
 
 /// A process's memory.
 pub(crate) enum MemOf<'a> {
-    /// Of the process that executed the program.
+    /// That of the process that executed the program.
     First(&'a Mem),
-    /// Of a fork child.
+    /// That of a forked child.
     Fork(Mem),
 }
 
@@ -44,7 +45,7 @@ impl std::ops::Deref for MemOf<'_> {
 /// Writes a file's roots into a program's image, unless they are there.
 ///
 /// # Errors
-/// In words, where they can't be: no jump may lead to code that counts at them then, or it would go astray.
+/// A text, if they can't be written: no jump may then lead to code that counts at them.
 fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), String> {
     if program.hooks.regions.contains(&code.region) {
         return Ok(());
@@ -58,7 +59,7 @@ fn lay(program: &mut Program, memory: &Memory, code: &Code) -> Result<(), String
     Ok(())
 }
 
-/// A new image, as every program begins with.
+/// Makes an image with the initial contents of every program's.
 pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
     let id = session.memory.new_image()?;
     let seed = Random::new(session.stats.facts.seed ^ u64::from(id.0)).below(u64::MAX);
@@ -71,14 +72,14 @@ pub(crate) fn blank_image(session: &mut Session) -> Option<ProgramId> {
     written.then_some(id)
 }
 
-/// Makes the image of the next program while an exec is under way: that takes long enough.
+/// Makes the image of the next program while an exec is under way, which takes long enough.
 pub(crate) fn make_ahead(session: &mut Session) {
     if session.provisioning.spare.is_none() && session.tracees.seized.len() > session.tracees.lingering.len() {
         session.provisioning.spare = blank_image(session);
     }
 }
 
-/// Takes process `pid` into its first slot; whether that could be written.
+/// Enters process `pid` into its first slot. Returns false if that could not be written.
 #[must_use]
 pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) -> bool {
     let pid = pid as u64;
@@ -86,7 +87,8 @@ pub(crate) fn enter(session: &Session, id: ProgramId, pid: i32) -> bool {
     session.memory.write(id, &Runs::new(first))
 }
 
-/// What of a new program can be done while it maps our memory.
+/// Fills the image of a new program while the program maps our memory: its files' roots, its usual records, known
+/// contexts.
 pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get(&id) else { return };
     let pid = program.pid;
@@ -106,14 +108,14 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
         program.hooks.seen_whole &= session.problems.losses == losses_before;
         program.hooks.starting = Some(Vec::new());
     }
-    // First, so that their records are the same in all: roots are kept by that.
+    // Do this first, so that their records are the same in all programs: the initial roots are kept by that.
     lay_usual(session, id);
     no_calls::begin(session, id);
     preload::preload(session, id);
 }
 
-/// Whether a program that is at its exec may keep a map of what it compiles from its start. Node and Java are told to by
-/// an option or an agent: in words that say so, or in a file of options. Of others it isn't known what tells them.
+/// Returns true if a program at its exec may keep a map of what it compiles from its start. Node and Java do so by an
+/// option or an agent, named in their words or in a file of options. For other programs the way is unknown.
 fn is_told_to_name_compiled(exe: &str, pid: i32) -> bool {
     const TELLING: [&[u8]; 4] = [b"perf", b"agent", b"framepointer", b"native-stack"];
     let takes_files = match exe.rsplit('/').next() {
@@ -129,13 +131,13 @@ fn is_told_to_name_compiled(exe: &str, pid: i32) -> bool {
     procfs::options_at_exec(pid).is_none_or(|words| words.split(|b| *b == 0).any(tells))
 }
 
-/// Lays the roots of files that programs of the same file have mapped so far.
+/// Writes the roots of files that programs with the same executable have mapped so far.
 fn lay_usual(session: &mut Session, id: ProgramId) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
     let Some(earlier) = exe.and_then(|exe| session.reuse.by_file.get(exe)) else { return };
     for code in &earlier.mapped {
-        // Of what there is no room for is told where the program maps it.
+        // If there is no room, that is reported when the program maps the file.
         let _ = lay(program, &session.memory, code);
     }
 }
@@ -151,26 +153,26 @@ fn note_usual(session: &mut Session, id: ProgramId, code: Rc<Code>) {
     }
 }
 
-/// A file of a program whose jumps are written.
+/// A file of a program whose jumps are to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileOf {
-    /// The waiting thread for whose process it is done.
+    /// The waiting thread for whose process they are written.
     pub(crate) by: SlotRef,
-    /// Its place among the program's files.
+    /// Its index among the program's files.
     pub(crate) index: usize,
     pub(crate) arrival: Arrival,
 }
 
-/// Writes the roots and jumps of a file that a program has mapped, as the thread `by` says, which has
-/// `maps` mapped; its code is mapped already.
+/// Writes the roots and jumps of a file that a program has mapped and whose code is mapped already. `by` is the thread
+/// that asks; `maps` are its mappings.
 pub(crate) fn patch(session: &mut Session, by: SlotRef, file: Patched, arrival: Arrival, maps: Layout<'_>) {
     if let Some(index) = take_in_usual(session, by.program, file) {
         write_jumps(session, FileOf { by, index, arrival }, maps);
     }
 }
 
-/// The same of a file whose code the thread is to map first, by the call `map`: lets the thread go to do both.
-/// Whether it still waited; if not, nothing is written, and that is told.
+/// [`patch`] for a file whose code the thread must map first, by the call `map`: releases the thread to do both.
+/// Returns true if it still waited; otherwise nothing is written, which is reported.
 pub(crate) fn let_patch(
     session: &mut Session,
     by: SlotRef,
@@ -186,7 +188,7 @@ pub(crate) fn let_patch(
     went
 }
 
-/// Takes a file in among a program's, of which later programs of the same file are taken to map it too.
+/// Adds a file to a program's, assuming that later programs with the same executable will map it too.
 fn take_in_usual(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize> {
     let usual = Rc::clone(&file.code);
     let index = take_in(session, id, file)?;
@@ -194,7 +196,7 @@ fn take_in_usual(session: &mut Session, id: ProgramId, file: Patched) -> Option<
     Some(index)
 }
 
-/// Takes a file in among a program's, with its roots; its place there, unless there is no room.
+/// Adds a file and its roots to a program's. Returns its index, unless there is no room.
 fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize> {
     let program = session.programs.get_mut(&id)?;
     let area = session.memory.image(id)?;
@@ -207,7 +209,7 @@ fn take_in(session: &mut Session, id: ProgramId, file: Patched) -> Option<usize>
     Some(program.hooks.files.len() - 1)
 }
 
-/// Writes the jumps of a program's file; its roots are there and its code is mapped.
+/// Writes the jumps of a program's file; its roots are written and its code is mapped.
 pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     let arrival = of.arrival;
     let written = arrival != Arrival::MadeExecutable && has_jumps_written(session, of, maps);
@@ -224,8 +226,7 @@ pub(crate) fn write_jumps(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     }
 }
 
-/// Writes those jumps of a program's file that are missing where it has its code mapped, but
-/// for sites where other bytes lie.
+/// Writes the missing jumps of a program's file where its code is mapped, except for sites with other bytes.
 pub(crate) fn write_around(session: &mut Session, of: FileOf, maps: Layout<'_>) {
     let Some(program) = session.programs.get(&of.by.program) else { return };
     let Some(file) = program.hooks.files.get(of.index) else { return };
@@ -254,10 +255,10 @@ pub(crate) fn write_around(session: &mut Session, of: FileOf, maps: Layout<'_>) 
     }
 }
 
-/// The memory of the process whose thread waits in the slot: that of a fork child is not its maker's.
+/// Returns the memory of the process whose thread waits in the slot: a forked child's differs from its maker's.
 ///
 /// # Errors
-/// In words, where it can't be opened.
+/// A text, if it can't be opened.
 pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>, String> {
     let program = session.programs.get(&thread.program).ok_or("it is gone")?;
     let pid = session.memory.head(thread).pid as i32;
@@ -267,9 +268,9 @@ pub(crate) fn memory_of(session: &Session, thread: SlotRef) -> Result<MemOf<'_>,
     Mem::open(pid).map(MemOf::Fork).map_err(|e| e.to_string())
 }
 
-/// Has the waiting thread write the jumps of a file that no thread runs yet, which it does in a third
-/// of the time that it takes from outside: the kernel finds each page for us, and copies it twice. Whether
-/// it did; where it did not, some of them may be there.
+/// Makes the waiting thread write the jumps of a file that no thread runs yet. That takes a third of the time of
+/// writing from outside, where the kernel looks up each page and copies it twice. Returns true if it did; otherwise
+/// some jumps may have been written.
 fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> bool {
     let file = session.programs.get(&of.by.program).and_then(|p| p.hooks.files.get(of.index));
     let Some(Writing { call, pages }) = file.and_then(|file| writing(session, of.by, file, maps)) else { return false };
@@ -277,29 +278,29 @@ fn has_jumps_written(session: &mut Session, of: FileOf, maps: Layout<'_>) -> boo
     if let Some(program) = session.programs.get_mut(&of.by.program) {
         program.hooks.faults += pages;
     }
-    // Who forbids it once will again, and may put it down each time.
+    // A filter that forbids it once will do so again, and may log it each time.
     let doomed = reply.is_none() && is_waiter_doomed(session, of.by);
     session.provisioning.writes_code = reply == Some(0) || doomed;
     reply == Some(0)
 }
 
-/// How a waiting thread writes a file's jumps.
+/// The call by which a waiting thread writes a file's jumps.
 pub(crate) struct Writing {
     call: [u64; 7],
     /// Pages that it changes.
     pages: u64,
 }
 
-/// How the thread can write a file's jumps by itself, if it can.
+/// Returns the call by which the thread can write a file's jumps by itself, if it can.
 fn writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> Option<Writing> {
     let id = by.program;
-    // Another thread might make a process meanwhile, whose code would stay writable.
+    // Another thread might fork meanwhile, and the child's code would stay writable.
     let alone = session.memory.image(id).is_some_and(|a| a.no_slot_drawn() && a.get(image::QUIET) as u32 == 0);
     (alone && session.provisioning.writes_code).then_some(())?;
     let (extent, pages) = file.code.jumps.extent()?;
     let bias = file.bias;
     let (start, end) = (bias.wrapping_add(extent.start), bias.wrapping_add(extent.end));
-    // All of a mapping: a part of it would stay one of its own.
+    // The whole mapping must change its protection: a part of it would stay a mapping of its own.
     let plain = |m: &Mapped| end <= m.range.end && m.executable && !m.writable && !m.shared;
     let text = maps.at(start).filter(plain)?.range;
     session.programs.get(&id)?.mem.ready(&file.code.jumps, bias).ok()?;
@@ -309,13 +310,13 @@ fn writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> 
     Some(Writing { call, pages })
 }
 
-/// The same, where the launcher need not know what came of it before the thread goes on.
+/// Returns that call, if the launcher need not know its result before the thread goes on.
 pub(crate) fn unseen_writing(session: &Session, by: SlotRef, file: &Patched, maps: Layout<'_>) -> Option<Writing> {
     (session.provisioning.elided == 0).then(|| writing(session, by, file, maps)).flatten()
 }
 
-/// Lets a program's first thread go once it has written the jumps of all its files, where it can do that by
-/// itself. Whether it was let go; if not, nothing is written.
+/// Releases a program's first thread to write the jumps of all its files, if it can do that by itself. Returns true if
+/// it was released; otherwise nothing is written.
 pub(crate) fn let_write_all(session: &mut Session, by: SlotRef, maps: Layout<'_>) -> bool {
     let Some(program) = session.programs.get(&by.program) else { return false };
     let all = program.hooks.files.iter().map(|file| unseen_writing(session, by, file, maps));
@@ -325,10 +326,10 @@ pub(crate) fn let_write_all(session: &mut Session, by: SlotRef, maps: Layout<'_>
     let_go(session, by, &calls, (&files, writings.iter().map(|w| w.pages).sum()))
 }
 
-/// Lets a waiting thread go to make calls by which `files` are hooked, on so many pages.
+/// Releases a waiting thread to make calls by which `files` are hooked, on `pages` pages.
 fn let_go(session: &mut Session, by: SlotRef, calls: &[[u64; 7]], (files, pages): (&[FileOf], u64)) -> bool {
     let Some(program) = session.programs.get_mut(&by.program) else { return false };
-    // Before it is let go: it may be back at once.
+    // Set this before the thread is released: it may be back at once.
     program.hooks.let_go = files.iter().map(|of| of.index).collect();
     let went = request::request_and_let_go(session, by, calls);
     let Some(program) = session.programs.get_mut(&by.program).filter(|_| went) else { return false };
@@ -341,10 +342,10 @@ fn let_go(session: &mut Session, by: SlotRef, calls: &[[u64; 7]], (files, pages)
     true
 }
 
-/// A thread that was let go to hook files is back, for a call has failed after `made` others: what is left to
-/// do is done from outside.
+/// Continues after a thread that was released to hook files came back, because a call failed after `made` others: the
+/// launcher does the rest from outside.
 pub(crate) fn finish(session: &mut Session, by: SlotRef, made: u64) {
-    // Who forbids it once will again, and may put it down each time.
+    // A filter that forbids it once will do so again, and may log it each time.
     session.provisioning.writes_code = is_waiter_doomed(session, by);
     let Some(program) = session.programs.get_mut(&by.program) else { return };
     let (files, at_start) = (std::mem::take(&mut program.hooks.let_go), program.hooks.mapped_at_start);
@@ -356,12 +357,12 @@ pub(crate) fn finish(session: &mut Session, by: SlotRef, made: u64) {
             write_around(session, of, Layout::Known(&maps));
             continue;
         }
-        // No jump leads to code that is not there.
+        // No jump may lead to code that is not mapped.
         not_hooked(session, of, "no code near it");
     }
 }
 
-/// Nothing of a program's file is hooked.
+/// Notes that nothing of a program's file is hooked.
 fn not_hooked(session: &mut Session, of: FileOf, why: &str) {
     let Some(file) = session.programs.get(&of.by.program).and_then(|p| p.hooks.files.get(of.index)) else { return };
     let key = file.key;

@@ -1,8 +1,7 @@
-//! What watching a program of the C library needs, read by a thread of its own while it starts.
+//! Reads what watching a program of the C library needs, in a thread of its own, while the program starts.
 //!
-//! That is megabytes of code, call frame information and symbols, the same in nearly every run, and
-//! the program waits for them when it maps the library. The thread that needs a piece first reads it;
-//! the other one waits for that.
+//! That is megabytes of code, call frame information and symbols, the same in nearly every run, and the program waits
+//! for them when it maps the library. Whichever thread needs a piece first reads it; the other one waits for that.
 
 use crate::inproc::cache::{Cache, Key};
 use crate::inproc::monitor::exec::kept_names;
@@ -23,52 +22,52 @@ use systoll_hooks::layout::{NUMBERS, image};
 use systoll_hooks::plan::Plan;
 use systoll_symbols::{PreloadedFile, libraries_of};
 
-/// Signature of rseq areas as C libraries register them on x86 (kernel:
-/// tools/testing/selftests/rseq/rseq-x86.h; glibc: sysdeps/unix/sysv/linux/x86/bits/rseq.h).
+/// Signature of rseq areas as C libraries register them on x86 (kernel: tools/testing/selftests/rseq/rseq-x86.h; glibc:
+/// sysdeps/unix/sysv/linux/x86/bits/rseq.h).
 const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 
-/// The most libraries of a new program that are looked for; ffmpeg, which has many, has 213.
+/// Libraries of a new program that are planned, at most; ffmpeg, which has many, has 213.
 const MOST_LIBRARIES: usize = 512;
 
 /// Threads that plan libraries of other programs than the first, at most.
 const MOST_PLANNERS: usize = 2;
 
-/// Descriptors to be allowed for the thread to take some of them.
+/// Descriptors that must be allowed before the thread may use some of them.
 const DESCRIPTORS: u64 = 64;
 
-/// What a thread reads ahead.
+/// The files that the thread has read.
 #[derive(Clone, Default)]
 pub(crate) struct Ahead {
     pub(crate) plans: Arc<Shelf<Placed>>,
     pub(crate) codes: Arc<Shelf<Code>>,
-    /// By what [`Cache::unread`] says.
+    /// New files, by [`Cache::unread`].
     pub(crate) new: Arc<Shelf<NewFile>>,
     pub(crate) regions: Regions,
-    /// Records of roots that the program's first files take, once that is known.
+    /// Records of roots of the program's first files, once known.
     pub(crate) first_roots: Arc<OnceLock<u64>>,
-    /// What every image begins with.
+    /// Initial contents of every image.
     blank: Arc<OnceLock<Runs>>,
-    /// What it began with, where it may take threads.
+    /// Arguments with which reading began, if it may start threads.
     with: Arc<OnceLock<Reading>>,
-    /// Threads that plan libraries of other programs than the first.
+    /// Number of threads that plan libraries of other programs than the first.
     planners: Arc<AtomicUsize>,
     pub(crate) modules: systoll_symbols::Preloaded,
 }
 
-/// What it reads them for and with.
+/// The program to read ahead, and the means.
 #[derive(Clone)]
 pub(crate) struct Reading {
     pub(crate) program: PathBuf,
     pub(crate) cache: Arc<Cache>,
     pub(crate) maker: Maker,
     pub(crate) room: CodeRoom,
-    /// Which processors threads may have that begin later.
+    /// Processors for threads started later.
     pub(crate) beside: Option<CpuSet>,
 }
 
 impl Ahead {
-    /// Begins to read what a program will need, on any processor but `beside`, where it does not take
-    /// descriptors or memory that others need. The thread that does.
+    /// Starts a thread that reads what a program will need, on any processor but `beside`. Starts none if it would take
+    /// descriptors or memory that others need.
     pub(crate) fn begin(&self, what: Reading, beside: Option<usize>) -> Option<JoinHandle<()>> {
         if allowed_descriptors() < DESCRIPTORS {
             return None;
@@ -86,7 +85,7 @@ impl Ahead {
         limits::spawn("systoll-ahead", read).ok()
     }
 
-    /// What every image begins with.
+    /// Returns the initial contents of every image.
     pub(crate) fn blank(&self) -> &Runs {
         self.blank.get_or_init(|| {
             let mut words = new_image(0, RSEQ_SIGNATURE);
@@ -102,10 +101,10 @@ impl Ahead {
         if program.as_ref().is_some_and(|file| !file.is_dynamic()) {
             return;
         }
-        // A script's interpreter is taken to be like most programs.
+        // Assume that a script's interpreter is like most programs.
         let mut libraries = libraries_of(program.as_ref());
         self.plan_new(program.as_ref(), &libraries, what);
-        // In the order in which they are needed: the loader comes first, and is the smaller one.
+        // Read them in the order in which they are needed: the loader comes first, and is the smaller one.
         libraries.sort_by_key(|path| std::fs::metadata(path).map_or(0, |m| m.len()));
         let files: Vec<PreloadedFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
         let mut roots = NUMBERS;
@@ -119,9 +118,10 @@ impl Ahead {
             systoll_symbols::make_decoder_ready();
         }
         files.iter().rev().for_each(PreloadedFile::read_names);
-        // Kept as well; some of it is slow to be told in virtual machines.
+        // The host's description is cached as well; parts of it are slow to read in virtual machines.
         let _ = systoll_price::host();
-        // A large program's take as long as it needs to begin. Its code is read at its exec, which is sooner.
+        // A large program's symbols take as long as it needs to start. Its code is read at its exec, which comes
+        // sooner.
         if let Some(program) = program {
             know(&program, what);
             program.read_frames();
@@ -129,8 +129,8 @@ impl Ahead {
         }
     }
 
-    /// Plans the libraries of a program that no run has met. Those of others have been met too, as like as not, and to look
-    /// takes as long as starting a small program.
+    /// Plans the libraries of a program that no run has seen. Libraries of other programs have most likely been seen
+    /// too, and checking takes as long as starting a small program.
     fn plan_new(&self, program: Option<&PreloadedFile>, libraries: &[PathBuf], what: &Reading) -> Option<()> {
         let (program, loader) = (program?, libraries.first()?);
         what.cache.unread(program.state().as_ref(), program.build_id())?;
@@ -145,9 +145,10 @@ impl Ahead {
         Planning { new, codes, regions, cache: &what.cache, maker: &what.maker, room: &what.room }.all(&files);
     }
 
-    /// Has the libraries of `program`, which no run has met and another has become, planned by a thread beside.
+    /// Starts a thread that plans the libraries of `program`, which no run has seen and which another program has
+    /// become.
     pub(crate) fn plan_for(&self, program: &Path) {
-        // The first one's thread knows.
+        // The first program's thread plans its libraries already.
         let is_first = |what: &&Reading| std::fs::canonicalize(&what.program).is_ok_and(|first| first == program);
         let Some(what) = self.with.get().filter(|what| !is_first(what)) else { return };
         let begin = |running: usize| (running < MOST_PLANNERS).then_some(running + 1);
@@ -172,8 +173,8 @@ impl Ahead {
         }
     }
 
-    /// Plan and code, where they are in the cache, and its roots behind those of the files before. A file
-    /// whose plan is needed needs its code next, so both are waited for as one.
+    /// Reads plan and code, if they are in the cache, and prepares the roots behind those of earlier files. A file
+    /// whose plan is needed needs its code next, so a thread waits for both together.
     fn read_code(&self, file: &PreloadedFile, what: &Reading, key: &Key, roots: &mut u64) {
         self.plans.put(key, || {
             let plan = what.cache.kept_plan(key)?;
@@ -199,7 +200,7 @@ impl Ahead {
         self.codes.put(&key, || {
             let code = Code::kept(what.maker.kept(&what.cache, &key)?, delta, plan, region, &what.room)?;
             code.jumps.read_ahead(|at, bytes| file.read_code_into(at, bytes));
-            // Those of files that a program begins with are known here if it has begun.
+            // The launcher knows the number of records of a program's first files if the program has started.
             *roots = self.first_roots.get().copied().unwrap_or(*roots);
             let _ = code.roots(*roots);
             *roots += code.blob.sites.len() as u64;
@@ -209,7 +210,7 @@ impl Ahead {
     }
 }
 
-/// Tells a file what an earlier run has asked of its symbols; what it is known by in the cache.
+/// Gives a file the answers about its symbols that earlier runs have kept. Returns its key in the cache.
 fn know(file: &PreloadedFile, what: &Reading) -> Option<Key> {
     let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
     if let Some(answers) = kept_names::read(&what.cache, &key, file.debug_file_state()) {

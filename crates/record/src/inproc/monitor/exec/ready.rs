@@ -1,4 +1,4 @@
-//! Has a file's code ready to be mapped into a process.
+//! Makes a file's code ready to be mapped into a process.
 
 use crate::inproc::monitor::exec::files::{Known, Unwatchable};
 use crate::inproc::monitor::handles::ProgramId;
@@ -12,7 +12,7 @@ use systoll_hooks::plan::UnpatchableReason;
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 
-/// Where a process has no room for code: what it has mapped, and what it is to map.
+/// Ranges in which a process has no room for code: its mappings, and those it is about to make.
 pub(crate) struct Taken<'a> {
     mapped: Layout<'a>,
     ours: Vec<Range<u64>>,
@@ -28,16 +28,16 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// A file's code, and where it is to be mapped.
+/// A file's code, and the address for it.
 pub(crate) struct Ready {
     pub(crate) patched: Patched,
     pub(crate) at: u64,
 }
 
-/// Has a file's code ready at a free place, `None` where nothing is to be hooked in it.
+/// Makes a file's code ready at a free address; returns `None` if the file has nothing to hook.
 ///
 /// # Errors
-/// Where the whole process must not be watched so.
+/// If the whole process can't be watched in this way.
 pub(crate) fn ready(session: &mut Session, file: &MappedFile, taken: &mut Taken<'_>) -> Result<Option<Ready>, String> {
     let path = session.symbols.path(file.module).unwrap_or_default();
     let known = match session.provisioning.files.known(&mut session.symbols, file.module) {
@@ -78,8 +78,8 @@ fn note_uncounted(session: &mut Session, path: &str, known: &Rc<Known>, places: 
     }
 }
 
-/// Lets calls be answered in place if every call of the program is seen: no place was found
-/// since `losses_before` whose calls are not counted, and nothing runs that could not be looked at.
+/// Allows calls to be answered in place if every call of the program is seen: since `losses_before` no place was found
+/// whose calls are not counted, and no code runs that could not be examined.
 pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before: u64) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     program.hooks.seen_whole &= session.problems.losses == losses_before;
@@ -88,7 +88,7 @@ pub(crate) fn allow_elision(session: &mut Session, id: ProgramId, losses_before:
         return;
     };
     area.set(image::ELIDE, u64::from(session.provisioning.elided));
-    // Set first, then looked at: a thread that finds both sees it taken down again.
+    // Set it first and check then: a thread that sets the other word in between sees it taken back.
     if area.get(image::UNSEEN) as u32 != 0 {
         area.set(image::ELIDE, 0);
     }

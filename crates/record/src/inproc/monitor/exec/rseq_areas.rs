@@ -1,4 +1,4 @@
-//! Programs that register no rseq areas are given ours, so that waiting is told from working there too.
+//! Gives programs that register no rseq areas areas of ours, so that waiting can be told apart from working there too.
 
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
@@ -17,8 +17,9 @@ const OWN: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NORE
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 
 impl Patched {
-    /// Whether no call of `rseq` is made in it, or by number where it could not be made to give way to.
-    /// The C library of GNU makes one in each thread from 2.35 on, and ends the program where it fails.
+    /// Returns true if the file does not call `rseq`, neither by a known number nor at a site that tells no number and
+    /// can't be intercepted. The GNU C library calls it in each thread from 2.35 on, and ends the program if that
+    /// fails.
     fn registers_no_area(&self) -> bool {
         let (plan, blob) = (&self.known.plan, &self.code.blob);
         let losses_before = |address: u64| {
@@ -32,8 +33,8 @@ impl Patched {
     }
 }
 
-/// Gives the threads of a new program areas, if it registers none as far as can be seen; its first
-/// one waits in slot `thread.index`.
+/// Gives the threads of a new program areas, if it registers none as far as can be seen; its first thread waits in slot
+/// `thread.index`.
 pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     let Some(program) = session.programs.get(&thread.program) else { return };
     if program.hooks.files.is_empty()
@@ -47,7 +48,7 @@ pub(crate) fn give_areas(session: &mut Session, thread: SlotRef) {
     let taken = give_area(session, thread).map_or(0, |()| 1);
     let took = sys::process_cpu(pid).zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
     if let Some(program) = session.programs.get_mut(&thread.program) {
-        // That was not the program's work.
+        // This was not the program's own work.
         session.stats.starts_ns += took;
         program.processes.cpu_before += took;
         program.hooks.faults += taken;
@@ -60,13 +61,14 @@ fn give_area(session: &mut Session, thread: SlotRef) -> Option<()> {
     if mapped != areas::AT {
         return None;
     }
-    // A core dump is as without us.
+    // A core dump must be the same as without us.
     let _ = request::request(
         session,
         thread,
         [MADVISE.into(), areas::AT, areas::SIZE, libc::MADV_DONTDUMP as u64, 0, 0, 0],
     );
-    // First, so that the area is given back before the program's own even if we never hear of it.
+    // Set it first, so that the area is given back before the program's own is registered, even if we never get the
+    // reply.
     session.memory.image(thread.program)?.set(image::GIVES_AREAS, 1);
     let reply = request::request(session, thread, registering(session, thread, 0)?)?;
     let area = session.memory.image(thread.program)?;
@@ -77,24 +79,24 @@ fn give_area(session: &mut Session, thread: SlotRef) -> Option<()> {
     (reply == 0).then_some(())
 }
 
-/// The call by which the thread of slot `thread.index` registers its area, or takes it back.
+/// Returns the call by which the thread of slot `thread.index` registers its area, or unregisters it.
 fn registering(session: &Session, thread: SlotRef, flags: u64) -> Option<[u64; 7]> {
     let signature = session.memory.image(thread.program)?.get(image::RSEQ_SIGNATURE & !7) >> 32;
     Some([RSEQ.into(), areas::area_address(thread.index), areas::AREA, flags, signature, 0, 0])
 }
 
-/// Whether threads of a program may have areas of ours.
+/// Returns true if threads of a program may have areas of ours.
 pub(crate) fn are_given(session: &Session, id: ProgramId) -> bool {
     session.memory.image(id).is_some_and(|area| area.get(image::GIVES_AREAS) as u32 != 0)
 }
 
-/// The call by which the thread of a slot takes its area back: number and arguments.
+/// Returns the call by which the thread of a slot unregisters its area: number and arguments.
 pub(crate) fn taking_back(session: &Session, thread: SlotRef) -> Option<(i64, [u64; 6])> {
     let [number, args @ ..] = registering(session, thread, UNREGISTER)?;
     Some((number as i64, args))
 }
 
-/// Has a waiting thread whose calls are hooked no more take back an area of ours: its program could
+/// Makes a waiting thread, whose calls will no longer be hooked, unregister our area: otherwise its program could
 /// register none of its own.
 pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
     let Some(area) = session.memory.image(thread.program) else { return };
@@ -107,7 +109,7 @@ pub(crate) fn take_area_back(session: &mut Session, thread: SlotRef) {
     }
 }
 
-/// Where areas lie that no thread of a program can have, in whole pages; nothing where it has none.
+/// Returns the whole pages of areas that no thread of a program can have; `None` if there are none.
 pub(crate) fn unused_areas(session: &Session, id: ProgramId) -> Option<Range<u64>> {
     let start = areas::area_address(session.memory.slots_drawn(id)).next_multiple_of(4096);
     let unused = start..areas::AT + areas::SIZE;

@@ -1,7 +1,7 @@
-//! A seccomp filter that systoll itself lives under, as all processes in a container do.
+//! Finds out what a seccomp filter allows under which systoll itself runs, as all processes in a container do.
 //!
-//! Programs it starts inherit that filter, so what one child of ours may do they may do too: the
-//! calls that our code makes in a program are tried once, before anything is watched.
+//! Programs that it starts inherit the filter, so they may do what a child of ours may do: the calls that our code
+//! makes in a program are tried once, before anything is watched.
 
 use crate::inproc::monitor::exec::confinement::{Filters, filters_in, levels, own, status};
 use crate::inproc::monitor::shared::memory::NOT_MAPPED;
@@ -10,21 +10,21 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 
-/// What the filters of this process let be done.
+/// Calls that the filters of this process allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Inherited {
-    /// There is none.
+    /// There is no filter.
     Nothing,
-    /// So many filters, that let our code be.
+    /// This number of filters, which allow our code.
     Harmless(u32),
-    /// So many, that do not, and what they did.
+    /// This number of filters, which do not, and what they did.
     Hostile(u32, &'static str),
-    /// A filter, but no way of telling whether another process has just that: kernels before
-    /// 5.9 do not say how many there are.
+    /// There is a filter, but we can't tell if another process has exactly the same: kernels before 5.9 do not tell how
+    /// many there are.
     Unknown,
 }
 
-/// What this process has inherited, tried the first time it is asked for.
+/// Returns what this process has inherited; tries it at the first call.
 pub(crate) fn inherited() -> &'static Inherited {
     static INHERITED: OnceLock<Inherited> = OnceLock::new();
     INHERITED.get_or_init(|| match own().filters {
@@ -34,7 +34,7 @@ pub(crate) fn inherited() -> &'static Inherited {
     })
 }
 
-/// Whether the filters of this process let code be written over: many do not.
+/// Returns true if the filters of this process allow code to be written over: many do not.
 pub(crate) fn may_write_code() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| match inherited() {
@@ -44,8 +44,8 @@ pub(crate) fn may_write_code() -> bool {
     })
 }
 
-/// Whether the filters of this process let threads ask for an rseq area: those made before kernels had them
-/// may end who does.
+/// Returns true if the filters of this process allow threads to register an rseq area: filters older than rseq may kill
+/// the thread.
 pub(crate) fn may_register() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| match inherited() {
@@ -55,8 +55,8 @@ pub(crate) fn may_register() -> bool {
     })
 }
 
-/// Whether the filters of this process let threads copy what a call's arguments point to, and say what its
-/// descriptor is behind.
+/// Returns true if the filters of this process allow threads to copy what a call's arguments point to, and to read
+/// their descriptors' names.
 pub(crate) fn may_copy() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| match inherited() {
@@ -66,9 +66,9 @@ pub(crate) fn may_copy() -> bool {
     })
 }
 
-/// What a thread calls that writes a window, by nothing but calls. Whether all went as they should.
+/// Makes the calls of a thread that writes a window, by raw system calls. Returns true if all succeeded.
 fn copies() -> bool {
-    // No way to change a mask.
+    // An invalid way to change a mask.
     const NONE: u64 = 99;
     let (bytes, mut copy, mut usage) = ([7u64; 2], [0u64; 2], [0u64; 18]);
     let there = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: 16 };
@@ -79,30 +79,30 @@ fn copies() -> bool {
     sys::raw(libc::SYS_rt_sigprocmask, [NONE, bytes.as_ptr() as u64, 0, 8, 0, 0]) == i64::from(-libc::EINVAL)
         && sys::raw(libc::SYS_process_vm_readv, [me, to, 1, from, 1, 0]) == 16
         && sys::raw(libc::SYS_getrusage, [libc::RUSAGE_THREAD as u64, usage.as_mut_ptr() as u64, 0, 0, 0, 0]) == 0
-        // Whatever is there, or nothing.
+        // Any file may be there, or none.
         && sys::raw(libc::SYS_readlink, [folder, copy.as_mut_ptr() as u64, 16, 0, 0, 0]) != i64::from(-libc::EPERM)
 }
 
-/// Takes back an area that there is not: whether the kernel says so, by nothing but a call.
+/// Unregisters an area that does not exist, by a raw system call. Returns true if the kernel says so.
 fn asks_for_no_area() -> bool {
     sys::raw(libc::SYS_rseq, [0, 32, 1, 0, 0, 0]) == i64::from(-libc::EINVAL)
 }
 
-/// Has code be writable for a moment, by nothing but calls. Whether it could be.
+/// Maps a page as code, makes it writable and takes that back, by raw system calls. Returns whether all succeeded.
 fn makes_writable() -> bool {
     let (code, open) = ((libc::PROT_READ | libc::PROT_EXEC) as u64, libc::PROT_WRITE as u64);
     sys::raw(libc::SYS_mmap, [CODE, SIZE, code, ALONE, u64::MAX, 0]) == CODE as i64
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code | open, 0, 0, 0]) == 0
-        // What the kernel says to it doesn't matter: who is not let do it does without.
+        // The result doesn't matter: without permission, our code does without this call.
         && sys::raw(libc::SYS_madvise, [CODE, SIZE, libc::MADV_POPULATE_WRITE as u64, 0, 0, 0]) <= 0
         && sys::raw(libc::SYS_mprotect, [CODE, SIZE, code, 0, 0, 0]) == 0
 }
 
-/// Why a process with these filters can't be watched from inside, if so.
+/// Returns why a process with these filters can't be watched from inside; `None` if it can.
 fn obstacle_of(filters: Filters, inherited: &Inherited) -> Option<String> {
     match (filters, inherited) {
         (Filters::None, _) => None,
-        // Filters are only ever added: as many as we have are those that we have.
+        // Filters are only ever added: a process with as many as we have has the same ones.
         (Filters::Some(n), Inherited::Harmless(ours)) if n == *ours => None,
         (Filters::Some(n), Inherited::Hostile(ours, why)) if n == *ours => {
             Some(format!("the seccomp filter we all live under {why}"))
@@ -111,7 +111,7 @@ fn obstacle_of(filters: Filters, inherited: &Inherited) -> Option<String> {
     }
 }
 
-/// Why a process can't be watched from inside, by what /proc tells.
+/// Returns why a process can't be watched from inside, according to /proc.
 pub(crate) fn obstacle(pid: i32) -> Option<String> {
     let status = status(&pid.to_string());
     if let Some(why) = obstacle_of(filters_in(&status), inherited()) {
@@ -123,8 +123,8 @@ pub(crate) fn obstacle(pid: i32) -> Option<String> {
     None
 }
 
-/// Makes, in a child, every call that our code makes in a program, but for what it is there to do.
-/// What came of it, `None` if all is well.
+/// Makes, in a child, every call that our code makes in a program, but without their effects. Returns what failed;
+/// `None` if nothing did.
 fn trial() -> Option<&'static str> {
     let Ok(file) = sys::memory_file(SIZE) else { return Some("lets us share no memory") };
     if !sys::reads_memory() {
@@ -139,17 +139,16 @@ fn trial() -> Option<&'static str> {
     }
 }
 
-/// Of the file that is mapped for the trial.
+/// Bytes of the file that is mapped for the trial.
 const SIZE: u64 = 1 << 20;
-/// Where nothing of this process lies: data, code, and code mapped again.
+/// Addresses at which this process has nothing: for data, code, and the code mapped again.
 const DATA: u64 = 0x2f00_0000_0000;
 const CODE: u64 = DATA + SIZE;
 const NEAR: u64 = CODE + SIZE;
-/// How memory that is only the child's own is mapped.
+/// Flags for mapping memory that belongs to the child only.
 const ALONE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
 
-/// The calls themselves: nothing but calls, for the child has but one thread of ours. Whether all
-/// went as they should.
+/// Makes the calls, and nothing else, since the child has only one thread. Returns true if all succeeded.
 fn calls(path: &CString, known: RawFd) -> bool {
     let made = |number: libc::c_long, args: [u64; 6]| sys::raw(number, args);
     let fd = made(libc::SYS_open, [path.as_ptr() as u64, (libc::O_RDWR | libc::O_CLOEXEC) as u64, 0, 0, 0, 0]);
@@ -158,7 +157,7 @@ fn calls(path: &CString, known: RawFd) -> bool {
     let again = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
     let limit = libc::timespec { tv_sec: 0, tv_nsec: 1 };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // What a filter looks at, if anything, are flags and protections: they are the real ones.
+    // A filter may check flags and protections, so these are the real ones.
     fd >= 0
         && fd != i64::from(known)
         && made(libc::SYS_mmap, [DATA, SIZE, data, shared, fd as u64, 0]) == DATA as i64

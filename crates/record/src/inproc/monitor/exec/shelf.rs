@@ -1,10 +1,10 @@
-//! What one thread has read that another will need.
+//! Holds items that one thread reads for another one.
 
 use crate::inproc::cache::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What has been read, until it is taken.
+/// Items that were read, until they are taken.
 #[derive(Debug)]
 pub(crate) struct Shelf<T>(Mutex<HashMap<Key, Arc<Mutex<Item<T>>>>>);
 
@@ -27,7 +27,7 @@ impl<T> Shelf<T> {
         Arc::clone(items.entry(key.clone()).or_insert_with(|| Arc::new(Mutex::new(Item::Unread))))
     }
 
-    /// Has `read` read it, unless it has been read.
+    /// Reads an item by `read`, unless it has been read.
     pub(crate) fn put(&self, key: &Key, read: impl FnOnce() -> Option<T>) {
         let item = self.item(key);
         let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,7 @@ impl<T> Shelf<T> {
         }
     }
 
-    /// What was read ahead, else what `read` reads.
+    /// Takes the item that was read ahead; otherwise reads it by `read`.
     pub(crate) fn take(&self, key: &Key, read: impl FnOnce() -> Option<T>) -> Option<T> {
         let item = self.item(key);
         let mut item = item.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What threads ask, and the answers.
+//! Answers the questions of threads.
 
 use crate::inproc::monitor::exec::bootstrap::STARTING;
 use crate::inproc::monitor::exec::on_exec;
@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{IMAGE, Question, image, slot, state};
 use systoll_model::ProblemKind;
 
-/// Answers the thread of a slot, if it asks anything; whether it waited.
+/// Answers the thread of a slot, if it asks anything. Returns true if it was waiting.
 pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     if thread.index >= image::SLOT_COUNT {
         return false;
@@ -45,7 +45,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     }
     session.polling.asked_here = area.get(base + slot::PATIENCE) == 0;
     let mut waiter = Waiter::read(area, thread);
-    // Most questions are about a call that is counted there.
+    // Most questions are about a call that is counted at this node.
     let (mut answer, node) = (asked, NodeAddr(asked));
     let problems = session.problems.list.len();
     let unwound = session.windows.unwound.take();
@@ -85,7 +85,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 windows::on_entry(session, &waiter, node, began);
             }
             Some(Question::WindowReturn) => windows::on_return(session, &waiter),
-            // The thread itself finds out, or asks for the context.
+            // For these, the thread finds the answer itself, or asks for the context.
             Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
         }
     }
@@ -108,7 +108,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     true
 }
 
-/// By what it is told whether another question comes soon.
+/// Returns the kind of work, by which the launcher predicts if another question comes soon.
 fn kind_of(waiter: &Waiter, question: Option<Question>) -> Kind {
     match question {
         Some(Question::Mapped) if waiter.registers.ax == STARTING => Kind::Starting,
@@ -119,7 +119,7 @@ fn kind_of(waiter: &Waiter, question: Option<Question>) -> Kind {
     }
 }
 
-/// Code has come into a program: whether the thread has been let go with its answer.
+/// Handles code that has come into a program. Returns true if the thread was released with its answer.
 fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
     if let Some(made) = request::undone(session, waiter.slot) {
         provision::finish(session, waiter.slot, made);
@@ -138,8 +138,8 @@ fn preload_new(session: &mut Session) {
     }
 }
 
-/// Whether the thread that calls itself `tid` is the one with that slot: not one of another
-/// PID namespace, where numbers mean others.
+/// Returns true if the thread that claims the number `tid` is the one with that slot, and not one of another PID
+/// namespace with the same number.
 fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Option<Question>)) -> bool {
     if tid <= 0 {
         if matches!(question, Some(Question::Exec | Question::Mapped | Question::Identity | Question::Last)) {
@@ -149,9 +149,9 @@ fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Opti
         }
         return false;
     }
-    // A slot belongs to one thread until it is recycled; the last slot is shared by all threads that found none.
-    // Where more is done than to look, the slot's word is not enough: the thread may be gone, and its number
-    // that of another.
+    // A slot belongs to one thread until it is recycled; the last slot is shared by all threads that found no free one.
+    // For questions that cause more than reading, the slot's word is not enough: the thread may be gone, and its number
+    // reused.
     let looks_only = matches!(question, Some(Question::WindowEntry | Question::WindowReturn));
     if looks_only && session.programs.get(&thread.program).and_then(|p| p.threads.told.get(&thread.index)) == Some(&tid)
     {
@@ -171,15 +171,15 @@ fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Opti
     sure
 }
 
-/// Whether the thread of a slot is about to end: another has ended its process while it waited, and
-/// nothing that it asked for comes to pass. Its maker knows it by the same number, so that it is no
-/// thread of another PID namespace.
+/// Returns true if the thread of a slot is about to end: another thread has ended its process while it waited, so
+/// nothing that it asked for will happen. Its maker knows it by the same number, so that it is no thread of another PID
+/// namespace.
 fn is_ending(session: &Session, thread: SlotRef, tid: i32) -> bool {
     let same_number = thread.index == 0 || session.memory.head(thread).made_as as i32 == tid;
     same_number && crate::procfs::is_ending(tid)
 }
 
-/// A filter is coming: from now on no system calls of ours.
+/// Handles a new filter: from now on the program makes no system calls of ours.
 fn on_confine(session: &mut Session, id: ProgramId) {
     if let Some(word) = session.memory.image(id).and_then(|a| a.half(image::QUIET)) {
         word.store(1, Ordering::SeqCst);

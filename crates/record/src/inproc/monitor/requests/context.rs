@@ -1,4 +1,4 @@
-//! The context of a call that is seen for the first time: who called, and which node counts it from now on.
+//! Finds the context of a call that is seen for the first time, and the node that counts it from now on.
 
 use crate::inproc::monitor::exec::context_reuse::{KnownContexts, Origin, SiteOfFile};
 use crate::inproc::monitor::exec::no_calls;
@@ -22,16 +22,17 @@ use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
 
-/// The call at which a window may open where none could be afforded at the first: the beginning of
-/// an octave, and not so soon that most asking would be for nothing.
+/// Number of the call at which a window may open if the budget allowed none at the first: the beginning of an octave,
+/// and not so soon that most questions would be in vain.
 const LATER_OCTAVE: u64 = 16;
 
-/// Most memory kept of a first slot for telling start-up.
+/// Bytes kept of a first slot to tell start-up from the rest, at most.
 const MOST_AT_MAIN: u64 = 8 << 20;
 
-/// Contexts that could not be told apart at one site before it is asked for no more.
+/// Contexts that could not be told apart at a site before we stop asking there.
 const MAX_FAILURES: u32 = 16;
 
+/// Answers a question for the context of a call at a site with the root `root`. Returns the node that counts it.
 pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> NodeAddr {
     let at = session.programs.get(&waiter.slot.program).and_then(|program| program.site_of(root));
     let Some((at, (frames, complete))) = at.and_then(|at| Some((at, unwind_now(session, waiter, at)?))) else {
@@ -50,7 +51,7 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
         at,
         (&frames, complete),
     );
-    // Who could not read its stack by itself asks at contexts that are known too.
+    // A thread that can't read its stack by itself asks at known contexts too.
     let reads = area.get(waiter.slot.offset() + slot::STACK_ASKED) == 0;
     if !reads && program.contexts.nodes.len() == before {
         return node;
@@ -61,7 +62,7 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
         look_no_more(session, waiter.slot, known.unwrap_or_default());
     }
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
-    // Where a window opens, its first call is looked at.
+    // If a window opens here, its first call is sampled.
     if !affordable || windows::opened_by(session, waiter.slot.program) == NONE {
         windows::look_at_first(session, waiter, node, (&frames, complete));
     }
@@ -70,7 +71,7 @@ pub(crate) fn on_context(session: &mut Session, waiter: &Waiter, root: NodeAddr)
     node
 }
 
-/// The first call at a node is about to be made: a window is to open there, if one can be afforded.
+/// Opens a window at the first call at a node, if the budget allows it.
 fn on_first(session: &mut Session, waiter: &Waiter, node: NodeAddr) {
     let who = windows::opened_by(session, waiter.slot.program);
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
@@ -82,8 +83,7 @@ fn on_first(session: &mut Session, waiter: &Waiter, node: NodeAddr) {
     }
 }
 
-/// Has the thread ask for a window at this call, the first of its context, if one can be
-/// afforded.
+/// Makes the thread ask for a window at this call, the first of its context, if the budget allows it.
 fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let Some(area) = session.memory.image(thread.program) else { return };
@@ -103,7 +103,7 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     }
 }
 
-/// A call at a node taken from an earlier program is made: whether it is the first in `main`.
+/// Ends start-up if this is the first call below `main` at a context that we preloaded.
 pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     let Some(program) =
         session.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
@@ -123,7 +123,7 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     look_no_more(session, thread, nodes);
 }
 
-/// `main` has begun elsewhere than at these nodes taken from an earlier program: nobody need ask there for its sake.
+/// Stops asking at these preloaded nodes for the sake of `main`, which has begun elsewhere.
 fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let (Some(area), Some(program)) = (session.memory.image(thread.program), session.programs.get_mut(&thread.program))
@@ -142,10 +142,10 @@ fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     }
 }
 
-/// `main` is on the stack of the program's first thread: start-up is over.
+/// Ends start-up: `main` is on the stack of the program's first thread.
 fn on_main(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
-    // The first thread's own, and it asks right now.
+    // It is the first thread itself that asks right now.
     let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
     let written = session.memory.written_before(id.slot(0)) as f64 / session.clock.ratio.cycles_per_ns();
     let asked = asked.saturating_add(written as u64);
@@ -161,6 +161,7 @@ fn on_main(session: &mut Session, id: ProgramId) {
     }
 }
 
+/// Answers a question for the root of a call's number, from the site with the table at `table`.
 pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> NodeAddr {
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
     let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };
@@ -176,8 +177,8 @@ pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> N
     }
 }
 
-/// The node for a context at a site, made if it is new and kept in `seeds`; the root where
-/// contexts can't be told apart. And whether `main` is on the stack.
+/// Returns the node for a context at a site, and true if `main` is on the stack. The node is made if it is new, and
+/// kept in `seeds`. Returns the root where contexts can't be told apart.
 fn context(
     program: &mut Program,
     (symbols, seeds): (&mut Symbols, &mut KnownContexts),
@@ -214,7 +215,7 @@ fn context(
     }
     let stack: Vec<RawFrame> = frames.iter().map(|f| f.frame).collect();
     let main = symbols.reaches_main(&stack);
-    // Above a context that ends before the user's frame lies nothing that threads could compare.
+    // If the context ends before the user's frame, there is nothing above it that threads could compare.
     let whole = if user.is_some() { steps.len() + 1 == context.len() } else { complete };
     let above = frames.get(steps.len() + 1..).filter(|_| whole);
     let above = above.and_then(|above| SeenAbove::of(program, thread, at, (above, complete)));
@@ -248,7 +249,7 @@ fn context(
             program.contexts.name(node, context.iter().take(callers + 1).map(|f| f.frame).collect());
             (node, main)
         }
-        // The site's other calls have a stack.
+        // Other calls at this site do have a stack.
         Err(_) if steps.is_empty() && !has_word(thread.tid, base, offset) => (root, main),
         Err(why) => {
             let failures = program.contexts.failures.entry(root).or_default();
@@ -261,12 +262,12 @@ fn context(
     }
 }
 
-/// Whether a thread's first return address can be read.
+/// Returns true if a thread's first return address can be read.
 fn has_word(tid: i32, base: u64, offset: Option<u32>) -> bool {
     offset.is_none_or(|offset| read_memory(tid, base.wrapping_add(offset.into()), &mut [0; 8]) == 8)
 }
 
-/// Lets no more contexts be asked for at a root.
+/// Stops asking for contexts at a root.
 fn close(area: &Area, root: NodeAddr) {
     let mut at = NodeAddr(area.get(root.offset() + node::CHILD));
     for _ in 0..1 << 16 {

@@ -1,4 +1,5 @@
-//! A thread is about to exec: it is attached to for its exec stop, unless that would take privilege.
+//! Handles a thread that is about to exec: attaches to it for its exec stop, unless the new program would lose
+//! privilege.
 
 use crate::arguments::argument_data;
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use systoll_hooks::numbers::EXECVEAT;
 use systoll_model::{Moment, ProblemKind, Sysno};
 
-/// A thread is about to exec: attached to for its exec stop, unless that would take privilege.
+/// Attaches to a thread that is about to exec, unless the new program would lose privilege.
 pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
     let tid = waiter.tid;
     if !session.tracees.privileged
@@ -41,7 +42,7 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
         Ok(()) => {
             session.tracees.seized.insert(tid, Seized { from: Some(waiter.slot) });
         }
-        // That it is the one that asks was made sure of: it has been killed since, and runs no program.
+        // The thread was verified when it asked: it has been killed since, and runs no program.
         Err(_) if crate::procfs::is_ending(tid) => {}
         Err(errno) => {
             let text = format!("a program ran unwatched: it can't be attached to: {}", errno.desc());
@@ -50,8 +51,8 @@ pub(crate) fn on_asked(session: &mut Session, waiter: &Waiter) {
     }
 }
 
-/// A thread that looks for a program in one folder after the other tries again at once. An exec that
-/// is not asked about must not find us attached: there it might take privilege.
+/// Handles a failed exec. A thread that searches several folders for a program tries again at once. An exec that does
+/// not ask must not find us attached, since the program might then lose privilege.
 pub(crate) fn on_failed(session: &mut Session, waiter: &Waiter) {
     if !session.tracees.seized.contains_key(&waiter.tid) {
         return;
@@ -63,7 +64,7 @@ pub(crate) fn on_failed(session: &mut Session, waiter: &Waiter) {
     }
 }
 
-/// The file an exec names, as a path we can open.
+/// Returns the file that an exec names, as a path that we can open.
 fn exec_path(waiter: &Waiter) -> Option<PathBuf> {
     let tid = waiter.tid;
     let args = waiter.args();

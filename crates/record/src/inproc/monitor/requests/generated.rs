@@ -1,10 +1,9 @@
-//! Code that is in no file: what is known of a program's, and how it is looked through for calls.
+//! Code that is in no file: facts about a program's, and the search for calls in it.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
-/// How often a program's new memory is looked at, and how many bytes of it: others than compilers
-/// at run time do not come near.
+/// Most searches of a program's new memory, and most bytes of it; only run-time compilers come near that.
 pub(crate) const MOST_LOOKS: u32 = 1000;
 
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
@@ -12,13 +11,13 @@ pub(crate) const MOST_BYTES: u64 = 64 << 20;
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 16;
 
-/// Bytes before a call in which its number is looked for.
+/// Bytes before a call in which its number is searched.
 const REACH: usize = 24;
 
 /// The instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Numbers of calls there are, and some more.
+/// Bound above all numbers of calls.
 const HIGHEST: u64 = 600;
 
 /// Code of a program that is in no file.
@@ -26,31 +25,31 @@ const HIGHEST: u64 = 600;
 pub(crate) struct Generated {
     pub(crate) looks: u32,
     pub(crate) bytes: u64,
-    /// Places that look like system calls.
+    /// Number of places that look like system calls.
     pub(crate) calls: u64,
-    /// Memory was to be written and run at once.
+    /// True if some memory was writable and executable at once.
     pub(crate) written_in_place: bool,
-    /// How many of the calls were found in such memory.
+    /// Number of the calls found in such memory.
     pub(crate) in_place: u64,
-    /// It was looked through when the program ended.
+    /// True if it was searched when the program ended.
     pub(crate) seen_at_end: bool,
-    /// More came than was looked at.
+    /// True if there was more than was searched.
     pub(crate) too_much: bool,
 }
 
 impl Generated {
-    /// Whether there is any.
+    /// Returns true if there is any.
     pub(crate) fn any(&self) -> bool {
         self.looks > 0
     }
 }
 
-/// How many places in memory look like system calls.
+/// Returns how many places in memory look like system calls.
 pub(crate) fn calls_in(range: Range<u64>, read: impl Fn(u64, &mut [u8]) -> usize) -> u64 {
     let mut buffer = vec![0; (PIECE as usize) + REACH + 1];
     let (mut at, mut calls) = (range.start, 0);
     while at < range.end {
-        // From a little before, so that no call lies across a seam; those before are counted already.
+        // Begin a little before, so that no call lies across a seam; earlier ones are counted already.
         let from = at.saturating_sub(REACH as u64).max(range.start);
         let end = range.end.min(at.saturating_add(PIECE + 1));
         let Some(bytes) = buffer.get_mut(..(end - from) as usize) else { return calls };
@@ -65,8 +64,8 @@ pub(crate) fn calls_in(range: Range<u64>, read: impl Fn(u64, &mut [u8]) -> usize
     calls
 }
 
-/// Whether the bytes of a `syscall` at `n` are one: shortly before, the number of a call is put into
-/// eax, and from there on instruction follows instruction up to it.
+/// Returns true if the bytes of a `syscall` at `n` are one: shortly before, a call's number is put into eax, and from
+/// there on instructions follow each other up to it.
 fn is_call(bytes: &[u8], n: usize) -> bool {
     (n.saturating_sub(REACH)..n).any(|start| {
         let Some(before) = bytes.get(start..n) else { return false };
@@ -117,7 +116,8 @@ mod tests {
         let with_arguments = [&MOV_39[..], &[0x48, 0x89, 0xf7, 0x31, 0xf6], &SYSCALL].concat();
         assert_eq!(calls(&with_arguments), 1);
         assert_eq!(calls(&[&[0x31, 0xc0][..], &SYSCALL].concat()), 1);
-        // A number in the code's own constants, no call's number, a way that does not lead there.
+        // A number among the code's constants, a number of no call, and code that control flow does not reach are no
+        // calls.
         assert_eq!(calls(&[&[0x90; 30][..], &SYSCALL].concat()), 0);
         assert_eq!(calls(&[&[0xb8, 39, 0, 0, 1][..], &SYSCALL].concat()), 0);
         assert_eq!(calls(&[&MOV_39[..], &[0xc3], &SYSCALL].concat()), 0);

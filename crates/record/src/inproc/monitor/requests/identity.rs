@@ -1,9 +1,9 @@
-//! A process that changes what it may do gets an image of its own, before it does.
+//! Gives a process that changes its rights an image of its own, before it does.
 //!
-//! Fork children count in their maker's image. A server that runs as root forks its workers and they
-//! give root up: from then on they must not write what root's process reads. So every call that may
-//! change credentials, namespaces, the root folder or a confinement asks first; if the image has
-//! other processes, the launcher copies it, and the asking thread maps the copy over it:
+//! Forked children count in their maker's image. A server that runs as root forks its workers, and they give up root:
+//! from then on they must not write what root's process reads. Therefore every call that may change credentials,
+//! namespaces, the root folder or a confinement asks first. If the image has other processes, the launcher copies it,
+//! and the asking thread maps the copy over it:
 //!
 //! ```text
 //! thread                                launcher
@@ -16,8 +16,8 @@
 //! makes its call                   <-   answer
 //! ```
 //!
-//! Where that fails no process of the image is watched any longer: their jumps are taken out, so that
-//! none of them enters code that reads what another may write.
+//! If that fails, no process of the image is watched any longer: their jumps are removed, so that none of them enters
+//! code that reads what another may write.
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::polling::LONG_LIMIT;
@@ -44,7 +44,7 @@ use systoll_hooks::numbers::{CLOSE, MADVISE, MEMFD_CREATE, MMAP};
 use systoll_model::ProblemKind;
 use systoll_symbols::AddressSpace;
 
-/// Counters of an image's losses and its queue: those of a copy begin anew.
+/// Counters of an image's losses and its queue, which begin anew in a copy.
 const NOT_COPIED: [u64; 8] = [
     image::HOMELESS,
     image::UNANSWERED,
@@ -56,46 +56,46 @@ const NOT_COPIED: [u64; 8] = [
     image::LOADER,
 ];
 
-/// Bytes of slots that are copied, at most: those of some thousand threads, unless the program has filled
-/// them itself.
+/// Bytes of slots that are copied, at most: those of some thousand threads, unless the program has filled them itself.
 const MOST_COPIED: u64 = 128 << 20;
 
-/// Who else is in an image.
+/// The other processes of an image.
 enum Others {
-    /// No other process.
+    /// There is no other process.
     None,
-    /// One that has all memory in common with the asking one: a child of `vfork`, which is about to
-    /// become another program.
+    /// Another process shares all memory with the asking one: a child of `vfork`, which is about to become another
+    /// program.
     SameMemory,
-    /// Others, with memory of their own.
+    /// There are other processes, with memory of their own.
     Apart,
-    /// One that has just been made has not said who it is.
+    /// A process that has just been made has not noted its identity.
     NotYet,
-    /// It can't be told.
+    /// The processes can't be determined.
     Unknown,
 }
 
-/// Whether a process counts in a copy of its image now.
+/// The outcome of moving a process to a copy of its image.
 enum Moved {
     Yes,
-    /// Why not.
+    /// The process still counts in the old image, for this reason.
     No(String),
-    /// The thread was asked to map it, and has not come back.
+    /// The thread was asked to map the copy, and has not come back.
     Perhaps,
-    /// No: the process has another file where its own was, which is not the launcher's to close.
+    /// The process still counts in the old image. It has another file where the copy's was, which is not the launcher's
+    /// to close.
     Swapped,
 }
 
 /// A slot as it was when it was copied.
 struct CopiedSlot {
     index: u64,
-    /// Offset in the image, and bytes.
+    /// Offsets in the image, and bytes.
     data: Vec<(u64, Vec<u8>)>,
 }
 
 impl Memory {
-    /// Copies the trees of an image and the slots `own` to a new one; `None` where they hold too much, or the new
-    /// one can't be written.
+    /// Copies the trees of an image and the slots `own` to a new one. Returns `None` if they are too large, or if the
+    /// new one can't be written.
     fn copy(&self, from: ProgramId, to: ProgramId, own: &BTreeSet<u64>) -> Option<Vec<CopiedSlot>> {
         for (at, bytes) in self.trees(from) {
             self.write(to, &Runs::of(at, bytes)).then_some(())?;
@@ -121,8 +121,8 @@ impl Memory {
         Some(slots)
     }
 
-    /// Empties a slot whose thread goes on in a copy. What a signal's handler has counted there since the
-    /// copy was made is added to it.
+    /// Empties a slot whose thread continues in a copy. Adds to the copy what a signal handler has counted in the slot
+    /// since it was copied.
     fn settle_moved(&self, from: ProgramId, to: ProgramId, slot: &CopiedSlot) {
         let then = Snapshot::of(slot.data.clone());
         let base = from.slot(slot.index).offset();
@@ -144,8 +144,8 @@ impl Memory {
 }
 
 impl Program {
-    /// A program with what is known of this one's files and contexts, for process `pid` of it, which has
-    /// a copy of its image.
+    /// Returns a program for process `pid`, which has a copy of this program's image, with what is known of its files
+    /// and contexts.
     fn parted(&mut self, (id, pid, image): (ProgramId, i32, ImageId), space: AddressSpace, mem: Mem) -> Self {
         let first = pid == self.pid;
         let mut new = Self::new(id, pid, image, space, mem);
@@ -177,8 +177,8 @@ impl Program {
     }
 }
 
-/// A thread is about to make a call that changes what its process may do. The program that it
-/// belongs to from now on.
+/// Handles a thread that is about to change its process's rights. Returns the program that the thread belongs to from
+/// now on.
 pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
     let Some(pid) = process_of(session, waiter.slot, waiter.tid) else { return waiter.slot.program };
     let others = settled_others(session, waiter.slot.program, pid);
@@ -199,15 +199,15 @@ pub(crate) fn part_ways(session: &mut Session, waiter: &Waiter) -> ProgramId {
     })
 }
 
-/// The process of a waiting thread, if it is the one that its slot names.
+/// Returns the process of a waiting thread, if the thread is the one that its slot names.
 fn process_of(session: &Session, thread: SlotRef, tid: i32) -> Option<i32> {
     let pid = session.memory.head(thread).pid as i32;
     (pid > 0 && sys::thread_exists(pid, tid)).then_some(pid)
 }
 
-/// Who else is in the image, once those have said who they are that have just been made: they need a
-/// moment of a processor for that. One that was killed before it could never does, so that they are waited for
-/// once: all else waits for the launcher meanwhile.
+/// Returns who else is in the image, after waiting until new processes have noted their identity, for which they need a
+/// moment of a processor. A process killed before that never does, so we wait only once per program: everything else
+/// waits for the launcher meanwhile.
 fn settled_others(session: &mut Session, id: ProgramId, pid: i32) -> Others {
     const LOOKS: usize = 500;
     const PAUSE: Duration = Duration::from_millis(1);
@@ -225,7 +225,7 @@ fn settled_others(session: &mut Session, id: ProgramId, pid: i32) -> Others {
     Others::Unknown
 }
 
-/// Whether another process may have all memory in common with process `pid` of an image.
+/// Returns true if another process may share all memory with process `pid` of an image.
 pub(crate) fn may_share_memory(session: &Session, id: ProgramId, pid: i32) -> bool {
     matches!(others(session, id, pid), Others::SameMemory | Others::Unknown | Others::NotYet)
 }
@@ -239,7 +239,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
         if head.own == 0 || program.threads.gone_by_exec.contains(&index) || head.pid as i32 == pid {
             continue;
         }
-        // One that has not said who it is has just been made, by whom who it is may be known.
+        // A process that has not noted its identity was just made; its maker may know it.
         let (said, made_as) = (head.pid as i32, head.made_as as i32);
         nameless |= said == 0 && !head.leaving && made_as == 0;
         if said == 0 && made_as > 0 && sys::thread_exists(pid, made_as) {
@@ -251,7 +251,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     let same: Vec<Option<bool>> = pids.iter().map(|other| peer::same_memory(pid, *other)).collect();
     match () {
         () if same.contains(&Some(true)) => Others::SameMemory,
-        // Who shares the last slot is never known.
+        // The owner of the last slot is never known.
         () if homeless > 0 || same.contains(&None) => Others::Unknown,
         () if nameless => Others::NotYet,
         () if same.is_empty() => Others::None,
@@ -259,10 +259,10 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     }
 }
 
-/// Gives process `pid`, of which a thread waits, a copy of its image; its program from now on.
+/// Gives process `pid`, of which a thread waits, a copy of its image. Returns its new program.
 ///
 /// # Errors
-/// In words, where it goes on in the old one.
+/// A text, if it stays in the old image.
 fn move_to_copy(session: &mut Session, waiter: &Waiter, pid: i32) -> Result<ProgramId, String> {
     let thread = waiter.slot;
     let quiet = session.memory.image(thread.program).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
@@ -287,8 +287,8 @@ fn move_to_copy(session: &mut Session, waiter: &Waiter, pid: i32) -> Result<Prog
             session.memory.free_image(copy);
             Err("its descriptors change too quickly".into())
         }
-        // A thread that comes late finds the copy as it is. One that was refused the mapping waits in the
-        // old image, and closes the descriptor; of one that does not, nothing comes back at once.
+        // A thread that comes late finds the copy as it is. A thread whose mapping failed waits in the old image and
+        // closes the descriptor; a thread that does not wait leaves this request undone.
         Moved::Perhaps => {
             let _ = request::request(session, thread, close);
             Err("it could not map memory of its own, or took too long".into())
@@ -296,8 +296,8 @@ fn move_to_copy(session: &mut Session, waiter: &Waiter, pid: i32) -> Result<Prog
     }
 }
 
-/// A file in memory that the waiting thread makes, taken over by the launcher: with the thread's own
-/// rights to it, so that nothing is written that the process could not write itself.
+/// Makes the waiting thread create a file in memory, and takes its descriptor over. We have the thread's own rights to
+/// it, so that we write nothing that the process could not write itself.
 fn own_file(session: &mut Session, thread: SlotRef, pid: i32) -> Option<(File, i32)> {
     let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
     let reply = request::request(session, thread, [MEMFD_CREATE.into(), IMAGE + image::NAME, flags, 0, 0, 0, 0])?;
@@ -309,10 +309,10 @@ fn own_file(session: &mut Session, thread: SlotRef, pid: i32) -> Option<(File, i
     file.map(|file| (file, fd))
 }
 
-/// A copy of an image that is made for one of its processes.
+/// A copy of an image, made for one of its processes.
 struct OwnImage {
     copy: ProgramId,
-    /// The process's descriptor of its file.
+    /// The process's descriptor of the copy's file.
     fd: i32,
 }
 
@@ -328,8 +328,8 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
     let Some(copied) = session.memory.copy(id, copy, &own) else {
         return Moved::No("there is too much in it to be copied, or no memory to copy it to".into());
     };
-    // Another thread may have put another file there before it was stopped. Mapping that could fail when the old
-    // image is gone already (a socket's does), and the thread would have nothing to stand on.
+    // Another thread may have put another file there before it was stopped. Mapping that could fail after the old image
+    // is unmapped (a socket's mapping does), and the thread would have no slot to continue in.
     if !session.memory.is_file_of(copy, pid, fd) {
         return Moved::Swapped;
     }
@@ -341,28 +341,28 @@ fn fill_and_move(session: &mut Session, waiter: &Waiter, pid: i32, OwnImage { co
     let map = [MMAP.into(), IMAGE, image::SIZE, protection, flags, fd as u64, 0];
     match request::request_and_come_back(session, waiter.slot, copy, map, LONG_LIMIT) {
         Some(IMAGE) => {}
-        // It came back by the old image: the launcher looked for it in the copy.
+        // It came back through the old image, while the launcher expected it in the copy.
         _ => return Moved::Perhaps,
     }
     split(session, id, copy, pid, &copied);
     forget_thread(session, waiter.tid);
-    // Mapped anew, it would be in core dumps again.
+    // The new mapping would be in core dumps again.
     let dont = [MADVISE.into(), GLOBAL, IMAGE + image::SIZE - GLOBAL, libc::MADV_DONTDUMP as u64, 0, 0, 0];
     let _ = request::request(session, moved, dont);
     Moved::Yes
 }
 
-/// Stops all threads of process `pid` but the one that waits; and the slots of all of them.
+/// Stops all threads of process `pid` except the one that waits. Returns them, and the slots of all threads.
 ///
 /// # Errors
-/// Where they can't be stopped, or not at a moment at which each has its slot.
+/// If they can't be stopped, or not at a moment at which each has its slot.
 fn stopped(session: &Session, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTreeSet<u64>), String> {
     const ATTEMPTS: usize = 50;
     const PAUSE: Duration = Duration::from_millis(1);
     for _ in 0..ATTEMPTS {
         let others = Stopped::all_but(pid, waiter.tid, &mut |tid| session.tracees.seized.contains_key(&tid))
             .ok_or("its other threads could not be stopped")?;
-        // Only now do they stay as they are.
+        // Only now do they keep their slots.
         if let Some(own) = others.slots().and_then(|of_others| slots_of(session, waiter.slot, pid, of_others)) {
             return Ok((others, own));
         }
@@ -372,9 +372,8 @@ fn stopped(session: &Session, waiter: &Waiter, pid: i32) -> Result<(Stopped, BTr
     Err("its threads come and go too quickly".into())
 }
 
-/// Slots of process `pid`: those that say so, and those its threads are in, who may not have said yet.
-/// `None` while there is one whose thread or process is being made, so that it is not known whose it
-/// will be.
+/// Returns the slots of process `pid`: those that say so, and those its threads are in, which may not have said so yet.
+/// Returns `None` while a thread or process is being made whose slot has no known owner.
 fn slots_of(session: &Session, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> Option<BTreeSet<u64>> {
     let id = asks.program;
     let heads: Vec<(u64, Head)> =
@@ -394,7 +393,7 @@ fn slots_of(session: &Session, asks: SlotRef, pid: i32, of_others: Vec<u64>) -> 
     (!heads.iter().any(is_made)).then_some(own)
 }
 
-/// What is known of a program, divided: process `pid` with the slots `copied` is a program of its own now.
+/// Divides a program: process `pid` with the slots `copied` is a program of its own from now on.
 fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied: &[CopiedSlot]) {
     let own: Vec<u64> = copied.iter().map(|slot| slot.index).collect();
     let own = own.as_slice();
@@ -406,7 +405,7 @@ fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied
     space.update_by(&mut session.symbols, pid, &maps.text);
     if let Ok(mem) = mem {
         let mut new = old.parted((copy, pid, image), space, mem);
-        // Who waits in the copy has asked in the old one's queue.
+        // Threads that wait in the copy have asked through the old one's queue.
         new.queue = Queue::overrun();
         if let Some(area) = session.memory.image(copy) {
             new.threads.tickets = old.threads.tickets.of_copy(area, own);
@@ -430,7 +429,7 @@ fn split(session: &mut Session, id: ProgramId, copy: ProgramId, pid: i32, copied
     session.programs.insert(id, old);
 }
 
-/// A thread's slot is in another program now.
+/// Notes that a thread's slot is in another program now.
 fn rename_slot(session: &mut Session, from: SlotRef, to: SlotRef) {
     session.windows.move_thread(from, to);
     for seized in session.tracees.seized.values_mut().filter(|s| s.from == Some(from)) {
@@ -445,11 +444,11 @@ fn forget_thread(session: &mut Session, tid: i32) {
     }
 }
 
-/// Takes all jumps out of every process of an image that one of them shares with others it should not.
+/// Removes all jumps from every process of an image that one of them shares with others it should not.
 fn give_up_image(session: &mut Session, id: ProgramId, why: &str) {
     let pids: BTreeSet<i32> =
         (0..session.memory.slots_drawn(id)).map(|n| session.memory.head(id.slot(n)).pid as i32).collect();
-    // The program writes there: it may name processes that are none of its own.
+    // The program writes this list: it may name processes that are none of its own.
     for pid in pids.into_iter().filter(|pid| *pid > 0 && peer::maps_image(*pid, id)) {
         leave_alone::leave_alone(
             session,

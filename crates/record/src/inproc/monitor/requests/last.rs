@@ -1,4 +1,4 @@
-//! Calls after which a process can't be watched any more: which they are, and why.
+//! Recognises calls after which a process can't be watched any more, and says why.
 
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::handles::NodeAddr;
@@ -15,27 +15,27 @@ use systoll_hooks::numbers::{
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
-/// What a call does after which its process can't be watched any more.
+/// Effect of a call after which its process can't be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// It sets the gs base, by which threads find their slots.
+    /// Sets the gs base, by which threads find their slots.
     Gs,
-    /// It takes the time stamp counter away.
+    /// Takes the time stamp counter away.
     Clock,
-    /// Our own calls would be dispatched to the program.
+    /// Dispatches system calls, including ours, to the program.
     Dispatch,
-    /// All that is mapped would be filled with memory.
+    /// Locks all memory, so that all of ours would be allocated.
     Locks,
-    /// It maps over our memory, takes it away or protects it.
+    /// Maps over our memory, unmaps it or protects it.
     Touches,
-    /// It maps memory where ours lies, or fails.
+    /// Maps memory where ours lies, or fails.
     Wants,
-    /// Our memory would count against the program's.
+    /// Bounds the program's memory, and ours would count too.
     Bounds,
 }
 
 impl Last {
-    /// What it does, behind the program's name.
+    /// Returns what it does, for a sentence that begins with the program's name.
     pub(crate) fn why(self) -> &'static str {
         match self {
             Self::Gs => "sets its gs base",
@@ -49,7 +49,7 @@ impl Last {
     }
 }
 
-/// What the call that a thread waits to make comes to; `None` if its process can be watched on.
+/// Returns what the call does that a thread waits to make; `None` if its process can still be watched.
 pub(crate) fn of(session: &Session, waiter: &Waiter) -> Option<Last> {
     let args = waiter.args();
     let [first, second, third, fourth, fifth, _] = args;
@@ -70,12 +70,12 @@ pub(crate) fn of(session: &Session, waiter: &Waiter) -> Option<Last> {
         SETRLIMIT => bounds(session, waiter, (first, second)),
         PRLIMIT64 if is_own(session, waiter, first as i32) => bounds(session, waiter, (second, third)),
         PRLIMIT64 => None,
-        // Calls that name a range first, and its length.
+        // These calls name a range first, and its length.
         _ => touches(first, second),
     }
 }
 
-/// Number of the call that a thread waits to make: at a site that says it, it need not be in eax yet.
+/// Returns the number of the call that a thread waits to make: where the site tells it, eax may not hold it yet.
 fn number(session: &Session, waiter: &Waiter) -> Option<u32> {
     let area = session.memory.image(waiter.slot.program)?;
     let root = NodeAddr(area.get(waiter.slot.offset() + slot::ANSWER));
@@ -83,7 +83,7 @@ fn number(session: &Session, waiter: &Waiter) -> Option<u32> {
     Some(program.number_of(root).unwrap_or(waiter.registers.ax as u32))
 }
 
-/// Whether memory of ours in the thread's process lies in a range, in whole pages.
+/// Returns true if a range of whole pages contains memory of ours in the thread's process.
 fn hits(session: &Session, waiter: &Waiter, range: Range<u64>) -> bool {
     let id = waiter.slot.program;
     let areas = rseq_areas::are_given(session, id).then_some(areas::AT..areas::AT + areas::SIZE);
@@ -92,7 +92,7 @@ fn hits(session: &Session, waiter: &Waiter, range: Range<u64>) -> bool {
     areas.into_iter().chain(fixed).chain(near).any(|ours| ours.start < range.end && range.start < ours.end)
 }
 
-/// Whether memory that is shared with a file is as before after such an advice.
+/// Returns true if such an advice leaves memory that is shared with a file unchanged.
 fn does_nothing_to_files(advice: u64) -> bool {
     const HARMLESS: [libc::c_int; 12] = [
         libc::MADV_NORMAL,
@@ -111,14 +111,14 @@ fn does_nothing_to_files(advice: u64) -> bool {
     HARMLESS.contains(&(advice as libc::c_int))
 }
 
-/// Whether a process id that a thread gives is its own process's.
+/// Returns true if a process id given by a thread means its own process.
 fn is_own(session: &Session, waiter: &Waiter, pid: i32) -> bool {
     pid == 0 || pid == session.memory.head(waiter.slot).pid as i32
 }
 
-/// Whether a new limit, at an address, is one that our memory counts against.
+/// Returns [`Last::Bounds`] if the new limit at an address is one that our memory counts against.
 fn bounds(session: &Session, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<Last> {
-    // Of private memory that can be written we have none but areas.
+    // Our only private writable memory are rseq areas.
     let counts = resource as u32 == libc::RLIMIT_AS || rseq_areas::are_given(session, waiter.slot.program);
     let mut soft = [0; 8];
     let told = read_memory(waiter.tid, at, &mut soft) == soft.len();

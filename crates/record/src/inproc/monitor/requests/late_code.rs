@@ -1,7 +1,7 @@
-//! Code that comes while a program runs: files that are mapped, and memory that becomes executable.
+//! Handles code that comes while a program runs: files that are mapped, and memory that becomes executable.
 //!
-//! Files are hooked before any thread runs them. What is no file is looked through for calls, which
-//! can't be hooked there: where a jump may lead is not known of code that was just made.
+//! Files are hooked before any thread runs them. Other memory is only searched for calls, which can't be hooked there:
+//! in code that was just made, we don't know which instructions are jumped to.
 
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::exec::provision;
@@ -27,13 +27,14 @@ use systoll_hooks::numbers::{MMAP, MREMAP};
 use systoll_model::ProblemKind;
 use systoll_symbols::MappedFile;
 
-/// Whether a mapping is that of a file known by its headers.
+/// Returns true if a mapping belongs to a file that is known by its headers.
 fn is_file(files: &[MappedFile], mapped: &Mapped) -> bool {
     files.iter().any(|f| f.start < mapped.range.end && mapped.range.start < f.end)
 }
 
-/// A thread has mapped a file executable, or made memory so, by a call counted at `root`: it is
-/// patched, or looked at, before any thread knows of it. Whether the thread has been let go to patch it itself.
+/// Handles a thread that has mapped a file executable, or has made memory executable, by a call counted at `root`: the
+/// code is hooked or searched before any thread knows of it. Returns true if the thread was released to write the jumps
+/// itself.
 pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> bool {
     let losses_before = session.problems.losses;
     let hooked = hook_mapped(session, waiter, root);
@@ -44,16 +45,16 @@ pub(crate) fn on_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) 
     hooked == Some(By::Thread)
 }
 
-/// Who hooks what has come.
+/// The party that hooks the new code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// The launcher has, where there is anything to hook.
+    /// The launcher has hooked it, if there is anything to hook.
     Launcher,
-    /// The thread that has mapped it, which has been let go.
+    /// The thread that has mapped it, which was released.
     Thread,
 }
 
-/// `None` where it is not known what came.
+/// Hooks what has come. Returns `None` if it is unknown what came.
 fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option<By> {
     let r = &waiter.registers;
     let (mapped, at) = if r.ax == 0 { (false, r.di) } else { (true, r.ax) };
@@ -61,8 +62,8 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     no_calls::look_for_callers(session, waiter.slot.program, waiter.tid);
     let now = no_calls::maps_file(session, waiter.slot.program, waiter.tid)?;
     let program = session.programs.get_mut(&waiter.slot.program)?;
-    // Most often a file has come, and one line of `maps` says it all: unless the program makes code as it runs,
-    // of which it no longer asks once there is much, and stacks lead through it.
+    // Usually a file was mapped, and one line of `maps` tells everything. That does not hold if the program makes code
+    // as it runs: it stops asking once there is much of it, and stacks lead through that code.
     let alone = mapped && program.hooks.generated.looks == 0;
     let line = if alone { maps::line_at(&now, &range) } else { None };
     if let Some(file) = line.and_then(|line| program.space.add_by(&mut session.symbols, waiter.tid, &line)) {
@@ -93,7 +94,7 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     for m in &memory {
         no_calls::end(session, waiter.slot.program);
         let part = m.range.start.max(range.start)..m.range.end.min(range.end);
-        // What is shared may be written where else it is mapped.
+        // Shared memory may be written where else it is mapped.
         let fresh = mapped && (r.r8 as i32) < 0;
         let new = NewMemory { range: part, fresh, in_place: m.writable || m.shared };
         look_through(session, waiter, new);
@@ -108,8 +109,8 @@ fn hook_mapped(session: &mut Session, waiter: &Waiter, root: NodeAddr) -> Option
     })
 }
 
-/// Hooks a file that has just become executable. One that was before, and is hooked, stays so. `alone`: there
-/// is nothing else to be done before the thread may go on.
+/// Hooks a file that has just become executable; one that is hooked already stays hooked. `alone`: nothing else must be
+/// done before the thread may go on.
 fn hook_file(
     session: &mut Session,
     waiter: &Waiter,
@@ -118,7 +119,7 @@ fn hook_file(
 ) -> Option<By> {
     let arrival = if mapped { Arrival::Mapped } else { Arrival::MadeExecutable };
     if let Some(known) = hooked(session, waiter.slot, file) {
-        // A further piece of it, or the same again after its loader has worked on it.
+        // It is a further piece of the file, or the same piece after its loader has worked on it.
         provision::write_around(session, FileOf { by: waiter.slot, index: known, arrival }, layout);
         return Some(By::Launcher);
     }
@@ -151,7 +152,7 @@ fn hook_file(
         return provision::let_patch(session, waiter.slot, ready.patched, (map, writing)).then_some(By::Thread);
     }
     let obstacle = if shared {
-        // Jumps in it would be jumps in the file.
+        // Jumps written there would be written into the file.
         Some("it is mapped shared")
     } else if quiet || !map_code(session, waiter.slot, &ready) {
         Some("no code near it")
@@ -174,7 +175,8 @@ fn hook_file(
     Some(By::Launcher)
 }
 
-/// Which of a program's files this one is, if that is hooked in the process whose thread has `thread.index`.
+/// Returns the index of a file among the program's, if it is hooked in the process whose thread has slot
+/// `thread.index`.
 fn hooked(session: &Session, thread: SlotRef, file: &MappedFile) -> Option<usize> {
     let program = session.programs.get(&thread.program)?;
     let mem = provision::memory_of(session, thread).ok()?;
@@ -182,16 +184,16 @@ fn hooked(session: &Session, thread: SlotRef, file: &MappedFile) -> Option<usize
     program.hooks.files.iter().position(is_it)
 }
 
-/// Memory that has become executable and is no file.
+/// Memory that has become executable and belongs to no file.
 struct NewMemory {
     range: Range<u64>,
-    /// Nothing has been written to it yet.
+    /// True if nothing has been written to it yet.
     fresh: bool,
-    /// It can be written while it runs.
+    /// True if it can be written while it runs.
     in_place: bool,
 }
 
-/// Looks for calls in memory that has become executable and is no file.
+/// Searches new executable memory for calls.
 fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
     let (id, tid, NewMemory { range, fresh, in_place }) = (waiter.slot.program, waiter.tid, new);
     let Some(program) = session.programs.get_mut(&id) else { return };
@@ -202,7 +204,7 @@ fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
         area.set(image::WRITES_CODE, 1);
     }
     generated.looks += 1;
-    // What was just mapped is all zeroes, and would be there only for having been looked at.
+    // Fresh memory is all zeroes, and reading it would allocate its pages.
     if !fresh {
         let most = MOST_BYTES.saturating_sub(generated.bytes);
         let end = range.end.min(range.start.saturating_add(most));
@@ -219,7 +221,7 @@ fn look_through(session: &mut Session, waiter: &Waiter, new: NewMemory) {
     }
 }
 
-/// A program ends that may have written code at any time: what there is now is what it is known by.
+/// Searches the writable code of a program that ends: its current contents stand for all it ever had.
 pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
     let maps = Maps::of(tid);
     let Some(program) = session.programs.get_mut(&id) else { return };
@@ -237,7 +239,7 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
         calls += calls_in(m.range.start..end, |at, buffer| read_memory(tid, at, buffer));
     }
     let generated = &mut program.hooks.generated;
-    // Of its forks each ends by itself.
+    // Each forked process ends by itself.
     let is_first = std::fs::exists(format!("/proc/{}/task/{tid}", program.pid)).unwrap_or(false);
     generated.seen_at_end |= is_first && budget > 0 && !maps.all.is_empty();
     let more = calls.saturating_sub(generated.in_place);
@@ -246,13 +248,13 @@ pub(crate) fn on_ending(session: &mut Session, id: ProgramId, tid: i32) {
     session.provisioning.sites.note_generated(more);
 }
 
-/// Has the waiting thread map code: first a reservation, which can't hit what another thread
-/// maps at this moment, then the code over it.
+/// Makes the waiting thread map code: first a reservation, which can't hit a mapping that another thread makes at this
+/// moment, then the code over it.
 fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
     let Patched { code, .. } = &ready.patched;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let (at, size) = (ready.at, code.size());
-    // Where there never was a second thread there is none to be hit.
+    // If there never was a second thread, there is none whose mapping could be hit.
     let alone = session.memory.image(thread.program).is_some_and(Area::no_slot_drawn);
     let reserve = [MMAP.into(), at, size, 0, flags as u64, u64::MAX, 0];
     if !alone && request::request(session, thread, reserve) != Some(at) {
@@ -261,7 +263,7 @@ fn map_code(session: &mut Session, thread: SlotRef, ready: &Ready) -> bool {
     request::request(session, thread, mapping_code(ready)) == Some(at)
 }
 
-/// The call by which a process maps code where it is to be.
+/// Returns the call by which a process maps the code to its place.
 fn mapping_code(ready: &Ready) -> [u64; 7] {
     let code = &ready.patched.code;
     let from = BLOBS_AT + (code.offset - BLOBS);

@@ -1,10 +1,10 @@
-//! Takes all that is ours out of a process whose jumps are gone: no thread of it is left in our code, none comes back
+//! Removes everything of ours from a process whose jumps are gone: no thread of it is left in our code, none comes back
 //! there, and the kernel writes to no area of ours.
 //!
-//! The thread that asks waits in our code, with all registers of its program's in its slot. It is stopped there and
-//! set going again where it would be without us: right before its call, which it then makes at the call's own place.
-//! Other threads leave our code by themselves within a moment, but for one that waits in a call which is made there:
-//! that one is moved behind the same call of its program's own code, where the jump has been.
+//! The thread that asks waits in our code, with its program's registers in its slot. It is stopped there and resumed
+//! where it would be without us: right before its call, which it then makes at the call's own place. Other threads
+//! leave our code by themselves within a moment, except one that is blocked in a call made there: it is moved behind
+//! the same call in its program's own code, where the jump was.
 
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::rseq_areas;
@@ -26,37 +26,37 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, image, slot, slot_index, state};
 
-/// How often a process is looked through for threads in our code.
+/// Most searches of a process for threads in our code.
 const ROUNDS: usize = 100;
-/// After so many rounds a thread in our code is taken to wait there: what our code does by itself takes microseconds.
+/// Searches after which a thread in our code is assumed to be blocked there: our code itself takes microseconds.
 const WAITS_AFTER: usize = 20;
 const PAUSE: Duration = Duration::from_millis(1);
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-/// Flags as `lahf` puts them into ah, and those that `seto` puts into al.
+/// Flags as `lahf` puts them into ah, and the one that `seto` puts into al.
 const OF_LAHF: u64 = 0xd5;
 const OVERFLOW: u64 = 1 << 11;
 
-/// What becomes of memory of ours that the process has mapped.
+/// Fate of our memory in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ours {
     /// It is unmapped.
     Unmapped,
-    /// It stays for the call that is about to be made, which is about it.
+    /// It stays, because the call that is about to be made is about it.
     Stays,
 }
 
-/// Where a waiting thread would be without us.
+/// The place where a waiting thread would be without us.
 struct Place {
-    /// The instruction that comes next.
+    /// Address of the next instruction.
     resume: u64,
-    /// The `syscall` of its call.
+    /// Address of its call's `syscall`.
     call: u64,
-    /// The call's number, where the code that counts keeps flags in rax.
+    /// The call's number, if the counting code keeps flags in rax.
     keeps_flags: Option<u32>,
 }
 
-/// Our code in a process, and what it stands for.
+/// Our code in a process.
 struct OurCode {
     files: Rc<[Patched]>,
     room: CodeRoom,
@@ -68,14 +68,15 @@ impl OurCode {
             || self.files.iter().any(|file| file.code_range().contains(&address))
     }
 
-    /// Where a thread at an address of ours would be without us; `None` where that depends on the thread.
+    /// Returns where a thread at an address of ours would be without us; `None` if that depends on the thread.
     fn stands_for(&self, address: u64) -> Option<u64> {
         let file = self.files.iter().find(|file| file.code_range().contains(&address))?;
         let start = file.code_range().start;
         Some(start.wrapping_add_signed(file.code.stands_for(&self.room, address - start)?))
     }
 
-    /// Where a thread would be that waits, at `address` of our code, in a call of its program's.
+    /// Returns where a thread would be without us that is blocked, at `address` of our code, in a call of its
+    /// program's.
     fn waits_behind(&self, mem: &Mem, address: u64) -> Option<u64> {
         let is_call = |behind: u64| {
             let mut bytes = [0; 2];
@@ -85,8 +86,8 @@ impl OurCode {
     }
 }
 
-/// A thread is about to make a call after which its process can't be watched any more. Whether it has been let go to
-/// make it.
+/// Handles a thread that is about to make a call after which its process can't be watched any more. Returns true if it
+/// was released to make the call.
 pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: Last) -> bool {
     leave_alone::leave_alone(session, waiter.slot.program, waiter.tid, last.why());
     if leave(session, waiter, ours_after(last)) {
@@ -99,13 +100,13 @@ pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: Last) -> boo
     false
 }
 
-/// What becomes of our memory before a process makes its last call.
+/// Returns what happens to our memory before a process makes its last call.
 fn ours_after(last: Last) -> Ours {
     if last == Last::Touches { Ours::Stays } else { Ours::Unmapped }
 }
 
-/// Takes all that is ours out of the process of a thread that waits to make its last call, and lets the thread make it.
-/// Its jumps are gone already. False where that can't be done: the thread still waits then.
+/// Removes everything of ours from the process of a thread that waits to make its last call, and releases the thread to
+/// make it. Its jumps are gone already. Returns false if that is impossible: then the thread still waits.
 fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
     let thread = waiter.slot;
     let pid = session.memory.head(thread).pid as i32;
@@ -124,7 +125,7 @@ fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
     else {
         return false;
     };
-    // Stopped, it can't lose patience any more.
+    // A stopped thread can't lose patience any more.
     if state.load(Ordering::SeqCst) != state::WAITING || put_back(waiter, &place).is_err() {
         return false;
     }
@@ -139,7 +140,7 @@ fn leave(session: &mut Session, waiter: &Waiter, ours: Ours) -> bool {
     true
 }
 
-/// Where the waiting thread would be without us, and our code in its process.
+/// Returns where the waiting thread would be without us, and our code in its process.
 fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
     let program = session.programs.get(&waiter.slot.program)?;
     let area = session.memory.image(waiter.slot.program)?;
@@ -154,8 +155,8 @@ fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
     Some((Place { resume, call: file.bias.wrapping_add(vaddr), keeps_flags }, code))
 }
 
-/// Sees to it that no thread of the waiting thread's process is in our code but itself, which is stopped. Those that
-/// had to be stopped to know it, all of them where `all`; `None` where some can't be stopped or do not leave.
+/// Makes sure that no thread of the waiting thread's process is in our code except itself, which is stopped. Returns
+/// the threads that were stopped, all of them if `all`; `None` if some can't be stopped or do not leave.
 fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), all: bool) -> Option<Vec<Held>> {
     let pid = session.memory.head(waiter.slot).pid as i32;
     let mut held: Vec<Held> = Vec::new();
@@ -171,7 +172,7 @@ fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), al
             if session.tracees.seized.contains_key(tid) {
                 return None;
             }
-            // One that has ended is nowhere.
+            // A thread that has ended is in no code.
             let Some(stopped) = peer::stop(*tid).ok()? else { continue };
             let is_in = *tid != waiter.tid && !moved_out(*tid, (code, mem), round >= WAITS_AFTER)?;
             some_in |= is_in;
@@ -179,7 +180,7 @@ fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), al
                 held.push(stopped);
             }
         }
-        // Who is out can't come back, so that only one that was in can have made another one there.
+        // Threads outside can't come back, so only a thread that was inside can have started another one there.
         if !some_in && peer::threads(pid)?.iter().all(|tid| threads.contains(tid)) {
             return Some(held);
         }
@@ -188,7 +189,8 @@ fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), al
     None
 }
 
-/// Whether a stopped thread is not in our code, or has been moved out where it `waits` there in a call.
+/// Returns true if a stopped thread is not in our code, or was moved out because it is blocked (`waits`) there in a
+/// call.
 fn moved_out(tid: i32, (code, mem): (&OurCode, &Mem), waits: bool) -> Option<bool> {
     let regs = tracee::registers(tid).ok()?;
     if !code.has(regs.rip) {
@@ -200,14 +202,15 @@ fn moved_out(tid: i32, (code, mem): (&OurCode, &Mem), waits: bool) -> Option<boo
     Some(true)
 }
 
-/// Where a thread's own code goes on when the call that it waits in returns; `None` where it runs, or that is not told.
+/// Returns where a thread continues after the call that it is blocked in; `None` if it runs, or if the kernel does not
+/// tell.
 fn waits_at(tid: i32) -> Option<u64> {
     let line = crate::procfs::read(format!("/proc/{tid}/syscall"))?;
     let last = std::str::from_utf8(&line).ok()?.split_ascii_whitespace().next_back()?;
     u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
 }
 
-/// Lets all other threads of the process go on that wait for the launcher, with what they have as the answer.
+/// Releases all other threads of the process that wait for the launcher, with the answer they have.
 fn answer_others(session: &Session, thread: SlotRef, pid: i32) {
     let Some(area) = session.memory.image(thread.program) else { return };
     for index in (0..session.memory.slots_drawn(thread.program)).filter(|index| *index != thread.index) {
@@ -221,8 +224,8 @@ fn answer_others(session: &Session, thread: SlotRef, pid: i32) {
     }
 }
 
-/// Takes from all threads of the process the restartable sequence by which they note whether a call waits: the kernel
-/// reads it in our memory when the call comes back.
+/// Clears each thread's restartable sequence by which it notes if a call waits: the kernel reads it from our memory
+/// when the call returns.
 fn disarm(session: &Session, thread: SlotRef, pid: i32, mem: &Mem) {
     const SEQUENCE: u64 = 8;
     let Some(area) = session.memory.image(thread.program) else { return };
@@ -239,7 +242,7 @@ fn disarm(session: &Session, thread: SlotRef, pid: i32, mem: &Mem) {
     }
 }
 
-/// Gives the waiting thread, which is stopped, its program's registers back, at its call's own place.
+/// Restores the stopped thread's program registers, at its call's own place.
 fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
     let (saved, regs) = (&waiter.registers, tracee::registers(waiter.tid)?);
     let (mut rax, mut eflags) = (saved.ax, regs.eflags);
@@ -264,7 +267,7 @@ fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
         r14: saved.r14,
         r15: saved.r15,
         rip: place.resume,
-        // Not a call to be restarted.
+        // There is no call to be restarted.
         orig_rax: u64::MAX,
         eflags,
         ..regs
@@ -272,7 +275,7 @@ fn put_back(waiter: &Waiter, place: &Place) -> nix::Result<()> {
     tracee::set_registers(waiter.tid, &regs)
 }
 
-/// Takes the thread's area and its slot from a stopped thread. `call`: where it can make a call.
+/// Takes the rseq area and the slot from a stopped thread. `call`: an address at which it can make a call.
 fn clean(session: &Session, id: ProgramId, tid: i32, (call, given): (u64, bool)) {
     let Ok(regs) = tracee::registers(tid) else { return };
     let Some(index) = slot_index(regs.gs_base) else { return };
@@ -282,7 +285,7 @@ fn clean(session: &Session, id: ProgramId, tid: i32, (call, given): (u64, bool))
     let _ = tracee::set_registers(tid, &libc::user_regs_struct { gs_base: 0, ..regs });
 }
 
-/// Has a stopped thread unmap all that is ours, of which no thread of its process needs anything any more.
+/// Makes a stopped thread unmap everything of ours, which no thread of its process needs any more.
 fn unmap(code: &OurCode, tid: i32, (call, given): (u64, bool)) {
     let fixed = [GLOBAL..IMAGE + image::SIZE, BLOBS_AT..BLOBS_AT + BLOBS_SIZE];
     let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
@@ -294,10 +297,10 @@ fn unmap(code: &OurCode, tid: i32, (call, given): (u64, bool)) {
     }
 }
 
-/// Has a stopped thread make calls by the `syscall` instruction at an address, and be as before.
+/// Makes a stopped thread execute calls by the `syscall` instruction at an address, and restores its registers.
 fn make_calls(tid: i32, at: u64, regs: &libc::user_regs_struct, calls: &[(i64, [u64; 6])]) {
     let Ok(mask) = tracee::signal_mask(tid) else { return };
-    // No handler may run in between: what comes stays pending.
+    // Block all signals: no handler may run meanwhile, and signals stay pending.
     if tracee::set_signal_mask(tid, u64::MAX).is_ok() {
         for call in calls {
             let _ = tracee::make_call(tid, at, regs, *call);

@@ -1,4 +1,4 @@
-//! Takes the jumps out of a process that can't be watched any more.
+//! Removes the jumps from a process that can't be watched any more.
 
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
@@ -10,14 +10,14 @@ use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, IMAGE, image, record_offset, r
 use systoll_hooks::numbers::MUNMAP;
 use systoll_model::ProblemKind;
 
-/// Threads that were in our code when its jumps were taken out have left it by then, but for those the
-/// kernel keeps waiting.
+/// Time after which threads that were in our code when its jumps were removed have left it, except those that are
+/// blocked in a call.
 const LEAVES_OUR_CODE: Duration = Duration::from_millis(2);
 
-/// Takes all jumps out of the process of a waiting thread, which goes on by itself.
+/// Removes all jumps from the process of a waiting thread, which goes on by itself.
 pub(crate) fn leave_alone(session: &mut Session, id: ProgramId, tid: i32, why: &str) {
     let Some(program) = session.programs.get(&id) else { return };
-    // Not the program's own: a forked process has memory of its own.
+    // Use the thread's memory, not the program's: a forked process has memory of its own.
     if let Ok(mem) = Mem::open(tid) {
         for file in &program.hooks.files {
             mem.restore(&file.code.jumps, file.bias);
@@ -27,9 +27,8 @@ pub(crate) fn leave_alone(session: &mut Session, id: ProgramId, tid: i32, why: &
     session.problems.note(ProblemKind::Unwatched, format!("{exe} {why}: what it did from then on is not watched"));
 }
 
-/// Has the waiting thread of a process that was left alone unmap what we share with it, but for
-/// what threads that are in our code at this moment may touch: to have all of it filled with memory
-/// would take gigabytes.
+/// Makes the waiting thread of a process that was let go unmap what we share with it, except what threads in our code
+/// may use at this moment: locking all of it would allocate gigabytes.
 pub(crate) fn take_back(session: &mut Session, thread: SlotRef, tid: i32) {
     if session.memory.image(thread.program).is_none_or(|area| area.get(image::QUIET) as u32 != 0) {
         return;

@@ -1,40 +1,40 @@
-//! What a program's files that map other files map them for: to run them, or to translate them.
+//! For what purpose a program's files map other files: to run them, or to translate them.
 
 use std::collections::HashMap;
 use systoll_hooks::plan::Kind;
 use systoll_symbols::ModuleKey;
 
-/// What a program's file, whose code maps others, maps them for.
+/// The purpose for which a program's file maps others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MapperRole {
     /// To run them.
     Loads,
-    /// To run them, as far as can be told: a program first, and these files, with where each lies.
-    /// A program that makes code after that has meant to translate them.
+    /// Probably to run them: it maps a program first, and these files, at these addresses. If the program makes code
+    /// afterwards, the purpose was to translate them.
     Starts(Vec<(ModuleKey, u64)>),
     /// To translate them.
     Translates,
 }
 
-/// What is known of a program's files that map others.
+/// The purposes of a program's files that map others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapperRoles(pub(crate) HashMap<ModuleKey, MapperRole>);
 
-/// What decides at the first file that a program's file maps.
+/// Facts that decide the purpose, at the first file that a program's file maps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstMapped {
-    /// What the mapping file is.
+    /// Kind of the mapping file.
     pub(crate) by: Option<Kind>,
-    /// What it maps.
+    /// Kind of the file that it maps.
     pub(crate) what: Option<Kind>,
-    /// Whether the program has made code.
+    /// True if the program has made code.
     pub(crate) makes_code: bool,
 }
 
 impl FirstMapped {
     pub(crate) fn role(self) -> MapperRole {
         let starts = matches!(self.what, Some(Kind::Program { .. } | Kind::Loader | Kind::Foreign));
-        // A program that has no loader of its own may be one for others.
+        // A program without a loader of its own may be a loader for others.
         let is_static = matches!(self.by, Some(Kind::Program { interpreted: false }));
         match (self.by, starts) {
             (None | Some(Kind::Loader), _) | (_, false) => MapperRole::Loads,
@@ -46,7 +46,7 @@ impl FirstMapped {
     }
 }
 
-/// Most files whose jumps are taken back.
+/// Files whose jumps are removed, at most.
 pub(crate) const MOST_STARTED: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What threads of watched programs ask while they run, and the answers.
+//! Questions of watched programs' threads while they run, and the answers.
 
 pub(crate) mod answer;
 pub(crate) mod context;

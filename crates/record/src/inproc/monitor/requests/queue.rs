@@ -1,18 +1,18 @@
 //! The queues of threads that ask something, one in each image.
 //!
-//! A target may write anything into its queue. What that costs is bounded: at each turn no more is
-//! looked at than there are entries and slots, and the other programs have their turn.
+//! A target may write anything into its queue. The cost of that is bounded: at each turn at most as many entries are
+//! read as there are entries and slots, and then the other programs have their turn.
 
 use crate::inproc::monitor::shared::memory::Area;
 use crate::inproc::monitor::sys;
 use systoll_hooks::layout::image;
 
-/// How much of a program's queue has been looked at.
+/// The launcher's position in a program's queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Entries looked at so far.
+    /// Number of entries read so far.
     pub(crate) tail: u64,
-    /// An entry whose thread has not filled it yet, and since when.
+    /// An entry that its thread has not filled yet, and since when.
     empty: Option<Empty>,
 }
 
@@ -23,7 +23,7 @@ struct Empty {
 }
 
 impl Queue {
-    /// One of which nothing is known, so that all slots are looked at.
+    /// Creates the state of a queue of which nothing is known, so that all slots are searched.
     pub(crate) fn overrun() -> Self {
         Self { tail: u64::MAX, empty: None }
     }
@@ -34,9 +34,10 @@ impl Queue {
         if head == self.tail {
             return Found::Nothing;
         }
-        // Tickets only ever rise: a program that wrote there has put them back.
+        // Tickets only ever rise, so the program has overwritten them.
         if head < self.tail || head - self.tail > image::RING_LEN {
-            // Threads that write an entry from here on are found by their slots, as are those whose entry goes now.
+            // Threads that write an entry from here on are found by their slots, as are those whose entry is erased
+            // now.
             (0..image::RING_LEN).for_each(|n| area.set(image::RING + 8 * n, 0));
             self.tail = head;
             return Found::Overrun;
@@ -49,7 +50,7 @@ impl Queue {
         (tag & 0xffff).checked_sub(1).map_or(Found::Unfilled, Found::Slot)
     }
 
-    /// Whether an entry that its thread has not filled never will be: the thread was killed meanwhile.
+    /// Returns true if an entry that its thread has not filled never will be: the thread was killed meanwhile.
     fn is_given_up(&mut self) -> bool {
         const PATIENCE_NS: u64 = 50_000_000;
         let (ticket, now) = (self.tail, sys::now());
@@ -59,19 +60,19 @@ impl Queue {
     }
 }
 
-/// What is in a queue.
+/// Result of looking into a queue.
 pub(crate) enum Found {
     /// Nothing new.
     Nothing,
     /// The thread of this slot asks.
     Slot(u64),
-    /// A thread has drawn the ticket and is about to write; the others don't wait.
+    /// A thread has drawn the ticket and is about to write its entry; the others don't wait for it.
     Unfilled,
-    /// More than there are entries, or less than there were: only the slots tell who waits.
+    /// More entries than the queue holds, or fewer than there were: only the slots show which threads wait.
     Overrun,
 }
 
-/// The entry of a ticket, which is emptied if it was filled.
+/// Returns the entry of a ticket, and empties it.
 fn taken(area: &Area, ticket: u64) -> u64 {
     let entry = image::RING + 8 * (ticket % image::RING_LEN);
     let tag = area.get(entry);

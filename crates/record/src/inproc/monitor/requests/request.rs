@@ -1,4 +1,4 @@
-//! Has a thread that waits for an answer make a system call, and waits for it to come back.
+//! Makes a thread that waits for an answer execute system calls, and waits for it to come back.
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
 use crate::inproc::monitor::polling::{BUSY_LIMIT, LONG_LIMIT};
@@ -9,20 +9,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use systoll_hooks::layout::{slot, state};
 
-/// Requests that a program's threads may leave undone: others wait meanwhile.
+/// Requests that a program's threads may leave undone, at most: other threads wait meanwhile.
 const MOST_UNHEEDED: u32 = 8;
-/// How often the launcher looks whether a thread that it has asked for something has ended, ns.
+/// Interval at which the launcher checks if a thread with a request has ended, ns.
 const LOOKS_AFTER: u64 = 2_000_000;
 
-/// Has a waiting thread make a system call; its result, `None` if it does not come back.
+/// Makes a waiting thread execute a system call. Returns its result; `None` if the thread does not come back.
 pub(crate) fn request(session: &mut Session, thread: SlotRef, call: [u64; 7]) -> Option<u64> {
-    // On a busy box it may be long before the thread is let run.
+    // On a busy machine it may take long before the thread runs.
     request_and_come_back(session, thread, thread.program, call, LONG_LIMIT / 4)
 }
 
-/// Has a waiting thread make system calls, and go on with the answer to its question when all have been made.
-/// Whether it was still waiting; if so the launcher has nothing more to do with it, unless one fails: then
-/// it asks again, see [`undone`].
+/// Makes a waiting thread execute system calls, and continue with the answer to its question when all have been made.
+/// Returns true if it was still waiting. The launcher then has nothing more to do with it, unless a call fails: then
+/// the thread asks again, see [`undone`].
 pub(crate) fn request_and_let_go(session: &Session, thread: SlotRef, calls: &[[u64; 7]]) -> bool {
     let Some((first, others)) = calls.split_first().filter(|(_, others)| others.len() as u64 <= slot::MOST_REQUESTS)
     else {
@@ -43,7 +43,7 @@ pub(crate) fn request_and_let_go(session: &Session, thread: SlotRef, calls: &[[u
     taken
 }
 
-/// Writes what a thread is to do.
+/// Writes a request into a thread's slot.
 fn put(area: &Area, thread: SlotRef, first: &[u64; 7], others: &[[u64; 7]]) {
     let base = thread.offset();
     (0..).zip(first).for_each(|(i, word)| area.set(base + slot::REQUEST + 8 * i, *word));
@@ -52,8 +52,8 @@ fn put(area: &Area, thread: SlotRef, first: &[u64; 7], others: &[[u64; 7]]) {
     area.set(base + slot::REQUESTS_END, slot::REQUESTS + slot::REQUEST_LEN * others.len() as u64);
 }
 
-/// Whether a waiting thread has been let go and is back because a call has failed: how many had been made
-/// before that one.
+/// If a waiting thread was released and is back because a call has failed, returns how many calls were made before that
+/// one.
 pub(crate) fn undone(session: &Session, thread: SlotRef) -> Option<u64> {
     let (area, base) = (session.memory.image(thread.program)?, thread.offset());
     if area.get(base + slot::REQUESTS_LET_GO) == 0 {
@@ -63,7 +63,7 @@ pub(crate) fn undone(session: &Session, thread: SlotRef) -> Option<u64> {
     Some(area.get(base + slot::REQUESTS_NEXT).saturating_sub(slot::REQUESTS) / slot::REQUEST_LEN)
 }
 
-/// [`request`] of a call after which the thread waits in the image of `back`.
+/// [`request`] for a call after which the thread waits in the image of `back`.
 pub(crate) fn request_and_come_back(
     session: &mut Session,
     thread: SlotRef,
@@ -87,7 +87,7 @@ pub(crate) fn request_and_come_back(
     let tid = session.memory.head(thread).tid as i32;
     while word.load(Ordering::SeqCst) != state::WAITING {
         let now = sys::now();
-        // One that was killed meanwhile is not waited for: others wait for the launcher.
+        // Don't wait for a thread that was killed meanwhile: others wait for the launcher.
         if now.saturating_sub(looked) > LOOKS_AFTER && tid > 0 {
             looked = now;
             if crate::procfs::is_ending(tid) {
@@ -106,8 +106,8 @@ pub(crate) fn request_and_come_back(
     Some(area.get(base + slot::REPLY))
 }
 
-/// Whether a thread has waited so long that it may go on at any moment: it was about to when
-/// its question was looked at, or that was too long ago.
+/// Returns true if a thread has waited so long that it may go on at any moment: it was about to when its question was
+/// read, or that was too long ago.
 pub(crate) fn waited_long(session: &Session, thread: SlotRef) -> bool {
     let base = thread.offset();
     let start = session.memory.image(thread.program).map_or(0, |a| a.get(base + slot::WAIT_START));

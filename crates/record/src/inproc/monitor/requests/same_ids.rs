@@ -1,5 +1,5 @@
-//! Calls that set a thread's users or groups to what they are: glibc's `posix_spawn` makes two with
-//! POSIX_SPAWN_RESETIDS, as GNU make asks for at every job. They change nothing of what a process may do.
+//! Recognises calls that set a thread's users or groups to what they are: glibc's `posix_spawn` makes two with
+//! POSIX_SPAWN_RESETIDS, which GNU make uses for every job. They do not change a process's rights.
 
 use crate::inproc::monitor::handles::NodeAddr;
 use crate::inproc::monitor::requests::waiter::Waiter;
@@ -7,14 +7,14 @@ use crate::inproc::monitor::session::Session;
 use crate::procfs;
 use systoll_hooks::numbers::{SETFSGID, SETFSUID, SETGID, SETREGID, SETRESGID, SETRESUID, SETREUID, SETUID};
 
-/// Whose ids a call sets, and how many arguments are ids.
+/// The ids that a call sets, and how many of its arguments are ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sets {
     Users(usize),
     Groups(usize),
 }
 
-/// Whether the call that a waiting thread is about to make, counted at `node`, changes none of its ids.
+/// Returns true if the call that a waiting thread is about to make, counted at `node`, changes none of its ids.
 pub(crate) fn keeps_ids(session: &Session, waiter: &Waiter, node: NodeAddr) -> bool {
     let Some(program) = session.programs.get(&waiter.slot.program) else { return false };
     let number = program.number_of(node).unwrap_or(waiter.registers.ax as u32);
@@ -23,7 +23,7 @@ pub(crate) fn keeps_ids(session: &Session, waiter: &Waiter, node: NodeAddr) -> b
         Sets::Users(n) => are_kept(ids.users, waiter.args().get(..n).unwrap_or_default()),
         Sets::Groups(n) => are_kept(ids.groups, waiter.args().get(..n).unwrap_or_default()),
     });
-    // In another user namespace a number names another user.
+    // In another user namespace a number means another user.
     kept && procfs::has_our_namespaces(waiter.tid)
 }
 
@@ -39,8 +39,8 @@ fn sets(number: u32) -> Option<Sets> {
     })
 }
 
-/// Whether `args` set none of the four ids (real, effective, saved, of files): where all are the same and no
-/// other is named. The kernel takes the arguments' lower halves; all bits set leave an id alone.
+/// Returns true if `args` change none of the four ids (real, effective, saved, file system): all four are equal, and no
+/// other id is named. The kernel uses the arguments' lower halves; all bits set leave an id alone.
 fn are_kept(ids: [u32; 4], args: &[u64]) -> bool {
     let [id, others @ ..] = ids;
     let named = |arg: &u64| *arg as u32 == id || *arg as u32 == u32::MAX;
@@ -61,7 +61,7 @@ mod tests {
         for args in [&[0][..], &[NONE, 0, NONE], &[1000, 1001], &[]] {
             assert!(!are_kept(mine, args), "{args:?}");
         }
-        // Who goes back to what it was before changes what it may do.
+        // Going back to an earlier id changes the rights.
         for ids in [[1000, 0, 1000, 0], [0, 0, 0, 1000], [0, 1000, 1000, 1000]] {
             assert!(!are_kept(ids, &[NONE, 1000, NONE]) && !are_kept(ids, &[0]), "{ids:?}");
         }

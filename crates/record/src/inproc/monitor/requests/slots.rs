@@ -1,7 +1,7 @@
-//! Slots of threads that have ended: counted, wiped, and given to threads to come.
+//! Recycles slots of threads that have ended: collects their counts, wipes them, and gives them to new threads.
 //!
-//! Invariant: no slot is given away while a thread may still touch it: its thread by running, or
-//! the thread's maker, who writes there when the call that made it comes back.
+//! Invariant: no slot is recycled while a thread may still use it: neither its thread, nor the thread's maker, who
+//! writes to it when the call that made the thread returns.
 
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Program;
@@ -13,19 +13,19 @@ use crate::inproc::monitor::shared::memory::Head;
 use crate::inproc::monitor::sys;
 use systoll_hooks::layout::image;
 
-/// Makers of makers looked at.
+/// Generations of makers checked, at most.
 const GENERATIONS: usize = 64;
 
-/// Whether a process has ended and only waits to be noticed by its parent.
+/// Returns true if a thread has ended and only waits for its parent to notice.
 fn is_zombie(head: &Head) -> bool {
     let stat = crate::procfs::read(format!("/proc/{}/task/{}/stat", head.pid, head.tid)).unwrap_or_default();
-    // Behind the name, which may hold anything.
+    // The state stands behind the name, which may hold any byte.
     let state = stat.iter().rposition(|b| *b == b')').and_then(|end| stat.get(end + 2));
     matches!(state, Some(b'Z' | b'X'))
 }
 
-/// Gives back slots of threads that are gone, in programs that have drawn many since: whether
-/// there are any.
+/// Recycles slots of threads that are gone, in programs that have drawn many since the last time. Returns true if there
+/// are such programs.
 pub(crate) fn recycle_some(session: &mut Session) -> bool {
     let drawn = |p: &Program| session.memory.image(p.id).map_or(0, |a| a.get(image::NEXT_SLOT));
     let brisk: Vec<ProgramId> =
@@ -36,8 +36,8 @@ pub(crate) fn recycle_some(session: &mut Session) -> bool {
     !brisk.is_empty()
 }
 
-/// Gives back slots of a program's threads that are gone, and more of them where they are short.
-/// `pressed`: a thread waits for one.
+/// Recycles slots of a program's threads that are gone, and adds slots if they are short. `pressed`: a thread waits for
+/// one.
 pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
     let Some(mut program) = session.programs.remove(&id) else { return };
     let pressed = pressed && program.threads.tickets.given() >= MOST;
@@ -73,18 +73,18 @@ pub(crate) fn recycle(session: &mut Session, id: ProgramId, pressed: bool) {
     session.programs.insert(id, program);
 }
 
-/// Whether a slot's thread is gone for good, and its maker done with it.
+/// Returns true if a slot's thread is gone for good, and its maker does not use the slot any more.
 fn is_over(session: &Session, program: &Program, index: u64, head: &Head, pressed: bool) -> bool {
     if head.own == 0 || program.hooks.starting.is_some() {
         return false;
     }
     let quiet = session.memory.image(program.id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     if head.tid == 0 {
-        // It was never made. Where threads don't say who they are it may also be about to end.
+        // The thread was never made. If threads don't note their identity, it may also be about to end.
         return head.leaving && head.made_as == 0 && !quiet;
     }
-    // In another PID namespace numbers mean others: the maker's word and the thread's own differ
-    // there, or did when a thread further up was made.
+    // In another PID namespace the same number means another thread: there, or in a maker's namespace, the maker's
+    // number and the thread's own differ.
     if head.tid != head.made_as || !is_of_our_namespace(session, program.id, head) {
         return false;
     }
@@ -95,11 +95,11 @@ fn is_over(session: &Session, program: &Program, index: u64, head: &Head, presse
 fn is_of_our_namespace(session: &Session, id: ProgramId, head: &Head) -> bool {
     let mut parent = head.parent;
     for _ in 0..GENERATIONS {
-        // The first slot's thread was looked at when its program began.
+        // The first slot's thread was checked when its program began.
         let Some(index) = parent.filter(|index| *index != 0) else { return parent == Some(0) };
         let head = session.memory.head(id.slot(index));
         if head.own == 0 {
-            // Looked at, when it was given back.
+            // It was checked when it was recycled.
             return true;
         }
         if head.tid == 0 || head.tid != head.made_as {
@@ -110,7 +110,7 @@ fn is_of_our_namespace(session: &Session, id: ProgramId, head: &Head) -> bool {
     false
 }
 
-/// Processes of a program that have no slot any more.
+/// Ends the processes of a program that have no slot any more.
 fn end_forks(session: &mut Session, program: &mut Program, pids: &[u32]) {
     let now = session.clock.at(sys::now());
     for pid in pids.iter().map(|pid| *pid as i32) {

@@ -1,4 +1,4 @@
-//! How far the memory reaches that a thread's stack lies in: see [`systoll_hooks::layout::stack`].
+//! Finds the bounds of the memory in which a thread's stack lies: see [`systoll_hooks::layout::stack`].
 
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::shared::maps::{Maps, line_around, open};
@@ -10,8 +10,9 @@ use systoll_hooks::layout::{image, slot, stack};
 
 const PAGE: u64 = 4096;
 
-/// Tells a waiting thread, if it has asked, between which bounds it may read. What lies in a file is left out: who cuts
-/// that short takes it away from all who have it mapped; and all of a program that serves its own page faults.
+/// Tells a waiting thread, if it has asked, the bounds within which it may read its stack. Excludes memory of files,
+/// which disappears from all mappings when the file is cut short, and everything in a program that serves its own page
+/// faults.
 pub(crate) fn tell(area: &Area, waiter: &Waiter) {
     let base = waiter.slot.offset();
     if area.get(base + slot::STACK_ASKED) == 0 || area.get(image::SERVES_FAULTS) as u32 != 0 {
@@ -23,8 +24,8 @@ pub(crate) fn tell(area: &Area, waiter: &Waiter) {
     area.set(base + slot::STACK_ANSWER_HIGH, known.map_or(0, |range| range.end.saturating_sub(stack::LAST)));
 }
 
-/// From the page of the stack pointer on what can be read of a mapping, within reason: it may have guards that no file
-/// tells of.
+/// Returns the readable part of a mapping, from the stack pointer's page on, up to a limit: it may have guard pages
+/// that `maps` does not show.
 fn read(waiter: &Waiter, mapped: &Range<u64>) -> Option<Range<u64>> {
     const MOST: u64 = 64 << 10;
     let start = waiter.sp & !(PAGE - 1);
@@ -33,7 +34,7 @@ fn read(waiter: &Waiter, mapped: &Range<u64>) -> Option<Range<u64>> {
     (end > start).then_some(start..end)
 }
 
-/// The mapping that `address` lies in, if it is memory that the thread's process may write and has to itself.
+/// Returns the mapping around `address`, if it is private memory that the thread's process may write.
 fn own_memory(tid: i32, address: u64) -> Option<Range<u64>> {
     let own = |line: &Line<'_>| line.writable && !line.shared && line.inode == 0 && line.range.contains(&address);
     let maps = open(tid)?;

@@ -5,45 +5,45 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::image;
 
-/// This part of the slots drawn since some were last given back makes it worth while again.
+/// Recycling is worth its time if this fraction of the slots has been drawn since the last time.
 const WORTH_WHILE: u64 = 4;
 
-/// Entries in a row that may be taken: a slot for which there is no place is not used any more.
+/// Used entries tried in a row, at most: a slot for which no entry is found is not used any more.
 const MOST_TAKEN: u64 = 256;
 
-/// Tickets for slots: the first ones stand in a new image, the rest is put back.
+/// Tickets for slots: a new image has the first ones, the rest is put back.
 #[derive(Debug, Default)]
 pub(crate) struct Tickets {
-    /// Tickets drawn at the last look.
+    /// Tickets drawn at the last check.
     pub(crate) seen: u64,
-    /// Tickets drawn when slots were last given back.
+    /// Tickets drawn when slots were last recycled.
     pub(crate) recycled: u64,
-    /// Where the next slot is put back; none yet: behind the first ones.
+    /// The ticket for the next slot that is put back; 0 at first: it follows the first ones.
     next: u64,
     /// Tickets put back and not yet drawn, with their slots.
     waiting: VecDeque<(u64, u64)>,
-    /// Slots drawn and not known to be over.
+    /// Slots drawn and not known to be free again.
     pub(crate) busy: Vec<u64>,
-    /// Slots given beside the first ones.
+    /// Slots added to the first ones.
     more: u64,
 }
 
 /// Tickets in a new image, for slots 1 and up.
 const FIRST: u64 = image::FIRST_SLOTS;
 
-/// Slots there are tickets for, at most: not the first thread's, and not the last.
+/// Slots with tickets, at most: all except the first thread's and the last one.
 pub(crate) const MOST: u64 = image::SLOT_COUNT - 2;
 
 impl Tickets {
-    /// Slots that may have a thread, the first one's apart, as of the last look.
+    /// Returns the slots that may have a thread, except the first one, as of the last check.
     pub(crate) fn busy(&self) -> &[u64] {
         &self.busy
     }
 
-    /// Of a copy of the image in which only the threads of slots `own` go on: theirs are busy, the other
-    /// threads' are put back.
+    /// Returns the tickets of a copy of the image in which only the threads of slots `own` continue: their slots are
+    /// busy, the other threads' are put back.
     pub(crate) fn of_copy(&mut self, area: &Area, own: &[u64]) -> Self {
-        // As many are drawn in the copy as were when it was made, and each is taken note of once.
+        // As many tickets are drawn in the copy as when it was made, and each is noted once.
         self.look(area);
         let busy = own.iter().copied().filter(|slot| *slot != 0).collect();
         let waiting = self.waiting.clone();
@@ -54,7 +54,7 @@ impl Tickets {
         copy
     }
 
-    /// Puts slots back whose threads go on in a copy of the image.
+    /// Puts back slots whose threads continue in a copy of the image.
     pub(crate) fn give_back(&mut self, area: &Area, slots: &[u64]) {
         self.busy.retain(|slot| !slots.contains(slot));
         for slot in slots.iter().filter(|slot| **slot != 0) {
@@ -62,7 +62,7 @@ impl Tickets {
         }
     }
 
-    /// Takes note of all tickets drawn so far.
+    /// Notes all tickets drawn so far.
     pub(crate) fn look(&mut self, area: &Area) {
         let drawn = area.get(image::NEXT_SLOT);
         if !self.is_sensible(drawn) {
@@ -75,22 +75,23 @@ impl Tickets {
         self.seen = drawn;
     }
 
-    /// A program that wrote there may claim anything; no threads draw so many between two looks.
+    /// Returns true if this number of tickets is possible: a program may have written anything there, but no threads
+    /// draw so many between two checks.
     fn is_sensible(&self, drawn: u64) -> bool {
         drawn.checked_sub(self.seen).is_some_and(|more| more <= 1 << 32)
     }
 
-    /// Slots there are tickets for, or were.
+    /// Returns the number of slots for which tickets were ever made.
     pub(crate) fn given(&self) -> u64 {
         FIRST + self.more
     }
 
-    /// Whether so many have been drawn since some were last given back that it is worth while again.
+    /// Returns true if so many tickets were drawn since slots were last recycled that recycling is worth its time.
     pub(crate) fn is_brisk(&self, drawn: u64) -> bool {
         self.is_sensible(drawn) && drawn.saturating_sub(self.recycled) >= self.given() / WORTH_WHILE
     }
 
-    /// Gives as many slots again as there are, where fewer than half of them wait to be drawn.
+    /// Doubles the slots if fewer than half of them wait to be drawn.
     pub(crate) fn grow_if_short(&mut self, area: &Area) {
         let undrawn = FIRST.saturating_sub(self.seen) + self.waiting.len() as u64;
         let given = self.given();
@@ -98,7 +99,7 @@ impl Tickets {
             return;
         }
         let more = given.min(MOST - given);
-        // Before a thread can draw one: so many slots are read.
+        // Set this before a thread can draw one: it tells how many slots to read.
         area.set(image::GIVEN, given + more);
         self.more += more;
         for slot in given + 1..=given + more {
@@ -108,7 +109,7 @@ impl Tickets {
 
     /// Puts a slot back, to be drawn after all others.
     pub(crate) fn put_back(&mut self, area: &Area, slot: u64) {
-        // An entry is taken where a thread has drawn it and not come for it yet, or the program wrote there.
+        // An entry is in use if a thread has drawn it and not read it yet, or if the program wrote there.
         for _ in 0..MOST_TAKEN {
             let ticket = self.next.max(area.get(image::NEXT_SLOT)).max(FIRST);
             self.next = ticket.saturating_add(1);
@@ -117,7 +118,7 @@ impl Tickets {
             if !put {
                 continue;
             }
-            // A thread that drew this ticket meanwhile has found nothing, and none will come for it.
+            // A thread that drew this ticket meanwhile has found nothing, and none will read it.
             let passed = area.get(image::NEXT_SLOT) > ticket;
             if passed && entry.swap(0, Ordering::SeqCst) != 0 {
                 continue;

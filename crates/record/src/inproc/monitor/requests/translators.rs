@@ -1,11 +1,11 @@
-//! Programs that map other programs to translate their code: valgrind, emulators.
+//! Recognises programs that map other programs to translate their code: valgrind, emulators.
 //!
-//! A translator reads its guest's code and runs code of its own instead. A jump written there would
-//! lead the guest to addresses that its translator has not given it, so no byte of a guest may
-//! change. Translators are known by what they do, not by name. What maps code to run it is a
-//! dynamic loader, or a program that does a loader's work from the start: it maps libraries, or, if
-//! it has no loader itself, a program and that one's loader, and jumps there. A program that has a
-//! loader and maps a program past it, or maps one and makes code while it runs, translates it.
+//! A translator reads its guest's code and runs code of its own instead. A jump written into the guest would lead it to
+//! addresses that its translator has not given it, so no byte of a guest may change. Translators are recognised by
+//! their behaviour, not by name. A file that maps code to run it is a dynamic loader, or a program that does a loader's
+//! work from the start: it maps libraries, or, if it has no loader itself, a program and that one's loader, and jumps
+//! there. A program that has a loader and maps a program past it, or that maps one and makes code while it runs,
+//! translates it.
 
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::program::Program;
@@ -20,25 +20,24 @@ use systoll_symbols::{MappedFile, ModuleKey};
 /// A file that maps others.
 #[derive(Clone, Copy)]
 struct Mapper {
-    /// Its place among the program's files.
+    /// Its index among the program's files.
     index: usize,
     key: ModuleKey,
 }
 
-/// The file of `program` that makes the call counted at `root`.
+/// Returns the file of `program` that makes the call counted at `root`.
 fn mapper(program: &Program, root: NodeAddr) -> Option<Mapper> {
     let index = program.site_of(root)?.file;
     Some(Mapper { index, key: program.hooks.files.get(index)?.key })
 }
 
-/// Whether a file that has come by a call counted at `root` is a guest's, which its program
-/// translates.
+/// Returns true if a file mapped by a call counted at `root` is a guest's, which its program translates.
 pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, file: &MappedFile) -> bool {
     let Some(mapped_by) = session.programs.get(&id).and_then(|p| mapper(p, root)) else { return false };
     let by = mapped_by.key;
     let at_start =
         session.programs.get(&id).and_then(|p| p.hooks.files.get(..p.hooks.mapped_at_start)).unwrap_or_default();
-    // Some programs map their own code anew, onto larger pages or to change a copy, and run that.
+    // Some programs map their own code again, onto larger pages or to change a copy, and run that.
     let in_place = at_start.iter().any(|f| f.key == file.module && f.bias == file.bias);
     let exe = session.programs.get(&id).and_then(|p| session.table.images.get(p.image.index())).map(|i| &i.exe);
     let own = session.symbols.path(file.module).as_ref() == exe;
@@ -59,7 +58,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
     }
     let role = session.programs.get_mut(&id).and_then(|p| p.hooks.roles.0.get_mut(&by));
     if let Some(MapperRole::Starts(files)) = role {
-        // A program and its loader; a program that maps more than that starts none.
+        // These are a program and its loader; a file that maps more than that starts no program.
         if files.len() < MOST_STARTED {
             files.push((file.module, file.bias));
         }
@@ -71,7 +70,7 @@ pub(crate) fn is_guest(session: &mut Session, id: ProgramId, root: NodeAddr, fil
 fn new_role(session: &mut Session, id: ProgramId, Mapper { index, key: by }: Mapper, file: ModuleKey) -> MapperRole {
     let Some(program) = session.programs.get(&id) else { return MapperRole::Loads };
     let exe = session.table.images.get(program.image.index()).map(|i| &i.exe);
-    // What the kernel has mapped beside the program itself is its loader.
+    // The file that the kernel has mapped besides the program itself is its loader.
     if index < program.hooks.mapped_at_start && session.symbols.path(by).as_ref() != exe {
         return MapperRole::Loads;
     }
@@ -85,14 +84,14 @@ fn kind(session: &mut Session, key: ModuleKey) -> Option<Kind> {
     *session.provisioning.kinds.entry(key).or_insert_with(read)
 }
 
-/// Code that is in no file has come by a call counted at `root`: if the same file has mapped a
-/// program before, it is to translate that, whose jumps are taken back before it does.
+/// Handles code without a file, made by a call counted at `root`: if the same file has mapped a program before, it will
+/// translate that, and the program's jumps are removed first.
 pub(crate) fn on_code_made(session: &mut Session, id: ProgramId, tid: i32, root: NodeAddr) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     let Some(Mapper { key: by, .. }) = mapper(program, root) else { return };
     let Some(MapperRole::Starts(files)) = program.hooks.roles.0.get(&by).cloned() else { return };
     program.hooks.roles.0.insert(by, MapperRole::Translates);
-    // Not the program's own: a forked process has memory of its own.
+    // Use the thread's memory, not the program's: a forked process has memory of its own.
     if let Ok(mem) = Mem::open(tid) {
         let started = program.hooks.files.iter().filter(|f| files.contains(&(f.key, f.bias)));
         started.for_each(|f| mem.restore(&f.code.jumps, f.bias));

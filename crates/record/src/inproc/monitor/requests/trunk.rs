@@ -1,4 +1,4 @@
-//! What lies above a context on a waiting thread's stack, which threads compare with theirs
+//! The frames above a context on a waiting thread's stack, which threads compare with theirs
 //! ([`systoll_hooks::layout::trunk`]).
 
 use crate::inproc::monitor::exec::context_reuse::{KnownAbove, KnownTrunk};
@@ -11,19 +11,20 @@ use systoll_hooks::assemble::{self, Base, Trunk};
 use systoll_hooks::layout::{NODE_SIZE, may_hold_node, node, record, trunk};
 use systoll_symbols::PlacedFrame;
 
-/// Threads of a program among which it is looked for one that has found what was known: one look each.
+/// Threads of a program in which we check, for one sample each, if the known trunk was found.
 const MOST_THREADS: u64 = 4;
 
 /// Frames above a context, which begins at a site.
 pub(crate) struct SeenAbove<'f> {
     frames: &'f [PlacedFrame],
     complete: bool,
-    /// What places are told from, and whether that is rbp.
+    /// The address that places are relative to, and true if that is rbp.
     base: u64,
     from_rbp: bool,
 }
 
-/// What return addresses of a site lie at constant places from, in a waiting thread, and whether that is rbp.
+/// Returns the address to which the places of a site's return addresses are relative, in a waiting thread, and true if
+/// that is rbp.
 pub(crate) fn base(program: &Program, thread: &Waiter, at: SiteRef) -> (u64, bool) {
     let site = program.hooks.files.get(at.file).and_then(|f| f.code.blob.sites.get(at.site));
     match site.map(|site| site.base) {
@@ -33,8 +34,8 @@ pub(crate) fn base(program: &Program, thread: &Waiter, at: SiteRef) -> (u64, boo
 }
 
 impl<'f> SeenAbove<'f> {
-    /// Those of a thread that waits at the site `at`; `None` where threads can't compare theirs: where a signal has
-    /// interrupted one of them, and of stacks that are too deep.
+    /// Returns the frames above a context in a thread that waits at the site `at`. Returns `None` if threads can't
+    /// compare them: a signal has interrupted one of them, or the stack is too deep.
     pub(crate) fn of(
         program: &Program,
         thread: &Waiter,
@@ -48,18 +49,19 @@ impl<'f> SeenAbove<'f> {
         can_be.then_some(seen)
     }
 
-    /// Where a frame's return address lies.
+    /// Returns the place of a frame's return address.
     fn place(&self, frame: &PlacedFrame) -> u64 {
         frame.sp.wrapping_sub(8).wrapping_sub(self.base)
     }
 
-    /// For threads to compare.
+    /// Returns the trunk that threads compare with.
     pub(crate) fn trunk(&self) -> Trunk {
         let above = self.frames.iter().map(|f| assemble::Above { place: self.place(f), word: f.ip });
         Trunk { from_rbp: self.from_rbp, above: above.collect() }
     }
 
-    /// For later programs. `None` where code without a file is among it, which is no other program's.
+    /// Returns the trunk for later programs; `None` if it contains code without a file, which belongs to this process
+    /// only.
     pub(crate) fn known(&self) -> Option<KnownTrunk> {
         let place = |f: &PlacedFrame| {
             Some(KnownAbove { file: f.frame.module?, address: f.frame.address, place: self.place(f) })
@@ -68,7 +70,7 @@ impl<'f> SeenAbove<'f> {
         Some(KnownTrunk { from_rbp: self.from_rbp, above, complete: self.complete })
     }
 
-    /// For the program.
+    /// Returns the trunk's frames for the program.
     pub(crate) fn above(&self) -> Above {
         Above {
             frames: self.frames.iter().map(|f| f.frame).collect(),
@@ -78,8 +80,9 @@ impl<'f> SeenAbove<'f> {
     }
 }
 
-/// A thread has found another stack above `node` than the one that was known from elsewhere, at its first call there: what it
-/// has is compared with from now on, as long as no thread has found the other. `stack` is its whole stack.
+/// Handles a thread whose trunk above `node` differs, at its first call there, from the one known from elsewhere:
+/// threads compare with this one from now on, as long as no thread has found the other. `stack` is the thread's whole
+/// stack.
 pub(crate) fn renew(
     session: &mut Session,
     thread: &Waiter,
@@ -103,7 +106,7 @@ pub(crate) fn renew(
     if frames.is_empty() || frames.len() > room || threads > MOST_THREADS || is_found() {
         return;
     }
-    // Not while a thread may compare.
+    // No thread may compare while this changes.
     let transfers = area.get(node.offset() + node::TRANSFERS);
     area.set(node.offset() + node::TRANSFERS, transfers & !node::TRUNK);
     for (word, nth) in seen.trunk().words().zip(0..) {

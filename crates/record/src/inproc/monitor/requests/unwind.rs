@@ -1,4 +1,4 @@
-//! The stack of a waiting thread.
+//! Unwinds the stack of a waiting thread.
 
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::SiteRef;
@@ -9,8 +9,8 @@ use crate::sys::{read_memory, read_pieces};
 use systoll_hooks::assemble::Base;
 use systoll_symbols::{PlacedFrame, RawFrame, Registers, Symbols, Thread, Until};
 
-/// Unwinds a thread that waits at a site's hook, by what its program has mapped by now. Frames from the site on, with their
-/// places, and whether they are all.
+/// Unwinds a thread that waits at a site's hook, with the current mappings. Returns the frames from the site on, with
+/// their places, and true if they are complete.
 pub(crate) fn unwind_now(session: &mut Session, waiter: &Waiter, at: SiteRef) -> Option<(Vec<PlacedFrame>, bool)> {
     let id = waiter.slot.program;
     let (frames, complete) = unwind(session.programs.get_mut(&id)?, &mut session.symbols, waiter, at);
@@ -21,7 +21,7 @@ pub(crate) fn unwind_now(session: &mut Session, waiter: &Waiter, at: SiteRef) ->
     Some(unwind(session.programs.get_mut(&id)?, &mut session.symbols, waiter, at))
 }
 
-/// The same by what was mapped when that was last looked at, unless a frame lies in nothing that was.
+/// Unwinds with the mappings we know. Reads `maps` again only if a frame lies outside them.
 fn unwind(program: &mut Program, symbols: &mut Symbols, thread: &Waiter, at: SiteRef) -> (Vec<PlacedFrame>, bool) {
     let mut frames = Vec::new();
     let Some(file) = program.hooks.files.get(at.file) else { return (frames, false) };
@@ -29,7 +29,7 @@ fn unwind(program: &mut Program, symbols: &mut Symbols, thread: &Waiter, at: Sit
     let planned = file.known.plan.sites.iter().find(|s| s.address == site.address);
     let cfa = if site.vdso { Some(8) } else { planned.and_then(|s| s.cfa).map(|c| u64::from(c.0)) };
     let sp = match (cfa, site.offset) {
-        // What the hook's rsp is at the call itself.
+        // Compute rsp at the call from rsp at the hook.
         (Some(cfa), Some(offset)) if site.base == Base::Rsp => {
             thread.sp.wrapping_add(u64::from(offset) + 8).wrapping_sub(cfa)
         }
@@ -42,12 +42,12 @@ fn unwind(program: &mut Program, symbols: &mut Symbols, thread: &Waiter, at: Sit
     }
     let mut stack = Stack::expecting(thread.tid, sp, program.threads.stack_read);
     let mut complete = program.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
-    // Code that a program has compiled is in no file, however often one looks.
+    // Code that a program has compiled is in no file, so reading `maps` again would not help.
     let known = |f: &PlacedFrame| {
         f.frame.module.is_some() || program.space.maps_executable(f.ip.wrapping_sub(u64::from(f.frame.is_return)))
     };
     if !frames.iter().all(known) {
-        // Code that came meanwhile; once more with what is mapped now.
+        // New code was mapped; try again with the current mappings.
         frames.clear();
         program.space.update(symbols, thread.tid);
         complete = program.space.unwind_placed(symbols, &regs, &mut |a| stack.word(a), Until::Root, &mut frames);
@@ -56,7 +56,7 @@ fn unwind(program: &mut Program, symbols: &mut Symbols, thread: &Waiter, at: Sit
     (frames, complete)
 }
 
-/// Frames of a waiting thread with the lines of scripts between them.
+/// Returns the frames of a waiting thread with the lines of scripts between them.
 pub(crate) fn with_scripts(
     program: &mut Program,
     symbols: &mut Symbols,
@@ -68,21 +68,21 @@ pub(crate) fn with_scripts(
     program.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
 }
 
-/// A target's stack, read in growing pieces from its top on.
+/// Reads a target's stack in growing pieces from its top on.
 struct Stack {
     tid: i32,
     start: u64,
     bytes: Vec<u8>,
-    /// How much of it is likely to be needed.
+    /// Bytes that will probably be needed.
     expected: usize,
-    /// How much of it was.
+    /// Bytes that were needed.
     needed: usize,
 }
 
 impl Stack {
     const PIECE: usize = 2048;
     const MOST: usize = 1 << 20;
-    /// The most that is read at once because another look needed it.
+    /// Bytes read at once because another unwinding needed them, at most.
     const EXPECTED: usize = 64 << 10;
 
     fn expecting(tid: i32, start: u64, expected: usize) -> Self {
@@ -125,7 +125,7 @@ mod tests {
             let mut stack = Stack::expecting(tid, start, expected);
             assert_eq!((stack.word(start + 8 * 9), stack.bytes.len()), (Some(9), at_once));
             assert_eq!(stack.word(start + 8 * 12_000), Some(12_000));
-            // What lies below the stack pointer is none of the stack.
+            // Memory below the stack pointer does not belong to the stack.
             assert_eq!((stack.word(start + 8 * 8), stack.word(8), stack.needed), (Some(8), None, 8 * 12_001));
         }
     }

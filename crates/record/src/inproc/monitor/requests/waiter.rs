@@ -1,4 +1,4 @@
-//! A thread that waits for an answer, by what its slot says.
+//! A thread that waits for an answer, as described by its slot.
 
 use crate::inproc::monitor::handles::SlotRef;
 use crate::inproc::monitor::shared::memory::Area;
@@ -17,7 +17,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// As its slot in the image `area` says.
+    /// Reads it from its slot in the image `area`.
     pub(crate) fn read(area: &Area, thread: SlotRef) -> Self {
         let base = thread.offset();
         let saved = |r: Saved| area.get(base + r.offset());
@@ -37,13 +37,13 @@ impl Waiter {
             r15: saved(Saved::R15),
             ..Registers::default()
         };
-        // One that was made where no system call of ours may be made has not asked for its number: its maker was told.
+        // A thread made where none of our system calls is allowed has not asked for its number; its maker has noted it.
         let tid =
             [slot::TID, slot::MADE_AS].map(|at| area.get(base + at) as u32 as i32).into_iter().find(|tid| *tid > 0);
         Self { slot: thread, tid: tid.unwrap_or(0), sp: saved(Saved::Rsp), registers }
     }
 
-    /// The call's arguments.
+    /// Returns the call's arguments.
     pub(crate) fn args(&self) -> [u64; 6] {
         let r = &self.registers;
         [r.di, r.si, r.dx, r.r10, r.r8, r.r9]

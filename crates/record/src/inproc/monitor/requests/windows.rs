@@ -1,4 +1,4 @@
-//! Windows: a few consecutive calls of a thread looked at whole, before and after each.
+//! Records windows on behalf of threads: a few consecutive calls of a thread, with what is seen before and after each.
 
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
@@ -20,23 +20,24 @@ use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, wind
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::PlacedFrame;
 
-/// Frames and their places, and whether they are all.
+/// Frames and their places, and true if they are complete.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
-/// What a thread is about to call, from where.
+/// A call that a thread is about to make, and its context.
 struct Entered {
     row: u32,
     nth: u64,
     /// Offset of the thread's record.
     record: u64,
     syscall: Sysno,
-    /// Where it is counted.
+    /// The node at which it is counted.
     node: NodeAddr,
     /// The root of its tree.
     root: NodeAddr,
 }
 
-/// A call at which a window may open, or that belongs to an open one; it has been dealt with since `began`.
+/// Handles a call at which a window may open, or that belongs to an open one; the launcher has worked on it since
+/// `began`.
 pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let begun = session.windows.open.contains_key(&waiter.slot);
     if !begun && opened_by(session, waiter.slot.program) != windows::ASKED {
@@ -46,7 +47,7 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     let run_ns = session.clock.at(began);
     let is_open = session.windows.open.contains_key(&waiter.slot);
     let octave = session.windows.open.get(&waiter.slot).map_or(entered.nth.max(1).ilog2() as u8, |o| o.window.octave);
-    // None opens within another, of which the call is a part.
+    // No window opens within another, which contains the call.
     let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
     let opens = may_open && !is_open && session.windows.budget.opens_one(entered.nth, run_ns);
     if !is_open && !opens {
@@ -65,8 +66,8 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     spend(session, octave, began);
 }
 
-/// A call at which a window is due, in a program whose threads write theirs: the launcher only decides, and
-/// looks at the stack.
+/// Handles a call at which a window is due, in a program whose threads write their windows: the launcher only decides,
+/// and samples the stack.
 fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let run_ns = session.clock.at(began);
@@ -88,28 +89,28 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
         return;
     }
     match opened_by(session, waiter.slot.program) {
-        // The thread has found another stack there than it knew of.
+        // The thread's stack differs from the one that was known.
         windows::OWN | windows::NONE => look_at_trunk(session, waiter, &entered),
         _ => look_at_line(session, waiter, &entered, run_ns),
     }
 }
 
-/// Looks at the stack of a thread that opens windows by itself, and asks beside one.
+/// Samples the stack of a thread that opens windows by itself and asks for the stack only.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
-    // What the thread waits, at least: so there are some hundred of these looks in a short run.
+    // Minimum wait of the thread, so that a short run has some hundred of these samples.
     const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
     whole_stack(session, waiter, entered);
     session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
 }
 
-/// A call of a context that is seen for the first time, in a program whose threads write their windows: has it
-/// written, and looks at the stack that was just unwound.
+/// Handles a call whose context is seen for the first time, in a program whose threads write their windows: makes the
+/// thread write it, and samples the stack that was just unwound.
 pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let stack = whole_stack(session, waiter, &entered);
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
-    // It is counted when it has been answered.
+    // The call is counted after the answer.
     let (row, nth) = (entered.row, entered.nth + 1);
     let writes = wanted(session, waiter.slot) == want::WRITING;
     area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
@@ -119,12 +120,12 @@ pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
     }
 }
 
-/// Who opens a program's windows, one of [`windows`].
+/// Returns the party that opens a program's windows, one of [`windows`].
 pub(crate) fn opened_by(session: &Session, id: ProgramId) -> u32 {
     session.memory.image(id).map_or(windows::ASKED, |area| area.get(image::WINDOWS) as u32)
 }
 
-/// Decides who opens windows from now on, in each program.
+/// Decides for each program if its threads or the launcher open windows from now on.
 pub(crate) fn settle_who_opens(session: &mut Session) {
     let run_ns = session.clock.at(sys::now());
     let affordable = session.windows.budget.has_room(run_ns);
@@ -132,7 +133,7 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
-        // A thread that may make no system call can't see what there is to be copied.
+        // A thread that may make no system call can't find out what there is to copy.
         let quiet = area.get(image::QUIET) as u32 != 0;
         let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
@@ -165,7 +166,7 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
     let base = waiter.slot.offset() + entered.record;
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
-    // What a loader maps it does not give back, and to ask takes longer than the rest.
+    // A loader does not give back what it maps, and asking would take longer than the rest.
     let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
     let counts_faults = signature.filter(|_| !begins);
     let taken_for_us =
@@ -176,7 +177,7 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
     open.window.calls.push(RawCall { faults, ..call });
 }
 
-/// The call has returned.
+/// Handles the return of a window's call.
 pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     let began = sys::now();
     let clock = session.clock.reading(session.stats.around.own_cycles);
@@ -210,12 +211,12 @@ fn spend(session: &mut Session, octave: u8, began: u64) {
     session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
-/// Whether the thread is to ask at every call.
+/// Sets if the thread asks at every call.
 fn want(session: &Session, thread: SlotRef, wanted: bool) {
     set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
 }
 
-/// Has the thread, which waits, do something about each call, one of [`want`].
+/// Sets what the waiting thread does at each call, one of [`want`].
 fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
     if let Some(area) = session.memory.image(thread.program) {
         area.set(thread.offset() + slot::WANT, wanted);
@@ -226,11 +227,11 @@ fn wanted(session: &Session, thread: SlotRef) -> u64 {
     session.memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
 }
 
-/// Whether the node at `at` is due to be looked at closely at this call; draws where it is again if so.
+/// Returns true if the node at `at` is due to be sampled at this call; if so, draws the next place.
 fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Entered) -> bool {
     let Some(area) = session.memory.image(id) else { return false };
     let planned = area.get(at.offset() + node::WINDOW_AT);
-    // Zero is for none ever.
+    // Zero means that no call is sampled.
     if planned == 0 || entered.nth < planned {
         return false;
     }
@@ -240,7 +241,7 @@ fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Enter
     if let Some(seed) = seed {
         seed.note_asked(octave);
     }
-    // Nothing new is to be seen in the thousandth short program of a kind.
+    // In the thousandth short program of a kind nothing is new.
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
     let next = match seed {
         Some(seed) => seed.octave_to_ask(octave + 1),
@@ -250,7 +251,7 @@ fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Enter
     true
 }
 
-/// What a thread is about to call, by the node at address `at` it is counted at.
+/// Returns the call that a thread is about to make, by the node at address `at`, which counts it.
 fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
     let image_id = images::image_of_slot(session, waiter.slot)?;
     let area = session.memory.image(waiter.slot.program)?;
@@ -286,15 +287,15 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
     (!frames.is_empty()).then(|| session.table.whole_stack(entered.row, entered.nth, &look))
 }
 
-/// Where no window is opened at a call it was due at: which line of a script makes it, only
-/// a look tells, and a window would cost more.
+/// Samples the script line of a call at which a window was due but does not open: only the stack tells the line, and a
+/// window would cost more.
 fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
     let octave = entered.nth.max(1).ilog2() as u8;
-    // Whatever the start-up has spent: some looks at each row that is more than a crumb.
+    // Minimum number of samples at each row with enough calls, whatever start-up has spent.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);
-    // And one at each: who called is told of all.
+    // Every row gets one sample, so that each has a caller.
     let few = if octave >= CRUMB { SURE } else { 1 };
     let sure = row.is_some_and(|r| r.lines.iter().map(|l| l.looks).sum::<u64>() < few);
     if !sure && !session.windows.budget.look_affordable(octave, run_ns) {
@@ -308,8 +309,8 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
     }
 }
 
-/// Whether looks at a program's stacks tell lines or functions of scripts, or soon may. Those of a compiler that keeps no
-/// map tell nothing, and one that is begun late is met by looking for it.
+/// Returns true if samples of a program's stacks tell lines or functions of scripts, or soon may. Samples of a compiler
+/// that keeps no map of its functions tell nothing; a map that begins late is found by searching for it.
 fn names_scripts(program: &mut Program, run_ns: u64) -> bool {
     if !program.contexts.names_compiled && program.space.may_run_scripts() {
         program.contexts.names_compiled = tells_lines(program, program.pid, run_ns);
@@ -317,10 +318,10 @@ fn names_scripts(program: &mut Program, run_ns: u64) -> bool {
     program.contexts.names_compiled && program.space.may_run_scripts()
 }
 
-/// Whether the stack of `tid` may tell a script's line or function. Not only where one was told already: what had spent
-/// the budget before its first call tells none.
+/// Returns true if the stack of `tid` may tell a script's line or function. It is not enough to check if one was told
+/// already: a program that spent the budget before its first scripted call would tell none.
 fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
-    // To look for a map that isn't there, at each of a program's many calls, would cost more than all else.
+    // Searching for a map that does not exist at each of a program's many calls would cost more than everything else.
     const AGAIN_NS: u64 = 5_000_000;
     if program.space.runs_scripts() {
         return true;
@@ -335,7 +336,7 @@ fn tells_lines(program: &mut Program, tid: i32, run_ns: u64) -> bool {
     program.space.has_names_on_stack(tid)
 }
 
-/// Notes the stack of a context's first call, which was just unwound, where no window opens there.
+/// Samples the stack of a context's first call, which was just unwound, if no window opens there.
 pub(crate) fn look_at_first(session: &mut Session, waiter: &Waiter, node: NodeAddr, stack: Unwound<'_>) {
     if !session.table.has_room_for_stacks() {
         return;

@@ -104,7 +104,7 @@ pub(crate) fn is_mapped(session: &Session, id: ProgramId) -> bool {
     pids.into_iter().any(|pid| pid > 0 && peer::maps_image(pid, id))
 }
 
-/// How many calls have been counted so far, those of programs that run included.
+/// Returns the number of calls counted so far, including those of running programs.
 pub(crate) fn counted_so_far(session: &Session) -> u64 {
     let of_slot = |thread: SlotRef, room: &Room| {
         let words = session.memory.slot(thread);

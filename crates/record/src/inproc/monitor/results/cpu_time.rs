@@ -10,15 +10,15 @@ use systoll_hooks::layout::slot;
 /// Measured on a hundred commands against their unwatched twins: 0.1 on an idle machine, 0.3 on a fully loaded one.
 const AFTERWARDS: f64 = 0.16;
 
-/// What a hand-shake costs beyond what its thread's clock saw of it.
+/// Cost of a hand-shake beyond the time that its thread's clock sees.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asking {
+pub(crate) struct AskingCost {
     /// Cost of reading the clock twice, ns: half of each reading is not seen.
     each_ns: f64,
     cycles_per_ns: f64,
 }
 
-impl Asking {
+impl AskingCost {
     pub(crate) fn new(each_ns: f64, cycles_per_ns: f64) -> Self {
         Self { each_ns, cycles_per_ns }
     }
@@ -26,7 +26,7 @@ impl Asking {
 
 /// Processor time that was the observer's, not the program's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Ours {
+pub(crate) struct ObserverTime {
     pub(crate) ns: u64,
     /// By how much that may be wrong, ns.
     pub(crate) doubt_ns: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Ours {
     pub(crate) unsaid: u64,
 }
 
-impl Ours {
+impl ObserverTime {
     pub(crate) fn add(&mut self, more: Self) {
         self.ns = self.ns.saturating_add(more.ns);
         self.doubt_ns = self.doubt_ns.saturating_add(more.doubt_ns);
@@ -49,7 +49,7 @@ pub(crate) fn in_ns(seconds: u64, ns: u64) -> u64 {
 
 /// Processor time of a process, as noted by its threads.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Used {
+pub(crate) struct ProcessorUse {
     /// Processor time when one of its threads was about to end, ns; 0 if none has noted it.
     said: u64,
     /// Time that its threads spent on asking by their own clocks, ns, and how often they asked.
@@ -61,7 +61,7 @@ pub(crate) struct Used {
     written_cycles: u64,
 }
 
-impl Used {
+impl ProcessorUse {
     /// Reads it from the slot with these fields. If the process is another program now, the other threads' notes are
     /// out of date.
     pub(crate) fn read(field: impl Fn(u64) -> u64, execed: bool) -> Self {
@@ -84,7 +84,7 @@ impl Used {
     }
 
     /// Returns what the threads spent on asking.
-    fn asking(&self, asking: Asking) -> Ours {
+    fn asking(&self, asking: AskingCost) -> ObserverTime {
         let unseen = (self.asked_times as f64 * asking.each_ns) as u64;
         // They spent these cycles polling, except when others had the processor.
         let quiet = (self.quiet_cycles as f64 / asking.cycles_per_ns.max(1e-3)) as u64;
@@ -94,11 +94,11 @@ impl Used {
         let ns =
             self.asked_ns.saturating_add(after).saturating_add(written).saturating_add(unseen).saturating_add(quiet);
         let doubt_ns = quiet.saturating_add(written / 4).saturating_add(unseen / 4).saturating_add(after / 2);
-        Ours { ns, doubt_ns, unsaid: 0 }
+        ObserverTime { ns, doubt_ns, unsaid: 0 }
     }
 
     /// Adds a process's time to its image, without what it spent on asking. Returns the latter.
-    pub(crate) fn settle(self, image: Option<&mut Image>, known: KnownCpu, asking: Asking) -> Ours {
+    pub(crate) fn settle(self, image: Option<&mut Image>, known: CpuReadings, asking: AskingCost) -> ObserverTime {
         let total = self.said.max(known.seen);
         let mut ours = self.asking(asking);
         ours.unsaid = u64::from(self.said == 0 && !known.execed);
@@ -109,12 +109,12 @@ impl Used {
     }
 }
 
-/// What is known of a process's processor time besides its threads' notes.
+/// Readings of a process's processor time besides its threads' notes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KnownCpu {
+pub(crate) struct CpuReadings {
     /// Last reading, ns since its start.
     pub(crate) seen: u64,
-    /// What it had used before its program's first instruction, ns.
+    /// Processor time before its program's first instruction, ns.
     pub(crate) before: u64,
     /// True if it is another program now.
     pub(crate) execed: bool,
@@ -125,17 +125,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_takes_what_threads_clocks_say_and_what_they_can_not_see() {
-        let asking = Asking::new(200.0, 2.0);
-        let clocked = Used { asked_ns: 50_000, asked_times: 10, ..Used::default() }.asking(asking);
+    fn asking_costs_include_time_that_threads_clocks_miss() {
+        let asking = AskingCost::new(200.0, 2.0);
+        let clocked = ProcessorUse { asked_ns: 50_000, asked_times: 10, ..ProcessorUse::default() }.asking(asking);
         assert_eq!((clocked.ns, clocked.doubt_ns), (60_000, 4_500));
         // All of these cycles may have been polling, or none.
-        let quiet = Used { quiet_cycles: 8_000, ..Used::default() }.asking(asking);
+        let quiet = ProcessorUse { quiet_cycles: 8_000, ..ProcessorUse::default() }.asking(asking);
         assert_eq!((quiet.ns, quiet.doubt_ns), (4_000, 4_000));
-        let written = Used { written_cycles: 8_000, ..Used::default() }.asking(asking);
+        let written = ProcessorUse { written_cycles: 8_000, ..ProcessorUse::default() }.asking(asking);
         assert_eq!((written.ns, written.doubt_ns), (4_000, 1_000));
         // A target may write anything into its words.
-        let any = Used {
+        let any = ProcessorUse {
             asked_ns: u64::MAX,
             asked_times: u64::MAX,
             quiet_cycles: u64::MAX,

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_accounts_for_was_not_needed() {
+    fn calls_without_a_reason_count_as_unseen() {
         let made = MadeInPlace { needed: [1, 0, 0, 0, 7], missed: [0, 2, 3, 0] };
         let rows = [row(39, 4, 9), row(14, 20, 80), row(14, 0, 5), row(102, 3, 0)];
         let all = in_place(1 | 1 << 4, &made, &rows);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_wrote_over_stays_within_what_was_counted() {
+    fn overwritten_figures_do_not_exceed_the_counts() {
         let made = MadeInPlace { needed: [u64::MAX; 5], missed: [u64::MAX; 4] };
         let all = in_place(u32::MAX, &made, &[row(14, 20, 1)]);
         assert!(all.iter().all(|p| p.missed() == 0), "{all:?}");

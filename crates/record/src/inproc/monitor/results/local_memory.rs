@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_where_it_was_wanted_or_not_at_all() {
+    fn memory_is_mapped_at_the_requested_address_or_not_at_all() {
         const FREE: u64 = 0x2900_0000_0000;
         let mapping = Mapping::at(FREE, 8192).unwrap();
         assert_eq!((mapping.address(), mapping.words().len()), (FREE, 1024));

@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod collect;
+pub(crate) mod count_limits;
 pub(crate) mod cpu_time;
 pub(crate) mod estimate;
 pub(crate) mod images;
@@ -10,7 +11,6 @@ pub(crate) mod local_memory;
 pub(crate) mod losses;
 pub(crate) mod overhead;
 pub(crate) mod own_cpu;
-pub(crate) mod plausible;
 pub(crate) mod recording;
 pub(crate) mod ring_take;
 pub(crate) mod rows;

@@ -43,7 +43,7 @@ const CODE: u64 = 0x2000;
 const SIZE: u64 = 0x10000;
 const REGION: u64 = IMAGE + image::ROOTS;
 
-/// What counting adds to a call, in cycles of the time stamp counter.
+/// Cycles that counting adds to a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
     /// Added to what the thread pays for the call.
@@ -61,7 +61,7 @@ pub(crate) fn guess() -> Share {
 }
 
 /// Returns the cost of a crossing, ns, by the loop that measured the share, if it could be measured.
-pub(crate) fn crossing(again: Option<&Again>, ratio: &clock::Ratio) -> Spread {
+pub(crate) fn crossing(again: Option<&RepeatCode>, ratio: &clock::Ratio) -> Spread {
     again.map_or_else(|| systoll_price::crossing(CROSSING), |again| in_ns(again.plain(), ratio.so_far()))
 }
 
@@ -71,20 +71,20 @@ pub(crate) fn in_ns(cycles: Spread, per_ns: f64) -> Spread {
 }
 
 /// The measurement, and the code to repeat it.
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     pub(crate) share: Share,
     /// A call without the counting code, in cycles.
     pub(crate) plain: Spread,
-    pub(crate) again: Again,
+    pub(crate) again: RepeatCode,
 }
 
 /// The code for measuring plain calls once more.
-pub(crate) struct Again {
+pub(crate) struct RepeatCode {
     code: Code,
     functions: Functions,
 }
 
-impl Again {
+impl RepeatCode {
     /// Returns what a call takes now, in cycles.
     pub(crate) fn plain(&self) -> Spread {
         let mut plain = Vec::with_capacity(BATCHES_AGAIN);
@@ -130,7 +130,7 @@ fn spread(mut batches: Vec<f64>, around: f64) -> Spread {
 static AREAS: Mutex<()> = Mutex::new(());
 
 /// Measures the share, unless this process is itself watched or may not map code.
-pub(crate) fn measure(options: &Options, cache: &Cache) -> Option<Measured> {
+pub(crate) fn measure(options: &Options, cache: &Cache) -> Option<Measurement> {
     let _one = AREAS.lock().unwrap_or_else(PoisonError::into_inner);
     if gs_base() != Some(0) {
         return None;
@@ -140,13 +140,13 @@ pub(crate) fn measure(options: &Options, cache: &Cache) -> Option<Measured> {
     let measured = bench.measure();
     set_gs_base(0)?;
     let (share, plain) = measured?;
-    Some(Measured { share, plain, again: bench.again })
+    Some(Measurement { share, plain, again: bench.again })
 }
 
 /// The functions, and the memory that the counting code needs.
 struct Bench {
     areas: Mapping,
-    again: Again,
+    again: RepeatCode,
     /// Offset in a slot of the record for the loop's context.
     record: u64,
 }
@@ -156,7 +156,7 @@ struct Bench {
 struct Functions {
     hooked: u64,
     plain: u64,
-    /// The same without the call itself.
+    /// The same loop without the call.
     empty: u64,
     /// Return address of the first one's callee.
     context: u64,
@@ -200,7 +200,7 @@ impl Bench {
         let step = Step { word: code.address() + functions.context, ..Step::default() };
         let context = grow(image_words, &mut room, REGION, &[step]).ok()?;
         let record = image_words.get(((context - IMAGE + node::RECORD) / 8) as usize)?.load(Ordering::Relaxed);
-        Some(Self { areas, again: Again { code, functions }, record })
+        Some(Self { areas, again: RepeatCode { code, functions }, record })
     }
 
     /// Returns a figure counted for the loop so far.
@@ -375,7 +375,7 @@ mod tests {
             long: None,
             sampled: false,
         };
-        let Measured { share, plain, again } =
+        let Measurement { share, plain, again } =
             measure(&options, &Cache::none()).expect("this process is not watched and may map code");
         // It costs some twenty to sixty cycles; what a busy machine adds is far below these bounds.
         assert!(share.added >= 0.0 && share.added < 10_000.0, "{share:?}");
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn few_batches_are_enough_where_they_agree() {
+    fn few_batches_suffice_if_they_agree() {
         let same = [100.0; FEWEST];
         assert!(is_settled(&same) && !is_settled(&same[1..]));
         let busy = [100.0, 120.0, 100.5, 140.0, 100.9, 130.0, 110.0, 105.0];

@@ -3,11 +3,11 @@
 //!
 //! What threads spent on asking, on mapping our memory and on counting is measured where it is spent. No clock of the
 //! run separates the rest from the program's own work: an exec that stops, larger page tables that are copied and
-//! freed, losses from caches. [`Beside`] measures that by twins, programs that run watched and unwatched in turns after
+//! freed, losses from caches. [`UnseenTime`] measures that by twins, programs that run watched and unwatched in turns after
 //! the command has ended ([`super::twins`]).
 
 use crate::cpu::{IMPOSSIBLE, not_below};
-use crate::inproc::monitor::results::cpu_time::Ours;
+use crate::inproc::monitor::results::cpu_time::ObserverTime;
 use crate::inproc::monitor::session::Session;
 use systoll_model::{Problem, ProblemKind, Recording};
 
@@ -25,7 +25,7 @@ const ASKED_AGO_NS: u64 = 100_000_000;
 
 /// Processor time of watching that no clock of the run sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Beside {
+pub(crate) struct UnseenTime {
     /// For each program started after the first, as a share of what its threads' clocks saw of watching.
     pub(crate) per_seen: f64,
     /// For each process that is forked and becomes no other program, ns.
@@ -34,7 +34,7 @@ pub(crate) struct Beside {
     pub(crate) doubt: f64,
 }
 
-impl Beside {
+impl UnseenTime {
     /// Estimates for runs without twins. Measured on 18 loops of 60 starts under dash, bash and Python: 0.3 (true) to
     /// 0.8 (sed under bash) a start, 55 us (a small C program) to 100 us (bash) a copy.
     pub(crate) const UNMEASURED: Self = Self { per_seen: 0.45, per_copy_ns: 65_000.0, doubt: 0.75 };
@@ -42,17 +42,17 @@ impl Beside {
 
 /// Measured processor times of a run, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Spent {
+pub(crate) struct MeasuredTimes {
     /// Time of all processes that were waited for, by the kernel.
     pub(crate) waited_for_ns: u64,
     /// Time of all processes by their own notes, without asking and mapping.
     pub(crate) said_ns: u64,
-    /// What counting added to calls.
+    /// Time that counting added to calls, ns.
     pub(crate) added_ns: u64,
-    /// What new programs spent on mapping our memory.
+    /// Time that new programs spent on mapping our memory, ns.
     pub(crate) starts_ns: u64,
-    /// What threads spent on asking and on writing windows.
-    pub(crate) asked: Ours,
+    /// Time that threads spent on asking and on writing windows.
+    pub(crate) asked: ObserverTime,
     /// Number of programs started.
     pub(crate) starts: u64,
     /// Number of processes that were forked and became no other program.
@@ -63,7 +63,7 @@ pub(crate) struct Spent {
     pub(crate) toll_ns: u64,
 }
 
-impl Spent {
+impl MeasuredTimes {
     /// Sums up a session; `children` is the user and system time of all children that were waited for.
     pub(crate) fn of(session: &Session, children: (u64, u64)) -> Self {
         let (stats, table) = (&session.stats, &session.table);
@@ -83,7 +83,7 @@ impl Spent {
             asked.unsaid = 0;
         }
         Self {
-            // What runs on is not waited for.
+            // Processes that still run are not waited for.
             waited_for_ns: if attached.is_some() { 0 } else { waited_for.saturating_sub(session.root.before_exec_ns) },
             said_ns: said.saturating_sub(added_ns),
             added_ns,
@@ -112,7 +112,7 @@ impl Spent {
     }
 
     /// Returns the estimate.
-    pub(crate) fn own(&self, beside: Beside) -> OwnCpu {
+    pub(crate) fn own(&self, beside: UnseenTime) -> OwnCpu {
         let threads = THREAD_NS * self.threads as f64;
         let starts_and_copies =
             beside.per_seen * self.seen_of_later_starts_ns() + beside.per_copy_ns * self.copies as f64;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_or_impossible_is_not_known() {
+    fn doubtful_or_impossible_times_are_unknown() {
         let own = |own_ns, doubt_ns| OwnCpu { total_ns: 30 * MS, own_ns, toll_ns: 4 * MS, doubt_ns };
         // A figure of 15 ms that may be off by 2 is good enough: it is shown with its interval.
         let header = told(own(Some(15 * MS), 2 * MS)).header;
@@ -229,17 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn what_clocks_do_not_see_is_taken_off_by_starts_and_copies() {
-        let asked = Ours { ns: 500 * MS, ..Ours::default() };
-        let spent = Spent { waited_for_ns: 3_000 * MS, starts: 1_001, copies: 1_000, asked, ..Spent::default() };
-        let beside = Beside { per_seen: 0.5, per_copy_ns: 100_000.0, doubt: 0.25 };
+    fn unseen_time_is_subtracted_per_start_and_copy() {
+        let asked = ObserverTime { ns: 500 * MS, ..ObserverTime::default() };
+        let spent = MeasuredTimes {
+            waited_for_ns: 3_000 * MS,
+            starts: 1_001,
+            copies: 1_000,
+            asked,
+            ..MeasuredTimes::default()
+        };
+        let beside = UnseenTime { per_seen: 0.5, per_copy_ns: 100_000.0, doubt: 0.25 };
         let own = spent.own(beside);
         // 3000 - 500, minus half of the 500 that later starts took, minus 1000 copies of 0.1 ms.
         assert_eq!(own.known().map(|ns| ns / MS), Some(2_150));
         assert_eq!(own.doubt_ns / MS, 87);
         // For one program alone, everything spent on asking was seen.
-        let alone =
-            Spent { waited_for_ns: 20 * MS, starts: 1, asked: Ours { ns: 5 * MS, ..asked }, ..Spent::default() };
-        assert_eq!(alone.own(Beside::UNMEASURED).known(), Some(15 * MS));
+        let alone = MeasuredTimes {
+            waited_for_ns: 20 * MS,
+            starts: 1,
+            asked: ObserverTime { ns: 5 * MS, ..asked },
+            ..MeasuredTimes::default()
+        };
+        assert_eq!(alone.own(UnseenTime::UNMEASURED).known(), Some(15 * MS));
     }
 }

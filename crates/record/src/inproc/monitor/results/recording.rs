@@ -1,13 +1,13 @@
 //! Makes a recording from what the launcher gathered.
 
-use crate::assemble::{self, Named, Parts, Progress};
+use crate::assemble::{self, NamedTable, Parts, Progress};
 use crate::cpu::not_below;
 use crate::inproc::monitor::exec::no_calls;
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::in_place::in_place;
 use crate::inproc::monitor::results::overhead::{self};
-use crate::inproc::monitor::results::own_cpu::{Beside, Spent};
+use crate::inproc::monitor::results::own_cpu::{MeasuredTimes, UnseenTime};
 use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::results::twins::Twins;
 use crate::inproc::monitor::session::Session;
@@ -22,14 +22,14 @@ use systoll_model::{BackendKind, Counts, Header, Problem, ProblemKind, Process, 
 pub(crate) struct Finished {
     /// Everything observed, except the command's own processor time.
     recording: Recording,
-    spent: Spent,
+    spent: MeasuredTimes,
     /// Twins that would measure that time better.
     pub(crate) twins: Option<Twins>,
 }
 
 impl Finished {
     /// Returns the recording; `beside` is the cost of watching that no clock of the run saw.
-    pub(crate) fn recording(self, beside: Beside) -> Recording {
+    pub(crate) fn recording(self, beside: UnseenTime) -> Recording {
         let mut recording = self.recording;
         self.spent.own(beside).tell(&mut recording);
         recording
@@ -58,9 +58,9 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
 }
 
 /// Returns what the processes of an ended run have used, for a caller that needs nothing else.
-pub(crate) fn spent(mut session: Session) -> Spent {
+pub(crate) fn spent(mut session: Session) -> MeasuredTimes {
     collect::collect_all(&mut session);
-    Spent::of(&session, sys::children_times())
+    MeasuredTimes::of(&session, sys::children_times())
 }
 
 /// Returns the recording of a run that goes on.
@@ -86,7 +86,7 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     let finished = recording(session, wall_ns, session.stats.facts.crossing_before, copied);
     (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
     session.windows.budget.refused = refused;
-    finished.recording(Beside::UNMEASURED)
+    finished.recording(UnseenTime::UNMEASURED)
 }
 
 /// Adds the command's own exec, which was made before any of our code was in it.
@@ -110,7 +110,7 @@ fn recording(
     windows: fn(&mut Windows) -> Vec<RawWindow>,
 ) -> Finished {
     let beside = windows::beside(&session.table, &session.windows.budget.all()).begin();
-    let mut named = Named::of(&session.table, &mut session.symbols, session.problems.list.clone());
+    let mut named = NamedTable::of(&session.table, &mut session.symbols, session.problems.list.clone());
     if !session.stats.around.share_measured {
         let text = "what watching adds to a call could not be measured here: its share is a guess";
         named.problems.push(Problem::new(ProblemKind::Price, text));
@@ -122,7 +122,7 @@ fn recording(
         Some(used) => Progress::of_left(wall_ns, children, used),
         None => Progress::of(&session.table, wall_ns, session.root.exit, children),
     };
-    let spent = Spent::of(session, progress.used());
+    let spent = MeasuredTimes::of(session, progress.used());
     let twins = Twins::of(&session.table, &spent, wall_ns).filter(|_| !session.root.cut_short);
     let header = header(session, &progress);
     session.stats.facts.leave_out(children, sys::children_times());

@@ -3,7 +3,7 @@
 use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::clock::Clock;
-use crate::inproc::monitor::results::cpu_time::Used;
+use crate::inproc::monitor::results::cpu_time::ProcessorUse;
 use crate::inproc::monitor::results::estimate::Estimate;
 use crate::inproc::monitor::results::images::image_of;
 use crate::inproc::monitor::results::tally::Tally;
@@ -32,14 +32,14 @@ pub(crate) struct RowBuilder<'a> {
     pub(crate) program: &'a mut Program,
     /// Losses in all of the program's image.
     losses: Losses,
-    /// What is counted at each record at which a thread has counted.
-    places: foldhash::HashMap<u64, Option<Rc<CountedAt>>>,
+    /// Contents of each record at which a thread has counted.
+    places: foldhash::HashMap<u64, Option<Rc<CountedRecord>>>,
     /// The first thread's counts when `main` began, by record, if they are known.
     startup: Option<Vec<(u64, SlotCounts)>>,
     /// Number of long calls it had kept by then, if known.
     startup_long: Option<u64>,
     /// Rows of the records at which this slot's thread has counted, if long calls are listed.
-    rows: foldhash::HashMap<u64, Counted>,
+    rows: foldhash::HashMap<u64, CountedRow>,
     clock: Clock,
     now: u64,
     tally: Tally,
@@ -78,7 +78,7 @@ impl<'a> RowBuilder<'a> {
         let field = |offset| words.word(SlotRef::offset_of(index) + offset);
         let has_rseq = field(slot::RSEQ) != 0;
         if pid > 0 {
-            let used = Used::read(field, self.program.processes.execed.contains(&pid));
+            let used = ProcessorUse::read(field, self.program.processes.execed.contains(&pid));
             self.tally.used.entry(pid).or_default().add(&used);
         }
         self.rows.clear();
@@ -103,27 +103,27 @@ impl<'a> RowBuilder<'a> {
     /// Adds one thread's counts at a record.
     fn row(&mut self, record: u64, counts: &SlotCounts, by: Counter) {
         let Counter { slot, pid, tid, has_rseq } = by;
-        let known = self.places.entry(record).or_insert_with(|| CountedAt::of(record, self.program).map(Rc::new));
+        let known = self.places.entry(record).or_insert_with(|| CountedRecord::of(record, self.program).map(Rc::new));
         let Some(at) = known.clone() else {
             self.tally.losses.damaged += 1;
             return;
         };
         let number = match at.what {
-            What::Vdso(function) => {
+            CountedCalls::Vdso(function) => {
                 self.tally.vdso_calls = self.tally.vdso_calls.saturating_add(counts.entered);
                 return self.vdso(function, &at.frames, pid, counts.entered);
             }
-            What::Unknown => return,
-            What::Call(number) => number,
+            CountedCalls::Unknown => return,
+            CountedCalls::Call(number) => number,
         };
         let results = at.results;
         let image = image_of(self.program, self.table, pid, self.now);
         let (id, _) = self.table.row(image, Sysno(number), &at.frames);
         if self.table.lists_longer() {
-            self.rows.insert(record, Counted { row: id, image, longest: counts.longest });
+            self.rows.insert(record, CountedRow { row: id, image, longest: counts.longest });
         }
         let execed = (number == EXECVE || number == EXECVEAT) && self.program.threads.gone_by_exec.contains(&slot);
-        let seen = Seen { results, matched: self.losses.unmatched == 0, execed, has_rseq };
+        let seen = RowFacts { results, matched: self.losses.unmatched == 0, execed, has_rseq };
         let mut add = counts_of(number, counts, seen, self.clock);
         let untold = if add.toll_ns.is_none() && add.elapsed_ns > 0 { add.calls } else { 0 };
         self.tally.untold = self.tally.untold.saturating_add(untold);
@@ -156,7 +156,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds the results of a thread's stack comparisons above a context.
-    fn trunk(&mut self, row: u32, at: &CountedAt, counts: &SlotCounts) {
+    fn trunk(&mut self, row: u32, at: &CountedRecord, counts: &SlotCounts) {
         let Some(above) = self.program.contexts.trunks.get(&at.node) else { return };
         let whole: Vec<RawFrame> = at.frames.iter().chain(&above.frames).copied().collect();
         // A context that is the whole stack needs no comparison.
@@ -200,11 +200,11 @@ impl<'a> RowBuilder<'a> {
 
     /// Splits off what the first thread counted at a record before `main`: all of it, if the launcher has not seen
     /// `main` begin.
-    fn note_startup(&self, record: u64, number: u32, add: &mut Counts, seen: Seen) {
+    fn note_startup(&self, record: u64, number: u32, add: &mut Counts, seen: RowFacts) {
         let counted = |then: &[(u64, SlotCounts)]| {
             let at = then.binary_search_by_key(&record, |(record, _)| *record).ok()?;
             let (_, counts) = then.get(at)?;
-            let then = counts_of(number, counts, Seen { execed: false, ..seen }, self.clock);
+            let then = counts_of(number, counts, RowFacts { execed: false, ..seen }, self.clock);
             Some((then.calls, then.waited_ns.unwrap_or(0)))
         };
         let (calls, waited) = match &self.startup {
@@ -220,10 +220,10 @@ impl<'a> RowBuilder<'a> {
     }
 }
 
-/// What is counted at a record.
-struct CountedAt {
+/// The call and the context that are counted at a record.
+struct CountedRecord {
     node: NodeAddr,
-    what: What,
+    what: CountedCalls,
     /// True if calls' results are seen there.
     results: bool,
     /// The frames when the context was first seen.
@@ -232,7 +232,7 @@ struct CountedAt {
 
 /// The calls that are counted at a record.
 #[derive(Clone, Copy)]
-enum What {
+enum CountedCalls {
     Call(u32),
     /// Calls into the vDSO, by function.
     Vdso(&'static str),
@@ -240,20 +240,20 @@ enum What {
     Unknown,
 }
 
-impl CountedAt {
+impl CountedRecord {
     /// Returns what the launcher has laid out for a record; `None` if it has not assigned the record.
     fn of(record: u64, program: &Program) -> Option<Self> {
         let place = program.hooks.room.place(record)?;
         let (node, root) = (NodeAddr(place.node), NodeAddr(place.root));
-        let by_number = |number| Self { node, what: What::Call(number), results: true, frames: Rc::default() };
+        let by_number = |number| Self { node, what: CountedCalls::Call(number), results: true, frames: Rc::default() };
         let Some(at) = program.site_of(root) else { return number_of_root(root.0).map(by_number) };
         let file = program.hooks.files.get(at.file)?;
         let site = file.code.blob.sites.get(at.site)?;
         let what = if site.vdso {
             let entry = file.known.plan.entries.iter().find(|e| e.address == site.address);
-            entry.map_or(What::Unknown, |entry| What::Vdso(entry.function.name()))
+            entry.map_or(CountedCalls::Unknown, |entry| CountedCalls::Vdso(entry.function.name()))
         } else {
-            program.number_of(root).map_or(What::Unknown, What::Call)
+            program.number_of(root).map_or(CountedCalls::Unknown, CountedCalls::Call)
         };
         let frames = match program.contexts.nodes.get(&node) {
             Some(frames) => Rc::clone(frames),
@@ -275,16 +275,16 @@ struct Counter {
 
 /// The row to which a thread's calls at a node were added.
 #[derive(Clone, Copy)]
-struct Counted {
+struct CountedRow {
     row: u32,
     image: ImageId,
     /// Cycles of the longest call.
     longest: u64,
 }
 
-/// What is known of a row's calls besides their counts.
+/// Facts about a row's calls besides their counts.
 #[derive(Clone, Copy)]
-struct Seen {
+struct RowFacts {
     /// True if returns are hooked.
     results: bool,
     /// True if all returns were matched with their calls.
@@ -297,7 +297,7 @@ struct Seen {
 
 /// Returns the number of calls that the kernel has ended. This includes calls that a handler interrupted: if the thread
 /// jumps out of the handler it never sees the result, but the call was made.
-fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
+fn ended(number: u32, slot: &SlotCounts, seen: RowFacts) -> u64 {
     match slot.entered.checked_sub(slot.returned) {
         _ if matches!(number, EXIT | EXIT_GROUP) => 0,
         _ if !seen.results => slot.entered,
@@ -307,7 +307,7 @@ fn ended(number: u32, slot: &SlotCounts, seen: Seen) -> u64 {
 }
 
 /// Converts one thread's figures into those of a recording.
-fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts {
+fn counts_of(number: u32, slot: &SlotCounts, seen: RowFacts, clock: Clock) -> Counts {
     let mut counts =
         Counts { calls: ended(number, slot, seen), bytes: slot.bytes, elided: slot.elided, ..Counts::default() };
     counts.unreturned = slot.entered.saturating_sub(counts.calls);
@@ -330,7 +330,7 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: Seen, clock: Clock) -> Counts
     counts.max_ns = clock.ns(slot.longest as f64);
     counts.min_ns = slot.shortest.map(|cycles| clock.ns(cycles as f64).min(counts.max_ns));
     let worked = time.cycles - time.waited - clock.own_cycles * time.calls as f64;
-    // Where waiting can't be told from working, a sleep and other threads' turns would count as work.
+    // If waiting can't be told apart from working, a sleep and other threads' turns would count as work.
     let may_wait = number == SCHED_YIELD || Sysno(number).signature().is_none_or(|s| s.may_block);
     counts.toll_ns = (seen.has_rseq || !may_wait).then(|| clock.ns(worked));
     counts.waited_ns = seen.has_rseq.then(|| clock.ns(time.waited));

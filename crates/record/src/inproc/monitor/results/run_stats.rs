@@ -1,18 +1,18 @@
 //! Measurements around a run, and sums over it.
 
 use crate::assemble::RunFacts;
-use crate::inproc::monitor::results::cpu_time::{Asking, Ours};
-use crate::inproc::monitor::results::overhead::Again;
+use crate::inproc::monitor::results::cpu_time::{AskingCost, ObserverTime};
+use crate::inproc::monitor::results::overhead::RepeatCode;
 use systoll_hooks::assemble::MadeInPlace;
 
-/// What counting adds to calls.
+/// Cost that counting adds to calls.
 #[derive(Default)]
 pub(crate) struct Around {
     /// The code for measuring the crossing again at the end.
-    pub(crate) again: Option<Again>,
+    pub(crate) again: Option<RepeatCode>,
     /// Cycles of every timed call that are our own.
     pub(crate) own_cycles: f64,
-    /// What counting and timing add to a call, ns.
+    /// Time that counting and timing add to a call, ns.
     pub(crate) added_ns: f64,
     /// True if both were measured, false if they are guesses.
     pub(crate) share_measured: bool,
@@ -22,21 +22,21 @@ pub(crate) struct Around {
 pub(crate) struct RunStats {
     pub(crate) facts: RunFacts,
     pub(crate) around: Around,
-    pub(crate) counted: Counted,
+    pub(crate) counted: ImageSums,
     /// Processor time that new programs spent on mapping our memory, ns.
     pub(crate) starts_ns: u64,
     /// Number of programs that did.
     pub(crate) starts: u64,
-    /// What a hand-shake costs beyond what its thread's clock sees.
-    pub(crate) asking: Asking,
+    /// Cost of a hand-shake beyond the time that its thread's clock sees.
+    pub(crate) asking: AskingCost,
 }
 
 /// Sums that are read from programs' images.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct ImageSums {
     pub(crate) vdso_calls: u64,
     /// Processor time that threads spent on asking.
-    pub(crate) asked: Ours,
+    pub(crate) asked: ObserverTime,
     /// Calls that were made although they were to be answered in place.
     pub(crate) in_place: MadeInPlace,
 }

@@ -1,11 +1,11 @@
-//! How the places that make calls were hooked, for the report.
+//! Reports how the places that make calls were hooked.
 
 use crate::inproc::monitor::program::Patched;
 use std::collections::HashMap;
 use systoll_model::Sites;
 use systoll_symbols::ModuleKey;
 
-/// How a file came into a program.
+/// The way in which a file came into a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// It was mapped before the first instruction.

@@ -1,6 +1,6 @@
 //! The totals of an image besides its rows.
 
-use crate::inproc::monitor::results::cpu_time::{Ours, Used};
+use crate::inproc::monitor::results::cpu_time::{ObserverTime, ProcessorUse};
 use crate::table::ImageId;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_hooks::assemble::{Losses, MadeInPlace};
@@ -11,9 +11,9 @@ use systoll_model::Sysno;
 pub(crate) struct Tally {
     pub(crate) vdso_calls: u64,
     /// Processor time that its threads have spent on asking.
-    pub(crate) asking: Ours,
+    pub(crate) asking: ObserverTime,
     /// Processor time of each process, as noted by its threads.
-    pub(crate) used: BTreeMap<i32, Used>,
+    pub(crate) used: BTreeMap<i32, ProcessorUse>,
     pub(crate) losses: Losses,
     /// Calls that were made although they were to be answered in place.
     pub(crate) in_place: MadeInPlace,

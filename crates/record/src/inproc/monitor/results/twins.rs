@@ -7,7 +7,7 @@
 
 use crate::backend::Launch;
 use crate::error::Error;
-use crate::inproc::monitor::results::own_cpu::{Beside, Spent};
+use crate::inproc::monitor::results::own_cpu::{MeasuredTimes, UnseenTime};
 use crate::inproc::monitor::sys;
 use crate::launch;
 use crate::signals::Signals;
@@ -67,10 +67,10 @@ pub(crate) struct Twins {
 
 impl Twins {
     /// Returns the twins of a command that took `wall_ns`; `None` if clocks miss little of what watching cost.
-    pub(crate) fn of(table: &Table, spent: &Spent, wall_ns: u64) -> Option<Self> {
+    pub(crate) fn of(table: &Table, spent: &MeasuredTimes, wall_ns: u64) -> Option<Self> {
         let copies = spent.copies >= FEWEST_COPIES;
         let starts = spent.starts > FEWEST;
-        let kin = Kin::of(&table.images);
+        let kin = ProcessKinds::of(&table.images);
         (starts || copies).then(|| Self {
             shell: kin.shell(forks(table)),
             programs: if starts { kin.programs() } else { Vec::new() },
@@ -80,7 +80,7 @@ impl Twins {
     }
 
     /// Runs the twins; `watched` watches a launch as the command was watched. Returns `None` if one can't be run.
-    pub(crate) fn measure(&self, watched: impl Fn(&Launch) -> Result<Spent, Error>) -> Option<Beside> {
+    pub(crate) fn measure(&self, watched: impl Fn(&Launch) -> Result<MeasuredTimes, Error>) -> Option<UnseenTime> {
         let (mut starts, mut copies) = (Vec::new(), Vec::new());
         let began = Instant::now();
         for round in 0..ROUNDS {
@@ -96,8 +96,8 @@ impl Twins {
             }
         }
         let or = |all: &[f64], else_: f64| median(all).unwrap_or(else_);
-        let unmeasured = Beside::UNMEASURED;
-        Some(Beside {
+        let unmeasured = UnseenTime::UNMEASURED;
+        Some(UnseenTime {
             per_seen: or(&starts, unmeasured.per_seen),
             per_copy_ns: or(&copies, unmeasured.per_copy_ns),
             doubt: DOUBT + unrest(&starts).max(unrest(&copies)),
@@ -154,14 +154,14 @@ fn median(all: &[f64]) -> Option<f64> {
 }
 
 /// Kinds of the command's processes, by the file that each ran.
-struct Kin<'t> {
+struct ProcessKinds<'t> {
     /// Number of programs started of each file, most first.
     started: Vec<(&'t str, u64)>,
     /// Number of processes made by programs of each file, most first.
     makers: Vec<(&'t str, u64)>,
 }
 
-impl<'t> Kin<'t> {
+impl<'t> ProcessKinds<'t> {
     fn of(images: &'t [Image]) -> Self {
         let (mut started, mut makers) = (HashMap::<&str, u64>::new(), HashMap::<&str, u64>::new());
         for image in images {
@@ -216,14 +216,14 @@ fn is_one_of(file: &Path, names: &[&str]) -> bool {
 
 /// One twin, watched and unwatched.
 struct Excess {
-    /// What the watched one used.
-    spent: Spent,
+    /// Times of the watched twin.
+    spent: MeasuredTimes,
     /// Its excess over the unwatched one, without what clocks saw of watching, ns.
     ns: f64,
 }
 
 impl Excess {
-    fn of(launch: &Launch, watched: &impl Fn(&Launch) -> Result<Spent, Error>) -> Option<Self> {
+    fn of(launch: &Launch, watched: &impl Fn(&Launch) -> Result<MeasuredTimes, Error>) -> Option<Self> {
         let before = unwatched_ns(launch)?;
         let spent = watched(launch).ok()?;
         let after = unwatched_ns(launch)?;
@@ -231,13 +231,13 @@ impl Excess {
         Some(Self { spent, ns })
     }
 
-    /// Returns [`Beside::per_seen`] by this twin.
+    /// Returns [`UnseenTime::per_seen`] by this twin.
     fn per_seen(&self) -> Option<f64> {
         let seen = self.spent.seen_of_later_starts_ns();
         (seen > 0.0).then(|| (self.ns / seen).max(0.0))
     }
 
-    /// Returns [`Beside::per_copy_ns`] by this twin.
+    /// Returns [`UnseenTime::per_copy_ns`] by this twin.
     fn per_copy_ns(&self, per_seen: f64) -> Option<f64> {
         let starts = per_seen * self.spent.seen_of_later_starts_ns();
         (self.spent.copies > 0).then(|| ((self.ns - starts) / self.spent.copies as f64).max(0.0))
@@ -275,10 +275,10 @@ mod tests {
         images.extend((0..10).map(|_| image("/bin/sh", Some(0))));
         images.extend((1..7).map(|maker| image("/usr/bin/expr", Some(maker))));
         images.extend((7..10).map(|maker| image("/opt/of/mine", Some(maker))));
-        let kin = Kin::of(&images);
+        let kin = ProcessKinds::of(&images);
         assert_eq!((kin.started[0], kin.makers[0]), (("/usr/bin/expr", 6), ("/bin/sh", 19)));
         assert_eq!(kin.shell(true), Path::new("/bin/sh"));
-        let no_shells = Kin { makers: vec![("/opt/of/mine", 19)], ..kin };
+        let no_shells = ProcessKinds { makers: vec![("/opt/of/mine", 19)], ..kin };
         assert_eq!(no_shells.shell(false), Path::new(SHELL));
         let kin = no_shells;
         let programs = kin.programs();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_utilitys_name_elsewhere_is_not_run() {
+    fn twins_run_utilities_only_from_system_folders() {
         let folder = tempfile::tempdir().unwrap();
         let mine = folder.path().join("sed");
         std::fs::write(&mine, "").unwrap();

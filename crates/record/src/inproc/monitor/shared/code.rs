@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_code_is_what_was_stored() {
+    fn kept_code_equals_the_stored_code() {
         let (dir, memory) = (tempfile::tempdir().unwrap(), Memory::new().unwrap());
         let (room, cache) = (memory.codes(), Cache::at(dir.path(), 1 << 26));
         let (plan, blob) = made();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn code_stands_for_what_its_blob_says() {
+    fn origins_of_code_match_its_blob() {
         let memory = Memory::new().unwrap();
         let (plan, blob) = made();
         let origins = blob.origins.clone();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_code_is_thrown_away() {
+    fn damaged_code_is_dropped() {
         let memory = Memory::new().unwrap();
         let (plan, blob) = made();
         let bytes = blob.to_bytes();

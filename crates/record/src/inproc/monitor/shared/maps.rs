@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_what_the_file_says() {
+    fn the_ioctl_and_the_maps_file_agree() {
         still(|pid, read| {
             let executable = |m: &&Mapped| m.executable;
             assert!(read.all.iter().filter(executable).count() > 1);

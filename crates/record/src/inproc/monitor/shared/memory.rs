@@ -574,7 +574,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_whole_pages_that_nothing_lies_in() {
+    fn gaps_are_whole_unused_pages() {
         let left = |used: &[Range<u64>]| -> Vec<_> {
             gaps(used.iter().cloned(), 0x8000).into_iter().map(|r| (r.start, r.end)).collect()
         };

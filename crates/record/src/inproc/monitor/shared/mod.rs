@@ -1,4 +1,4 @@
-//! What the launcher shares with watched processes, and how it reads and writes them.
+//! Memory and files that the launcher shares with watched processes, and access to the processes.
 
 pub(crate) mod code;
 pub(crate) mod maps;

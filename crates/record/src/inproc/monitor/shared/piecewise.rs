@@ -4,16 +4,16 @@
 use crate::inproc::monitor::shared::remote::{ESSENTIAL, Jumps, Mem};
 use std::collections::BTreeSet;
 
-/// What was not written.
+/// Jumps that were not written.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct Differences {
     /// Sites whose code differs, by rising address.
     pub(crate) sites: Vec<u64>,
     /// Address in the file of the first difference, the bytes found, and the file's bytes.
     pub(crate) evidence: Option<(u64, Vec<u8>, Vec<u8>)>,
 }
 
-impl Left {
+impl Differences {
     /// Describes the difference for a person.
     pub(crate) fn shown(&self) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
@@ -41,7 +41,12 @@ impl Mem {
     ///
     /// # Errors
     /// A text, if the file can't be hooked at all; nothing has been written then.
-    pub(crate) fn patch_around(&self, jumps: &Jumps, bias: u64, is_code: &dyn Fn(u64) -> bool) -> Result<Left, String> {
+    pub(crate) fn patch_around(
+        &self,
+        jumps: &Jumps,
+        bias: u64,
+        is_code: &dyn Fn(u64) -> bool,
+    ) -> Result<Differences, String> {
         self.patch_but(jumps, bias, (is_code, BTreeSet::new()))
     }
 
@@ -54,7 +59,7 @@ impl Mem {
         jumps: &Jumps,
         bias: u64,
         (is_code, left): (&dyn Fn(u64) -> bool, BTreeSet<u64>),
-    ) -> Result<Left, String> {
+    ) -> Result<Differences, String> {
         let pieces = jumps.pieces.iter().map(|piece| {
             let at = bias.wrapping_add(piece.vaddr);
             let mut bytes = vec![0; piece.len];
@@ -85,8 +90,8 @@ impl Mem {
 }
 
 /// Applies the changes to the pieces that are mapped, site by site; sites that are `spoiled` already are left out.
-fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>], mut spoiled: BTreeSet<u64>) -> Result<Left, String> {
-    let (mut left, mut absent) = (Left::default(), BTreeSet::new());
+fn decide(jumps: &Jumps, pieces: &mut [Option<Vec<u8>>], mut spoiled: BTreeSet<u64>) -> Result<Differences, String> {
+    let (mut left, mut absent) = (Differences::default(), BTreeSet::new());
     for (piece, bytes) in jumps.pieces.iter().zip(pieces.iter()) {
         for change in jumps.changes.get(piece.changes.clone()).unwrap_or_default() {
             let (was, new) = jumps.bytes_of(change);
@@ -156,16 +161,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_is_written_and_stays() {
+    fn planned_jumps_are_written_and_stay() {
         let mut pages = [Some(page()), Some(page())];
         for _ in 0..2 {
-            assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
+            assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Differences::default()));
             assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
         }
     }
 
     #[test]
-    fn a_site_with_other_bytes_is_left_alone_as_a_whole() {
+    fn a_site_with_other_bytes_gets_none_of_its_jumps() {
         let mut pages = [Some(page()), Some(page())];
         pages[0].as_mut().unwrap()[0x12] = 0xcc;
         let left = decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
@@ -176,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_whose_fellow_was_changed_later_is_taken_back() {
+    fn a_jump_is_removed_if_another_of_its_site_was_changed() {
         let mut pages = [Some(page()), Some(page())];
         decide(&jumps(), &mut pages, BTreeSet::new()).unwrap();
         pages[1].as_mut().unwrap()[0] = 0xcc;
@@ -186,17 +191,17 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_comes_later_completes_what_waits_for_it() {
+    fn a_later_piece_completes_sites_that_wait_for_it() {
         let mut pages = [Some(page()), None];
-        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Differences::default()));
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10));
         pages[1] = Some(page());
-        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Left::default()));
+        assert_eq!(decide(&jumps(), &mut pages, BTreeSet::new()), Ok(Differences::default()));
         assert!([0, 0x10].into_iter().all(|at| has(&pages[0], at) && has(&pages[1], at)));
     }
 
     #[test]
-    fn what_nothing_works_without_must_be_as_planned() {
+    fn required_code_must_be_as_planned() {
         let mut jumps = jumps();
         jumps.include(0x2010 + 0x10, &[0x90; 5], &[0xe9, 1, 2, 3, 4], ESSENTIAL);
         let mut pages = [Some(page()), Some(vec![0x90; 0x25])];
@@ -207,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_is_left_is_left_as_a_whole() {
+    fn a_skipped_site_gets_none_of_its_jumps() {
         let mut pages = [Some(page()), Some(page())];
         assert_eq!(decide(&jumps(), &mut pages, BTreeSet::from([2])).unwrap().sites, [2]);
         assert!(has(&pages[0], 0) && !has(&pages[0], 0x10) && !has(&pages[1], 0) && has(&pages[1], 0x10));

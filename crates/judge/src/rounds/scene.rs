@@ -1,13 +1,12 @@
 //! From an anchor and what comes between its calls to what is told.
 
-use super::anchor::{Anchored, Member, WHOLE};
+use super::anchor::{Anchored, LEAST, Member, WHOLE, conforms};
 use super::kinds::{Kind, KindId, Kinds};
 use super::pattern_of::{data, objects, offsets, option, sizes};
 use super::place::common_place;
 use super::round::{Round, RoundCall, RoundClaimed, RoundRow, RoundStep, Times};
 use super::shape::{Part, Seen, shape};
 use super::stretches::Stretches;
-use super::{LEAST, conforms};
 use crate::finding::{Estimate, Finding};
 use crate::hash::{Map, Set};
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! Which calls the clock is read for, where not for all: see [`crate::layout::timing`].
+//! Decides for which calls the clock is read, if not for all: see [`crate::layout::timing`].
 //!
 //! ```text
 //!              at entry                            at return
@@ -8,8 +8,8 @@
 //! always       START now                           the clock; counts for itself
 //! ```
 //!
-//! A handler's calls between two instructions may draw the same number or move a block's end by a call:
-//! figures are worked out by how many calls were timed, not by how many should have been.
+//! A handler's calls between two instructions may draw the same number or move a block's end by a call: figures are
+//! computed from how many calls were timed, not from how many should have been.
 
 use super::Options;
 use super::emitter::{Emitted, Emitter, asm, at, gs, gs_at, gs32};
@@ -28,21 +28,21 @@ pub(super) enum Timing {
     None,
     /// All.
     All,
-    /// One of a block, where that is enough.
+    /// One call of a block, where that is enough.
     Sampled {
-        /// Calls here may wait for somebody.
+        /// True if calls here may wait for somebody.
         may_wait: bool,
     },
 }
 
-/// Reads the clock before a call if it has to be. In: r11 the node. Code at `asked` reads it at any rate: it is
-/// of a window. Lost: rcx, r11.
+/// Reads the clock before a call if necessary. In: r11 the node. Code at `asked` reads it in any case, because the call
+/// belongs to a window. Lost: rcx, r11.
 pub(super) fn start(e: &mut Emitter, options: &Options, asked: CodeLabel, may_wait: bool) -> Emitted {
     let (due, done) = (e.label(), e.label());
     let elide = options.elide;
     asm!(e; mov(rcx, at(r11, node::RECORD)); dec(gs_at(rcx, record::TIME_LEFT)); js(due););
     if may_wait {
-        // Where the thread can't tell whether it waits, all calls are timed.
+        // If the thread can't tell whether it waits, all calls are timed.
         asm!(e; cmp(gs(slot::RSEQ), 0); je(asked););
         arm(e, elide)?;
         start_time(e)?;
@@ -59,7 +59,7 @@ pub(super) fn start(e: &mut Emitter, options: &Options, asked: CodeLabel, may_wa
         let (learn, settles) = (e.label(), e.label());
         asm!(e; cmp(gs_at(rcx, record::CALM), SETTLED as i32); jb(learn););
         draw(e)?;
-        // What is left of this block, and what comes before the next one's.
+        // The rest of this block, and the calls before the next block's sample.
         asm!(e; mov(gs_at(rcx, record::TIME_LEFT), r11););
         asm!(e; xchg(gs_at(rcx, record::TIME_AT), r11); sub(gs_at(rcx, record::TIME_LEFT), r11););
         asm!(e; add(gs_at(rcx, record::TIME_LEFT), (BLOCK - 1) as i32););
@@ -82,7 +82,7 @@ pub(super) fn start(e: &mut Emitter, options: &Options, asked: CodeLabel, may_wa
     Ok(())
 }
 
-/// r11: a place in a block.
+/// Draws a place in a block into r11.
 fn draw(e: &mut Emitter) -> Emitted {
     asm!(e; mov(r11, MULTIPLIER); imul_2(r11, gs(slot::TIME_SEED)); add(r11, gs(slot::TAG)););
     asm!(e; mov(gs(slot::TIME_SEED), r11); shr(r11, 64 - BLOCK_BITS););
@@ -95,18 +95,18 @@ fn mark(e: &mut Emitter, bit: u32) -> Emitted {
     Ok(())
 }
 
-/// Leaves only the marks of the upper half of the start. Lost: flags.
+/// Clears the upper half of the start except the marks. Lost: flags.
 pub(super) fn keep_marks(e: &mut Emitter) -> Emitted {
     asm!(e; and(gs32(slot::START + 4), MARKS as i32););
     Ok(())
 }
 
-/// Goes to `timed` if the call that returns is timed, and to `was` if it is because its thread was scheduled
-/// out. Lost: rcx, flags.
+/// Goes to `timed` if the returning call is timed, and to `was` if that is because its thread was scheduled out. Lost:
+/// rcx, flags.
 pub(super) fn if_timed(e: &mut Emitter, may_wait: bool, timed: CodeLabel, was: CodeLabel) -> Emitted {
     if may_wait {
         asm!(e; test(gs32(slot::START + 4), (1u32 << (IF_WAITED_BIT - 32)) as i32); je(timed););
-        // An area given back meanwhile tells nothing.
+        // An area that was unregistered meanwhile shows nothing.
         asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(was); cmp(qword_ptr(rcx + 8), 0); je(was););
     } else {
         asm!(e; cmp(gs(slot::START), 0); jne(timed););
@@ -114,7 +114,7 @@ pub(super) fn if_timed(e: &mut Emitter, may_wait: bool, timed: CodeLabel, was: C
     Ok(())
 }
 
-/// The call counts for itself.
+/// Makes the call count for itself.
 pub(super) fn counts_for_itself(e: &mut Emitter) -> Emitted {
     asm!(e; and(gs32(slot::START + 4), !MARKS as i32););
     Ok(())
@@ -142,9 +142,9 @@ pub(super) fn add(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Where a long call was timed, the row's calls count for themselves. A block goes on to its end, for an earlier one
-/// would have this call stand for fewer than the others. In: rax the cycles, rdx the record, both kept. The start
-/// may be lost.
+/// After a long call, makes the row's calls count for themselves. The current block continues to its end, because after
+/// an earlier end this call would stand for fewer calls than the others. In: rax the cycles, rdx the record, both kept.
+/// The start may be lost.
 pub(super) fn unless_long(e: &mut Emitter, sample: bool) -> Emitted {
     let (long, done) = (e.label(), e.label());
     asm!(e; cmp(rax, timing::LONG as i32); ja(long););
@@ -156,7 +156,7 @@ pub(super) fn unless_long(e: &mut Emitter, sample: bool) -> Emitted {
             asm!(e; sub(gs_at(rdx, record::TIME_LEFT), rax); mov(gs_at(rdx, record::CALM), 0););
             asm!(e; mov(rax, gs(slot::START)); jmp(done););
         } else {
-            // Once there are blocks, what waits beside the samples says nothing of them.
+            // Once there are blocks, a call that waits besides the samples tells nothing of them.
             asm!(e; cmp(gs_at(rdx, record::CALM), SETTLED as i32); jae(done););
             asm!(e; mov(gs_at(rdx, record::CALM), 0); jmp(done););
         }

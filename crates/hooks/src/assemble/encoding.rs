@@ -1,10 +1,9 @@
-//! Assembled code as bytes, for a cache: the code itself, then the rest, then the code's length.
+//! Encodes assembled code as bytes, for a cache: the code itself, then the rest, then the code's length.
 //!
-//! A C library's code is most of a megabyte and read at every start, so it is neither decoded nor
-//! copied.
+//! A C library's code is most of a megabyte and read at every start, so it is neither decoded nor copied.
 
 use super::Options;
-use super::blob::{Base, Blob, Counted, Patch, Refused, Unhooked};
+use super::blob::{Base, Blob, CountedPlace, Patch, Refused, Unhooked};
 use super::emitter::Origin;
 use prost::Message;
 
@@ -14,7 +13,7 @@ struct WireBlob {
     delta: i64,
     #[prost(uint32, repeated, tag = "3")]
     references: Vec<u32>,
-    /// Where there is something to write, how much, and what, one behind the other.
+    /// Addresses of the patches; their lengths, and their bytes one behind the other, follow.
     #[prost(uint64, repeated, tag = "4")]
     patched: Vec<u64>,
     #[prost(uint32, repeated, tag = "10")]
@@ -25,7 +24,7 @@ struct WireBlob {
     sites: Vec<WireCounted>,
     #[prost(message, repeated, tag = "6")]
     refused: Vec<WireRefused>,
-    /// Lengths of the code's pieces, and what each stands for.
+    /// Lengths of the code's pieces, and the origin of each.
     #[prost(uint32, repeated, tag = "7")]
     pieces: Vec<u32>,
     #[prost(uint64, repeated, tag = "8")]
@@ -63,11 +62,11 @@ struct WireRefused {
 /// Codes of [`Unhooked`] by position.
 const UNHOOKED: [Unhooked; 3] = [Unhooked::Site, Unhooked::Whole, Unhooked::Return];
 
-/// From which bit on [`Options::bits`] has one more than [`Options::long`].
+/// Lowest bit of [`Options::bits`] that holds one more than [`Options::long`].
 const LONG_BIT: u32 = 8;
 
 impl Options {
-    /// A number for each choice of options.
+    /// Returns a number that differs for each choice of options.
     #[must_use]
     pub fn bits(self) -> u32 {
         let Self { results, time, waited, sampled, windows, elide, long } = self;
@@ -92,18 +91,18 @@ impl Options {
     }
 }
 
-/// Bytes at the end of what [`Blob::to_bytes`] makes that say how long the code is, see [`code_size`].
+/// Bytes at the end of an encoded blob that hold the code's length, see [`code_size`].
 pub const SIZE: usize = 8;
 
-/// How long the code is, by the last bytes of what [`Blob::to_bytes`] makes.
+/// Returns the length of the code, by the last bytes of an encoded blob.
 #[must_use]
 pub fn code_size(last: [u8; SIZE]) -> Option<u32> {
     u32::try_from(u64::from_le_bytes(last)).ok()
 }
 
 impl Blob {
-    /// The blob as bytes for [`Blob::from_bytes`]: good for a reader that has the same assembler, down
-    /// to the last instruction.
+    /// Returns the blob as bytes for [`Blob::from_bytes`]. They are valid only for a reader with exactly the same
+    /// assembler.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let wire = WireBlob {
@@ -122,7 +121,7 @@ impl Blob {
         [&self.code, &rest[..], &(self.code.len() as u64).to_le_bytes()].concat()
     }
 
-    /// What [`Blob::to_bytes`] made `bytes` of. `None` where they are damaged.
+    /// Returns the blob that [`Blob::to_bytes`] encoded; `None` if the bytes are damaged.
     #[must_use]
     pub fn from_bytes(mut bytes: Vec<u8>) -> Option<Self> {
         let (rest, size) = bytes.split_last_chunk::<SIZE>()?;
@@ -132,8 +131,8 @@ impl Blob {
         Some(Self { code: bytes, ..blob })
     }
 
-    /// [`Blob::from_bytes`] without the code: of what stands between its `size` bytes, which come first, and the last
-    /// [`SIZE`].
+    /// [`Blob::from_bytes`] without the code: decodes what lies between its `size` bytes, which come first, and the
+    /// last [`SIZE`].
     #[must_use]
     pub fn from_rest(rest: &[u8], size: u32) -> Option<Self> {
         let wire = WireBlob::decode(rest).ok()?;
@@ -175,15 +174,15 @@ fn patches(wire: &WireBlob) -> Option<Vec<Patch>> {
     patches.filter(|_| left.is_empty() && wire.patched.len() == wire.lengths.len())
 }
 
-fn wire_counted(c: &Counted) -> WireCounted {
-    let Counted { address, number, offset, base, table, results, vdso } = *c;
+fn wire_counted(c: &CountedPlace) -> WireCounted {
+    let CountedPlace { address, number, offset, base, table, results, vdso } = *c;
     WireCounted { address, number, offset, table, results, vdso, from_rbp: base == Base::Rbp }
 }
 
-fn counted(c: &WireCounted) -> Counted {
+fn counted(c: &WireCounted) -> CountedPlace {
     let WireCounted { address, number, offset, table, results, vdso, from_rbp } = *c;
     let base = if from_rbp { Base::Rbp } else { Base::Rsp };
-    Counted { address, number, offset, base, table, results, vdso }
+    CountedPlace { address, number, offset, base, table, results, vdso }
 }
 
 fn wire_refused(r: &Refused) -> WireRefused {
@@ -200,7 +199,7 @@ fn wire_origin(origin: Origin) -> u64 {
     match origin {
         Origin::InRcx => 0,
         Origin::InSlot => 1,
-        // A file's addresses end far below.
+        // A file's addresses are far below the marks.
         Origin::Address(address) => address.wrapping_add(2),
     }
 }
@@ -219,7 +218,7 @@ mod tests {
     use crate::plan;
 
     #[test]
-    fn code_comes_back_as_it_was() {
+    fn decoding_an_encoded_blob_returns_it() {
         let elf = std::fs::read("/proc/self/exe").unwrap();
         let plan = plan::plan(&elf).unwrap();
         let options = Options { results: true, time: true, windows: true, long: Some(19), ..Options::default() };

@@ -20,8 +20,8 @@ const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
 /// on, so that one figure may be older than another by as much.
 const SLACK: u64 = 1 << 24;
 
-/// What a thread may still have counted, besides the records accepted so far.
-pub(crate) struct Possible {
+/// Counts that a thread can still have, besides the records accepted so far.
+pub(crate) struct CountLimits {
     /// Cycles since the run began.
     cycles: u64,
     calls: u64,
@@ -30,13 +30,13 @@ pub(crate) struct Possible {
 
 impl Clock {
     /// Returns what one thread can have counted so far.
-    pub(crate) fn possible(&self) -> Possible {
+    pub(crate) fn possible(&self) -> CountLimits {
         let cycles = self.cycles.saturating_add(SLACK);
-        Possible { cycles, calls: cycles / LEAST_CYCLES, elided: cycles / LEAST_CYCLES_IN_PLACE }
+        CountLimits { cycles, calls: cycles / LEAST_CYCLES, elided: cycles / LEAST_CYCLES_IN_PLACE }
     }
 }
 
-impl Possible {
+impl CountLimits {
     /// Returns true if the thread can have counted this at a record: each figure by itself, and all together with the
     /// previous records.
     pub(crate) fn has(&mut self, c: &SlotCounts) -> bool {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_thread_can_have_counted_is_left_out() {
+    fn impossible_counts_are_left_out() {
         // A second at 3 GHz.
         let clock = Clock { per_ns: 3.0, own_cycles: 0.0, cycles: 3_000_000_000, start_cycles: 0 };
         let told = |all: &[SlotCounts]| {

@@ -1,4 +1,4 @@
-//! Counting a call that is answered in place.
+//! Counts calls that are answered in place.
 
 use super::emitter::{Emitted, Emitter, asm, at, gs_at};
 use super::entry::Entry;
@@ -6,7 +6,7 @@ use super::tree_walk::walk;
 use crate::layout::{node, record};
 use iced_x86::code_asm::*;
 
-/// Counts a call that is answered.
+/// Counts a call that is answered in place.
 pub(super) fn count(e: &mut Emitter, entry: Entry) -> Emitted {
     walk(e, entry.start, entry.base, rcx)?;
     asm!(e; mov(rcx, at(r11, node::RECORD)); inc(gs_at(rcx, record::ELIDED)););

@@ -1,7 +1,8 @@
-//! Plans as bytes, for a cache. There is no version of the form: whoever keeps them does so by the build that wrote them.
+//! Encodes plans as bytes, for a cache. The format has no version: the cache separates entries by the build that wrote
+//! them.
 //!
-//! All of it, the file's bytes under each window too: who knows that a file is what it was need
-//! not read it again, and who writes jumps finds other bytes than these and leaves them alone.
+//! The bytes under each window are included: with a file known to be unchanged, the file need not be read again, and
+//! the writer of jumps leaves other bytes than these alone.
 
 use super::image;
 use super::types::{CfaOffset, Entry, Evidence, Plan, Segment, Site, Span, UnpatchableReason, Unplanned, VdsoFunction};
@@ -109,7 +110,7 @@ struct WireUnplanned {
     why: u32,
 }
 
-/// Codes of [`UnpatchableReason`] by position; new ones go to the end.
+/// Codes of [`UnpatchableReason`] by position; add new ones at the end.
 const REASONS: &[UnpatchableReason] = &[
     UnpatchableReason::BranchTarget,
     UnpatchableReason::Fixed,
@@ -121,7 +122,7 @@ const REASONS: &[UnpatchableReason] = &[
     UnpatchableReason::Int80,
     UnpatchableReason::KnownByBytes,
 ];
-/// The same of [`VdsoFunction`].
+/// Codes of [`VdsoFunction`] by position; add new ones at the end.
 const FUNCTIONS: &[VdsoFunction] =
     &[VdsoFunction::Time, VdsoFunction::ClockGettime, VdsoFunction::Gettimeofday, VdsoFunction::Getcpu];
 
@@ -130,7 +131,7 @@ fn code<T: PartialEq>(of: &[T], value: &T) -> u32 {
 }
 
 impl Plan {
-    /// The plan as bytes for [`Plan::from_bytes`].
+    /// Returns the plan as bytes for [`Plan::from_bytes`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let span = |s: &Span| WireSpan {
@@ -169,8 +170,8 @@ impl Plan {
         wire.encode_to_vec()
     }
 
-    /// The plan that [`Plan::to_bytes`] made `bytes` of. `None` where they are damaged. Whether
-    /// it is for the file one has is another question, see [`Plan::is_for`].
+    /// Returns the plan that [`Plan::to_bytes`] encoded; `None` if the bytes are damaged. [`Plan::is_for`] checks that
+    /// it belongs to a file.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let wire = WirePlan::decode(bytes).ok()?;
@@ -196,7 +197,7 @@ impl Plan {
         })
     }
 
-    /// Whether `elf` has the segments, the calls and the bytes that this plan speaks of.
+    /// Returns true if `elf` has the segments, calls and bytes of this plan.
     #[must_use]
     pub fn is_for(&self, elf: &[u8]) -> bool {
         let mut spans = self.sites.iter().flat_map(Site::spans).chain(self.entries.iter().map(|e| &e.span));

@@ -1,4 +1,4 @@
-//! What windows tell, as threads write them and as the launcher looks at them.
+//! Compares windows written by threads with windows observed by the launcher.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,16 +6,16 @@ use systoll_model::Recording;
 use systoll_record::inproc::InprocBackend;
 use systoll_record::{Backend, Launch, Quiet};
 
-/// By call, object and what was returned: what the arguments pointed to.
-pub(crate) type Looked = BTreeMap<(String, String, Option<i64>), BTreeSet<Vec<String>>>;
+/// Contents of arguments by call, object and result.
+pub(crate) type WindowData = BTreeMap<(String, String, Option<i64>), BTreeSet<Vec<String>>>;
 
-/// Calls of windows about objects in a folder: what they returned, and what their arguments pointed to.
-fn looked_at(recording: &Recording, folder: &str) -> Looked {
-    let mut seen = Looked::new();
+/// Returns the calls of windows about objects in a folder: their results, and the contents of their arguments.
+fn looked_at(recording: &Recording, folder: &str) -> WindowData {
+    let mut seen = WindowData::new();
     for call in recording.windows.iter().flat_map(|w| &w.calls) {
         let syscall = recording.row(call.row).syscall;
         let Some(object) = call.object(syscall) else { continue };
-        // Names of pipes are of the run, and so are times in what is told of files that are written to.
+        // Names of pipes differ between runs, and so do times of files that are written to.
         if !object.starts_with(folder) {
             continue;
         }
@@ -26,9 +26,10 @@ fn looked_at(recording: &Recording, folder: &str) -> Looked {
     seen
 }
 
-/// What windows tell of a command's objects in a folder: as threads write them, and as the launcher looks at them.
-pub(crate) fn written_and_asked(command: &[&str], folder: &str) -> [Looked; 2] {
-    // Of another length than threads write, all are looked at by the launcher.
+/// Returns the windows' calls about a command's objects in a folder: as threads write them, and as the launcher
+/// observes them.
+pub(crate) fn written_and_asked(command: &[&str], folder: &str) -> [WindowData; 2] {
+    // Threads write windows of this length only; the launcher observes those of another length.
     [32, 31].map(|calls| {
         let mut launch =
             Launch { command: command.iter().map(Into::into).collect(), discard_output: true, ..Launch::default() };

@@ -1,27 +1,27 @@
-//! Asking the launcher before a call is made.
+//! Asks the launcher before a call is made.
 
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
-use super::sampled::{Timing, keep_marks};
+use super::sampling::{Timing, keep_marks};
 use super::start::{arm, start_time};
 use crate::layout::{Question, slot};
 use iced_x86::code_asm::*;
 
-/// Who asks before calls of a site.
+/// The site that asks before its calls.
 #[derive(Clone, Copy)]
-pub(super) struct Asking {
+pub(super) struct AskingSite {
     /// The site's root.
     pub(super) root: u64,
-    /// What is written before its calls.
+    /// The code that is written before its calls.
     pub(super) entry: Entry,
-    /// Whether calls are answered in place.
+    /// True if calls are answered in place.
     pub(super) elide: bool,
-    /// Whether all arguments of the call are in their registers: nothing lies between hook and call.
+    /// True if all arguments are in their registers: nothing lies between hook and call.
     pub(super) adjacent: bool,
 }
 
-impl Asking {
-    /// Asks; what that takes is not the call's time. Lost: rcx, r11, flags.
+impl AskingSite {
+    /// Asks the launcher; the time for that does not count as the call's. Lost: rcx, r11, flags.
     pub(super) fn ask(self, e: &mut Emitter, question: Question) -> Emitted {
         let answered = e.label();
         asm!(e; mov(r11, self.root););
@@ -31,8 +31,8 @@ impl Asking {
     }
 }
 
-/// Reads the clock again, if it was read for this call: what it takes to ask before the call is no part of it.
-/// While the thread asks, the first reading stands, so that the launcher can go by it. Lost: rcx, r11, flags.
+/// Reads the clock again if it was read for this call, so that asking does not count as part of the call. While the
+/// thread asks, the first reading stays in place for the launcher. Lost: rcx, r11, flags.
 fn start_again(e: &mut Emitter, elide: bool, entry: Entry) -> Emitted {
     let untimed = e.label();
     match entry.timing {
