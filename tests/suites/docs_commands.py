@@ -133,7 +133,7 @@ def sandbox(box):
 set -e
 mkdir -p "$1/bin" "$1/mine"
 cd "$1"
-ln -s "$2" bin/systoll && cp "$3" app && cp app app.before && cp "$4" mine/ && cp ../app.py ../app.trace . && cp app.trace app.trace.1
+ln -s "$2" bin/systoll && cp "$3" app && cp app app.before && cp "$4" mine/ && cp ../app.py ../app.trace . && cp app.trace app.trace.1 && cp app.trace before.txt && cp app.trace after.txt
 git init -q . && git config user.email a@b && git config user.name a && printf 'app:\\n\\ttrue\\n' > Makefile
 git add -f Makefile app && git commit -qm one && git tag v1.2
 cp app app.copy && printf '#!/bin/sh\\n/bin/true\\nexec ./app.copy\\n' > app.new && chmod 755 app.new app.copy

@@ -4,6 +4,7 @@ SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22
 that is installed.
 """
 import os
+import subprocess
 
 from harness import BOTH, test, tool
 from suites.names_scripts import CALLS, wrong
@@ -194,7 +195,7 @@ for (let i = 0; i < 6000; i++) all += middle(i);
 """
 case("hot", "leaf", HOT)
 case("baseline", "leaf", HOT, flags=("--always-sparkplug", "--no-opt"))
-case("optimized", "leaf", HOT, flags=("--always-sparkplug", "--interrupt-budget=1000"))
+case("optimized", "leaf", HOT, flags=("--no-sparkplug",))
 case("interpreted", "leaf", HOT, flags=("--jitless",))
 case("given_up", "shape", f"""
 function shape(o) {{
@@ -210,11 +211,14 @@ case("with_copies_of_the_interpreter", "leaf", HOT, flags=("--interpreted-frames
 
 def hold(box, program):
     failed = {}
-    for name, function, body, file, run, shown in CASES:
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    # Node 24 does not export the table by which lines of baseline code are told.
+    told = [c for c in CASES if c[0] != "baseline" or int(version.strip("v").split(".")[0]) < 24]
+    for name, function, body, file, run, shown in told:
         why = wrong(box, name, program, function, body, file, run, shown)
         if why:
             failed[name] = why
-    print(f"      {len(CASES) - len(failed)} of {len(CASES)} scripts named by their line: {program}")
+    print(f"      {len(told) - len(failed)} of {len(told)} scripts named by their line: {program}")
     assert not failed, failed
 
 

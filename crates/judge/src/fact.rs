@@ -27,10 +27,10 @@ macro_rules! with_facts {
             reopened => Reopened { weight: 2, of_row: false },
             /// The size set is that which the next writes lead to.
             presized => Presized { weight: 2, of_row: false },
+            /// The file asked about has grown by what the program itself wrote to it, and by nothing else.
+            own_writes => OwnWrites { weight: 2, of_row: false },
             /// What the call maps or unmaps is a file that stays open.
             mapping => Mapping { weight: 2, of_row: false },
-            /// The file that the call belongs to the writing of is written anew before anybody could look at it.
-            rewritten => Rewritten { weight: 2, of_row: false },
             /// The call wakes who has not yet seen to the wake before.
             awake => Awake { weight: 2, of_row: false },
             /// The call leaves a lock that is taken again right away, or takes it again.

@@ -90,7 +90,7 @@ pub use finding::{
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use judgement::Judgement;
 pub use language::{CodeLanguage, Version};
-pub use options::{Enough, Options};
+pub use options::Options;
 pub use owner::Actor;
 pub use pattern::{ArgValues, List, Pattern};
 pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, RoundRow, RoundStep, Times, Variety};

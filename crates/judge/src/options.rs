@@ -1,14 +1,5 @@
 //! The thresholds, in one place.
 
-/// A share of time, and needless calls, that are enough for a finding together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Enough {
-    /// Share of time at least, 0 to 1.
-    pub share: f64,
-    /// Needless calls at least.
-    pub calls: u64,
-}
-
 /// Where a claim becomes a finding. The defaults were measured on programs with one known waste,
 /// their cured twins and healthy programs; each comment says what breaks beside it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,17 +13,18 @@ pub struct Options {
     pub min_row_share: f64,
     /// Least share of the phase's processor time (or wall time, for waits).
     pub min_price: f64,
-    /// Least price in ns; alternatively [`Options::dear`].
+    /// Least price in ns; alternatively [`Options::small_share`] or [`Options::many_calls`].
     pub min_ns: u64,
-    /// What makes up for a price under [`Options::min_ns`], by the phase's processor time.
-    pub dear: Enough,
+    /// Share of processor time that looks which find nothing have at least, unless they are [`Options::min_spin_share`] of
+    /// all calls.
+    pub dear_share: f64,
     /// Needless calls that make up for a price under [`Options::min_ns`]: they cost about that, and their number is the
     /// same in each run.
     pub many_calls: u64,
-    /// What makes up for a short run, by the phase's processor time, its doubt added: what a run costs hangs on how long
-    /// somebody let it go, a share does not. At 0.03 what goes with a dearer habit of the same loop is told as a finding
-    /// of its own. The calls are rounds of which it is known that they are alike.
-    pub small: Enough,
+    /// Share of the phase's processor time, its doubt added, that makes up for a short run, of [`Options::low_calls`] calls
+    /// that are known to be alike: what a run costs hangs on how long somebody let it go, a share does not. At 0.03 what
+    /// goes with a dearer habit of the same loop is told as a finding of its own.
+    pub small_share: f64,
     /// Times that one process starts the same program before that is a habit.
     pub min_children: u64,
     /// Mean processor time of such a program, ns, at most: one that takes more was started for its work.
@@ -41,7 +33,7 @@ pub struct Options {
     /// it takes: neither the end of what was there before, nor that of the program.
     pub min_start_share: f64,
     /// Share of all calls that looks which find nothing have at least, alternatively to
-    /// [`Options::dear`] of processor time: what a spin costs is the spinning.
+    /// [`Options::dear_share`] of processor time: what a spin costs is the spinning.
     pub min_spin_share: f64,
     /// Needless calls a remark has at least.
     pub low_calls: u64,
@@ -80,9 +72,9 @@ impl Default for Options {
             min_row_share: 0.45,
             min_price: 0.01,
             min_ns: 1_000_000,
-            dear: Enough { share: 0.10, calls: 500 },
+            dear_share: 0.10,
             many_calls: 5_000,
-            small: Enough { share: 0.05, calls: 100 },
+            small_share: 0.05,
             min_children: 20,
             short_life_ns: 10_000_000,
             min_start_share: 0.15,

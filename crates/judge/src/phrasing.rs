@@ -44,7 +44,8 @@ pub(crate) fn put(
             whole = cures.first().is_some_and(|c| c.whole);
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
             let why = fill(why, finding, api);
-            let upgrades = cause.upgrades.iter().filter_map(|u| u.advice(&author, recording));
+            let upgrades = cause.upgrades.iter().filter(|u| u.concerns(&finding.rows, recording));
+            let upgrades = upgrades.filter_map(|u| u.advice(&author, recording));
             let (older, unknown): (Vec<_>, Vec<_>) = upgrades.partition(|(is_older, _)| *is_older);
             let advised = |upgrades: Vec<(bool, Advice)>| upgrades.into_iter().map(|(_, advice)| advice);
             let for_each = cures_for_each(&cures, &about, finding.starts);

@@ -6,7 +6,7 @@ use crate::finding::Advice;
 use crate::language::Version;
 use crate::pattern::glob;
 use serde::Deserialize;
-use systoll_model::{Package, Recording};
+use systoll_model::{Package, Recording, RowId, Sysno};
 
 /// Where the version stands in a pattern.
 const VERSION: &str = "{version}";
@@ -24,6 +24,8 @@ pub struct Upgrade {
     pub ask: String,
     /// Where it can be read: the project and its change.
     pub reference: String,
+    /// System calls that it changes; empty if it changes all of the cause.
+    pub syscalls: Vec<Sysno>,
     installed: Installed,
 }
 
@@ -49,6 +51,11 @@ enum Seen {
 }
 
 impl Upgrade {
+    /// Returns whether it changes one of the calls of these rows.
+    pub(crate) fn concerns(&self, rows: &[RowId], recording: &Recording) -> bool {
+        self.syscalls.is_empty() || rows.iter().any(|id| self.syscalls.contains(&recording.row(*id).syscall))
+    }
+
     /// The advice for who wrote the calls; `None` where it does not concern them, or they have it. And whether the
     /// version that is installed is known to be older.
     pub(crate) fn advice(&self, author: &Author, recording: &Recording) -> Option<(bool, Advice)> {
@@ -136,12 +143,14 @@ pub(crate) struct UpgradeFile {
     sources: Vec<String>,
     #[serde(default)]
     modules: Vec<String>,
+    #[serde(default)]
+    syscalls: Vec<String>,
     reference: String,
 }
 
 impl UpgradeFile {
     pub(crate) fn into_upgrade(self) -> Result<Upgrade, String> {
-        let Self { what, version, then, ask, kernel, sources, modules, reference } = self;
+        let Self { what, version, then, ask, kernel, sources, modules, syscalls, reference } = self;
         let version =
             Version::parse(&version).ok_or_else(|| format!("{version:?} is no version: numbers between dots"))?;
         if reference.is_empty() {
@@ -153,7 +162,9 @@ impl UpgradeFile {
             (false, true, false) => Installed::Modules(modules),
             _ => return Err(format!("the upgrade of {what}: kernel, sources or modules tell what is installed")),
         };
-        Ok(Upgrade { what, version, then, ask, reference, installed })
+        let known = |name: &String| Sysno::from_name(name).ok_or_else(|| format!("there is no system call {name:?}"));
+        let syscalls = syscalls.iter().map(known).collect::<Result<_, _>>()?;
+        Ok(Upgrade { what, version, then, ask, reference, syscalls, installed })
     }
 }
 
@@ -192,6 +203,29 @@ mod tests {
         }
         // A version that is more than numbers is not known.
         assert_eq!(told("github.com/google/uuid@v1.2.0-rc1/a.go"), None);
+    }
+
+    #[test]
+    fn an_upgrade_concerns_the_calls_that_it_changes() {
+        let file = "what = 'glibc'\nversion = '2.41'\nreference = 'r'\nmodules = ['libc.so.6']\n";
+        let (of_one, of_all) = (upgrade(&format!("{file}syscalls = ['getrandom']")), upgrade(file));
+        let making = |syscall: &str| {
+            let mut run = Recording::default();
+            run.rows.push(systoll_model::Row {
+                process: systoll_model::ProcessId(0),
+                syscall: Sysno::from_name(syscall).unwrap(),
+                context: systoll_model::StackId(0),
+                outer: systoll_model::StackId(0),
+                api: None,
+                api_module: None,
+                user: None,
+                lines: vec![],
+                counts: systoll_model::Counts::default(),
+            });
+            run
+        };
+        let concerned = |upgrade: &Upgrade| ["getrandom", "openat"].map(|s| upgrade.concerns(&[RowId(0)], &making(s)));
+        assert_eq!((concerned(&of_one), concerned(&of_all)), ([true, false], [true, true]));
     }
 
     #[test]

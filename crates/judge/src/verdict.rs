@@ -472,21 +472,19 @@ fn confidence(
         return costs.then_some(Confidence::High);
     }
     let agreed = looked_at && f.agreeing >= options.min_agreeing;
-    let small = of_cpu.at_least >= options.small.share && f.strong >= options.small.calls as f64;
-    let dear = small
-        || f.needless_toll + f.surely_later() >= options.min_ns as f64
-        || f.strong >= options.many_calls as f64
-        || (of_cpu.at_least >= options.dear.share && f.strong >= options.dear.calls as f64);
+    let small = of_cpu.at_least >= options.small_share && f.strong >= options.low_calls as f64;
+    let dear =
+        small || f.needless_toll + f.surely_later() >= options.min_ns as f64 || f.strong >= options.many_calls as f64;
     let enough = (small || f.strong >= options.min_calls as f64) && share >= options.min_row_share;
     // Spinning is dear for what it keeps from others, but only where there is much of it.
     let spins = group.kind == crate::finding::Kind::BusyPoll;
-    let much = !spins || of_cpu.strong >= options.dear.share || of_calls >= options.min_spin_share;
+    let much = !spins || of_cpu.strong >= options.dear_share || of_calls >= options.min_spin_share;
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {
         return Some(Confidence::High);
     }
     // A loop that only sleeps may look at memory, as Go's monitor does; one that looks by calls does nothing else.
     let looks = spins && f.several && of_calls >= options.min_spin_share;
-    let least = if spins && !looks { options.dear.share } else { options.min_price };
+    let least = if spins && !looks { options.dear_share } else { options.min_price };
     let calls = f.any >= options.low_calls as f64;
     let some =
         calls && (f.any_toll + f.surely_later() >= options.low_ns as f64 || f.any >= options.many_low_calls as f64);
@@ -501,7 +499,7 @@ fn confidence(
 fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &OfCpu, options: &Options) -> Doubt {
     let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
     let unsure = f.strong < options.min_row_share * f.any;
-    let cheap = f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small.share;
+    let cheap = f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;
     if !group.by_wait && (of_cpu.any < options.min_price || cheap) {
         return Doubt::Cheap;
     }

@@ -117,6 +117,9 @@ fn yields_that_switch_are_priced_by_their_switches() {
     assert!(later.switches.low <= later.switches.estimate && later.switches.estimate <= later.switches.high);
     assert_eq!(later.faults.high, 0);
     assert!(later.ns.estimate.abs_diff(later.switches.estimate * 500) <= 500, "{later:?}");
+    // Priced while other programs had their turns: more than the whole run took.
+    rec.prices.switch = Some(Spread { min: 2e6, median: 3e6, high: 4e6 });
+    assert_eq!(only(judgement(&rec)).later, None);
 }
 
 #[test]

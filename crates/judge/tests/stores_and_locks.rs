@@ -146,3 +146,21 @@ fn what_the_program_writes_does_not_change_whether_a_file_is_there() {
         assert!(judgement.findings.iter().all(|f| f.kind != Kind::Repeat), "{judgement:#?}");
     }
 }
+
+#[test]
+fn the_status_of_a_log_that_only_the_program_writes_follows_from_what_it_wrote() {
+    let status = |size: u64, when: u64| {
+        let mut status = stat_bytes(when, when);
+        status[48..56].copy_from_slice(&size.to_le_bytes());
+        call("newfstatat", "stat", &[CWD, 1, 2, 0], 0).path(1, "log").output(2, &status).toll(1_100)
+    };
+    let told = |grows: u64| {
+        let calls = rounds(5_000, |n| vec![status(n * grows, n), write(4, "/srv/log", 3_000)]);
+        let judgement = judged(&calls, BUSY);
+        assert!(judgement.findings.is_empty(), "{judgement:#?}");
+        judgement.also.iter().any(|f| f.kind == Kind::Repeat)
+    };
+    assert!(told(3_000));
+    // Others write there too.
+    assert!(!told(3_100));
+}

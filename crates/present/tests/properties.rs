@@ -293,7 +293,7 @@ fn round_of(f: &Finding) -> Round {
         threads: f.calls,
         processes: f.toll_ns,
         startup: f.starts,
-        is_of_rest: f.calls % 2 == 0,
+        is_of_rest: f.calls.is_multiple_of(2),
     }
 }
 

@@ -27,6 +27,7 @@ mod near_reads;
 mod noop;
 mod nowhere;
 mod overwritten;
+mod own_writes;
 mod pieces;
 mod presized;
 mod rearm;
@@ -71,6 +72,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(ritual::Ritual::default()),
         Box::new(repeat::Repeat::new(recording)),
         Box::new(missing::Missing::default()),
+        Box::new(own_writes::OwnWrites),
         Box::new(noop::NoOp),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),

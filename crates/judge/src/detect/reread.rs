@@ -215,6 +215,10 @@ fn look_through<'a>(
         let seen = looks.files.entry(process).or_default().entry(file.1).or_default();
         seen.is_opened(writes, call.entry_ns);
         seen.openings.add(call.row, call.nth);
+        if writes {
+            // What it is while it is written tells nothing of how it is found.
+            return;
+        }
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
         let mut statuses = soon.iter().filter_map(|next| {
             let asked = ObservedCall { window, call: next, syscall: recording.row(next.row).syscall };

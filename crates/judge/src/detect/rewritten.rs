@@ -1,7 +1,6 @@
 //! Files written anew again and again, each time before anybody could look at what they said.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
-use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
@@ -127,7 +126,6 @@ fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], c
 
 fn claim() -> Claim {
     Claim {
-        facts: Fact::Rewritten.into(),
         gives_up: "what the file says lags behind, and is older if the program is killed",
         ..Claim::of(
             Kind::SlowPath,

@@ -1,0 +1,104 @@
+//! Questions about a file whose answer follows from what the program itself wrote to it.
+
+use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::paths::PathId;
+use crate::replay::Step;
+use crate::semantics::{Act, Effect, PATH, Source, Way};
+use crate::signs::Signs;
+use std::ops::Range;
+use systoll_model::Moment;
+
+/// Claims questions about the status of a path that is the same file as before and has grown by exactly what the program
+/// wrote meanwhile.
+pub(super) struct OwnWrites;
+
+/// Where an answer has what tells one file from another, with its kind, its rights and its owner, and where its size.
+struct Layout {
+    file: &'static [Range<usize>],
+    size: usize,
+}
+
+/// `struct stat` up to its size: device, number, links, mode, owner, group.
+const STAT: Layout = Layout { file: &[0..48], size: 48 };
+/// `struct statx`: links, owner, group, mode, number; device.
+const STATX: Layout = Layout { file: &[16..40, 136..144], size: 40 };
+
+/// What a path was found to be.
+struct Found<'a> {
+    name: &'a str,
+    file: Vec<u8>,
+    size: u64,
+    /// Bytes written to it since then.
+    written: u64,
+}
+
+impl Detector for OwnWrites {
+    fn looks_for(&self) -> Signs {
+        Signs::PATH
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut found: Map<PathId, Found<'_>> = Map::default();
+        for step in steps {
+            if step.forks || step.effects.iter().any(|e| matches!(e, Effect::Path { .. } | Effect::WorkingDirectory)) {
+                found.clear();
+            }
+            let out = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);
+            if let (Some(bytes), Some(file)) = (out, step.observed.call.fd.as_deref()) {
+                for of in found.values_mut().filter(|of| leads_to(of.name, file)) {
+                    of.written = of.written.saturating_add(bytes);
+                }
+            }
+            let Some((path, name, (file, size))) =
+                step.object_id.zip(step.object.as_deref()).and_then(|(id, name)| Some((id, name, status(step)?)))
+            else {
+                continue;
+            };
+            let before = found.insert(path, Found { name, file: file.clone(), size, written: 0 });
+            let follows = |was: &Found<'_>| {
+                was.written > 0 && was.file == file && was.size.checked_add(was.written) == Some(size)
+            };
+            if before.as_ref().is_some_and(follows) {
+                let object = Some(claims.object(name));
+                put(claims, step.index, Claim { object, ..claim() });
+            }
+        }
+    }
+}
+
+/// Whether a path, which may be relative, may be the name of that file.
+fn leads_to(path: &str, file: &str) -> bool {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    file.strip_suffix(path).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+}
+
+/// Which file a step found at a path, and how long it is.
+fn status(step: &Step<'_>) -> Option<(Vec<u8>, u64)> {
+    let meaning = step.meaning.as_ref().filter(|meaning| meaning.line.about.is(&PATH))?;
+    let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return None };
+    let answer = step.observed.data(arg, Moment::Exit).filter(|_| step.observed.call.errno().is_none())?;
+    let layout = if from == 64 { STATX } else { STAT };
+    let mut file = Vec::new();
+    for part in layout.file {
+        file.extend_from_slice(answer.get(part.clone())?);
+    }
+    let size = answer.get(layout.size..layout.size + 8)?.first_chunk()?;
+    Some((file, u64::from_le_bytes(*size)))
+}
+
+fn claim() -> Claim {
+    Claim {
+        facts: Fact::OwnWrites.into(),
+        // A log that another process takes away is noticed in this way.
+        weak: true,
+        gives_up: "that another process moves or cuts the file is noticed later",
+        ..Claim::of(
+            Kind::Repeat,
+            "the status of a file that is as the program itself has left it",
+            "keep count of what is written; look at the path now and then, not before each write",
+        )
+    }
+}
