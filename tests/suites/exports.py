@@ -234,7 +234,7 @@ def each_format_has_a_line_in_the_docs_and_a_reader(box):
 
 
 @test()
-def what_cant_be_written_says_why(box):
+def unwritable_exports_say_why(box):
     rec, _ = recorded(box)
     r = box.run([box.systoll, "run", "-q", "--save", "none.systoll", "--", "true"])
     r = box.run([box.systoll, "export", "--format", "flamegraph", "--value", "needless", "none.systoll"])

@@ -105,7 +105,7 @@ def memory_that_is_locked(box):
 
 
 @test(backends=("inproc",))
-def what_is_mapped_and_where_it_may_run(box):
+def code_is_mapped_and_may_run_as_unwatched(box):
     """Code that was written over is mapped as before; a program that execs may run everywhere again, or where it was
     told to."""
     program = box.build("code_maps.c", "-ldl")

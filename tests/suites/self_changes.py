@@ -119,7 +119,7 @@ def every_way_to_make_a_process(box):
 
 
 @test(backends=BOTH)
-def what_else_a_thread_has_of_its_own(box):
+def other_state_of_threads_is_as_unwatched(box):
     program = box.build("own_settings.c")
     odd = "membarrier robust rseq cleartid uring keyring altstack brk stack growsdown low huge seal sched vhangup"
     commands = of("arch", "getgs getfs cpuid shstk tagged xcomp ldt iopl") + of("keys", "plain default") + of("odd", odd)

@@ -87,7 +87,7 @@ def reports(box):
 
 
 @test(users=("root",))
-def what_runs(box):
+def commands_that_run(box):
     hold(
         box,
         [
