@@ -97,7 +97,7 @@ fn a_call_that_some_rounds_have_is_told_with_its_share() {
             call("epoll_wait", "serve:epoll_wait", &[5, 1, 64, u64::MAX], 1).toll(400),
             call("recvfrom", "serve:recv", &[7, 1, 4096, 0, 0, 0], 60).toll(600),
         ];
-        if drawn(i) % 4 == 0 {
+        if drawn(i).is_multiple_of(4) {
             calls.push(call("write", "serve:log", &[2, 1, 80], 80).toll(500));
         }
         calls.push(call("sendto", "serve:send", &[7, 1, 300, 0, 0, 0], 300).toll(2_000));
@@ -115,7 +115,7 @@ fn a_call_that_some_rounds_have_is_told_with_its_share() {
 #[test]
 fn two_interleaved_habits_are_two_rounds() {
     let round = |i: u64| {
-        if drawn(i) % 2 == 0 {
+        if drawn(i).is_multiple_of(2) {
             vec![
                 call("lseek", "index:lseek", &[4, 64 * (i % 900), 0], 0).toll(800),
                 call("read", "index:read", &[4, 1, 64], 64).toll(900),

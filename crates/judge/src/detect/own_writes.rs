@@ -22,7 +22,7 @@ struct Layout {
 }
 
 /// `struct stat` up to its size: device, number, links, mode, owner, group.
-const STAT: Layout = Layout { file: &[0..48], size: 48 };
+const STAT: Layout = Layout { file: &[Range { start: 0, end: 48 }], size: 48 };
 /// `struct statx`: links, owner, group, mode, number; device.
 const STATX: Layout = Layout { file: &[16..40, 136..144], size: 40 };
 
