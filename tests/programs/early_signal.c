@@ -1,6 +1,6 @@
 /* A signal that comes too early for the sleep it is to end: after the program has decided to sleep,
  * before the kernel has it. argv[1]: which sleep; argv[2]: a file of a byte, by which it is told to
- * go to sleep (1) and tells that it does (2), without a call. */
+ * go to sleep (1), tells that it does (2), and that its handler has run (3), without a call. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 static volatile int handled;
+static volatile char *byte;
 
 static void handler(int signal)
 {
     handled = 1;
+    *byte = 3;
 }
 
 __attribute__((noinline)) static int sleep_by(char how)
@@ -36,7 +38,7 @@ int main(int argc, char **argv)
 {
     struct sigaction action;
     int fd = open(argv[2], O_RDWR);
-    volatile char *byte = mmap(0, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    byte = mmap(0, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;

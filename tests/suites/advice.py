@@ -1,6 +1,6 @@
-"""What real programs are told to do: in their language, about the object at hand, by somebody who can do it.
+"""Advice about real programs is in their language, names the object at hand, and addresses somebody who can follow it.
 
-A line is a program, what its report has to say first, and what it must not say at all.
+A line has a program, the words its report must show first, and the words it must not contain.
 """
 import json
 import os

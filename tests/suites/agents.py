@@ -1,4 +1,4 @@
-"""`systoll mcp`: tools for agents, asked by a real client and by one that behaves badly."""
+"""`systoll mcp` serves tools to agents: to a real client, and to one that behaves badly."""
 import json
 import os
 import signal
@@ -102,7 +102,7 @@ def the_protocols_own_client_asks_the_old_way(box):
 
 
 @test()
-def what_a_program_writes_never_mixes_with_answers(box):
+def program_output_never_mixes_with_answers(box):
     """Megabytes on both streams, lines that look like answers among them."""
     client = Client(box)
     lie = '{"jsonrpc": "2.0", "id": 2, "result": {}}'

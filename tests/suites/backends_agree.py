@@ -1,4 +1,4 @@
-"""One set of programs under inproc, ptrace and strace: the same tables, calls and errors by errno.
+"""The in-process backend, the ptrace backend and strace show the same tables for one set of programs: calls, and errors by errno.
 
 The rules, and why they are no loopholes:
 

@@ -1,5 +1,5 @@
-"""Who unwinds through a signal's frame sees what it would see without us, where the frame is known by
-the bytes a handler returns to: Go's, musl's."""
+"""Unwinding through a signal's frame gives the same frames with and without systoll, also if the unwinder recognises the
+frame by the bytes that a handler returns to, as in Go and musl."""
 import re
 import subprocess
 

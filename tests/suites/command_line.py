@@ -1,4 +1,4 @@
-"""Bad input, each a clear error with its documented exit code and nothing left behind."""
+"""Each bad input gives a clear error with its documented exit code, and leaves nothing behind."""
 import gzip
 import json
 import os

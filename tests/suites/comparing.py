@@ -1,4 +1,4 @@
-"""diff, check and bisect on real programs: what is planted is found, what varies is not called a change."""
+"""diff, check and bisect find planted changes in real programs, and call nothing a change that varies by itself."""
 import contextlib
 import json
 import os
@@ -87,24 +87,24 @@ def two_runs(box, argv):
 
 
 @test()
-def two_runs_of_python_differ_by_what_varies(box):
+def two_runs_of_python_differ_by_chance_only(box):
     two_runs(box, [python(), box.file("a.py", SCRIPT % 50)])
 
 
 @test()
-def two_runs_of_node_differ_by_what_varies(box):
+def two_runs_of_node_differ_by_chance_only(box):
     two_runs(box, [tool("node"), box.file("a.js", NODE % 50)])
 
 
 @test()
-def two_runs_of_go_differ_by_what_varies(box):
+def two_runs_of_go_differ_by_chance_only(box):
     tool("go")
     box.file("go-diff.go", GO)
     two_runs(box, [box.build(os.path.join(box.dir, "go-diff.go"), name=f"go-diff-{box.user}")])
 
 
 @test()
-def what_changed_is_told_with_its_caller(box):
+def changes_are_reported_with_their_caller(box):
     old, new = (save(box, f"{n}.systoll", [python(), box.file("a.py", SCRIPT % n)]) for n in (50, 950))
     found = diff(box, old, new)
     by_call = {c["syscall"]: c for c in found["changed"]}
@@ -206,7 +206,7 @@ def a_budget_is_learnt_held_and_broken(box):
 
 
 @test()
-def forms_are_what_their_schemas_say(box):
+def forms_conform_to_their_schemas(box):
     """JUnit's XML by the schema that Jenkins validates with, SARIF by its standard's: held, broken, and with names that have to be written otherwise."""
     schemas, validator = [readers.schema(name) for name in ("junit.xsd", "sarif.json")], readers.formats()
     if not (validator and all(schemas)):
@@ -245,7 +245,7 @@ def steps(path, *way):
 
 
 @test()
-def what_ci_services_are_given_does_what_it_says(box):
+def settings_of_ci_services_do_what_they_say(box):
     """The steps of the GitHub Action and of GitLab's template, run as those would."""
     few, many = ([python(), box.file(f"{n}.py", SCRIPT % n)] for n in (50, 350))
     assert check(box, "--update", "--", *few)[0] == 0
@@ -266,7 +266,7 @@ def what_ci_services_are_given_does_what_it_says(box):
 
 
 @test()
-def limits_are_of_what_was_asked_for(box):
+def limits_count_the_selected_calls(box):
     script = box.file("a.py", "import os\nfor i in range(30): os.stat('/etc/hosts')\nprint('served 10 requests')\n")
     budget = box.file("b.toml", 'per = "served {} requests"\n\n[[limit]]\nline = "a.py:2"\nrate = "..=3.5"\n\n'
                                 '[[limit]]\nsyscall = "%%stat"\napi = "stat"\nphase = "main"\nrate = "..=2"\n\n'

@@ -1,4 +1,4 @@
-"""`systoll completions SHELL` in the shells themselves, typed at a terminal: a word begun, then Tab."""
+"""The shells themselves complete systoll's words: a word is begun at a terminal, then Tab is typed."""
 import os
 import pty
 import re

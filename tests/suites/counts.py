@@ -1,4 +1,4 @@
-"""Every call counted: equal to strace's table, or to what is known without counting.
+"""Every call is counted: counts equal strace's table, or a number that is known beforehand.
 
 The tables here are ptrace's, which sees just what strace sees; backends_agree holds inproc's to both.
 strace -c never shows exit and exit_group, does show the launcher's own execve, and counts a

@@ -1,6 +1,6 @@
-"""Cures that systoll applies itself: what they take away, what they leave as it was.
+"""Cures that systoll applies remove the needless calls and change nothing else.
 
-libc's own functions are the oracle: the same program says the same lines with them and with ours.
+libc's own functions are the oracle: a program prints the same lines with them and with systoll's.
 """
 import os
 import re
@@ -102,7 +102,7 @@ SAME = "arguments nested registers floating exceptions jumps threads own_mask".s
 
 
 @test()
-def contexts_do_what_glibcs_do(box):
+def contexts_behave_like_glibcs(box):
     for flags in ([], ["-fcf-protection=full"]):
         program = contexts(box, *flags)
         lines = same(box, "sigmask-context", [program, *SAME])
@@ -142,7 +142,7 @@ def shadow_stacks_are_left_to_glibc(box):
 
 
 @test()
-def jumps_do_what_libcs_do(box):
+def jumps_behave_like_libcs(box):
     parts = "values nested plain function threads unsaved kept_mask".split()
     for flags in ([], ["-D_FORTIFY_SOURCE=2"]):
         lines = same(box, "sigmask-setjmp", [box.build("jumping.c", *flags), *parts])
@@ -150,7 +150,7 @@ def jumps_do_what_libcs_do(box):
 
 
 @test()
-def what_is_given_up_is_a_different_outcome(box):
+def drawbacks_show_as_different_outcomes(box):
     """Programs that rely on masks: never 'the same', so nothing is claimed."""
     for cause, argv in [
         ("sigmask-context", [contexts(box), "changed_mask"]),
@@ -162,7 +162,7 @@ def what_is_given_up_is_a_different_outcome(box):
 
 
 @test()
-def direct_calls_do_what_they_did(box):
+def direct_calls_behave_as_before(box):
     """By either library, and by both, in either order."""
     for causes in ("clock-in-kernel", "membarrier-global", "clock-in-kernel membarrier-global", "membarrier-global clock-in-kernel"):
         lines = same(box, causes, [box.build("direct.c")])
@@ -230,7 +230,7 @@ def a_bare_environment_will_do(box):
 
 
 @test()
-def what_is_kept_works_without_us(box):
+def kept_cures_work_without_systoll(box):
     """The exported library and the line printed cure on their own; other places get their form."""
     path, lines = library(box, "sigmask-context")
     assert path.endswith("libsystoll-context.so") and os.stat(path).st_mode & 0o777 == 0o755, lines
@@ -253,7 +253,7 @@ def what_is_kept_works_without_us(box):
 
 
 @test()
-def what_is_out_of_reach_is_told_before_it_runs(box):
+def unreachable_programs_are_named_before_they_run(box):
     static = box.build("noop.c", "-static", name="static")
     script = box.file("static-script", f"#!{static}\n", 0o755)
     for program in (static, script):
@@ -283,7 +283,7 @@ def a_finding_offers_its_cure(box):
 
 
 @test(users=("root",))
-def a_variable_that_does_it(box):
+def a_set_variable_is_unset(box):
     """Python's own switch for unbuffered output is turned off where it is on."""
     program = box.file("prints.py", "for i in range(3000): print(i)\n")
     argv = [tool("python3"), program]

@@ -1,5 +1,5 @@
-"""Small programs with one waste each, written by going through the table of system calls, not through
-cases/: what is found, under which name, and that their healthy neighbours are left alone."""
+"""Each small program with one waste gets its finding under the right name, and its healthy neighbour gets none.
+The programs were written by going through the table of system calls, not through cases/."""
 import re
 import resource
 

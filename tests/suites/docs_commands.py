@@ -1,5 +1,5 @@
-"""Every command of the README, of docs/ and of --help is typed as it stands there, in a folder that has what it names:
-./app, recordings, traces, a repository. What can't be typed here by its nature is listed with the reason.
+"""Every command of the README, of docs/ and of --help works as printed, in a folder with the files that it names: ./app,
+recordings, traces, a repository. Commands that can't run here are listed with the reason.
 """
 import glob
 import os

@@ -1,7 +1,7 @@
-"""What earlier runs have learnt makes a run cheaper, never poorer: every run tells what the first does.
+"""Later runs use what earlier ones stored: they get cheaper, and report the same as the first.
 
-Reports, JSON and recordings of later runs are held against those of several first runs, each with an empty cache: what varies
-between those may vary. So does what is drawn by chance: how many samples there are, and which line of a script made a
+Reports, JSON and recordings of later runs are compared with those of several first runs, each with an empty cache: what
+varies between those may vary. So may what is drawn by chance: how many samples there are, and which line of a script made a
 handful of calls.
 """
 import functools
@@ -238,7 +238,7 @@ def the_whole_stack_of_another_run_is_not_taken_for_this_ones(box):
 
 
 @test(backends=("inproc",))
-def a_changed_program_is_not_taken_for_what_it_was(box):
+def a_changed_program_is_recognised_as_changed(box):
     place, env = fresh(box, "cache")
     path = os.path.join(box.dir, "calls")
     for function, call in (("one", "getsid(0)"), ("another", "getpgid(0)")):
@@ -273,7 +273,7 @@ int main(void) { one(); another(); of_all_sizes(); another(); return sum == 1; }
 
 
 @test(backends=("inproc",))
-def callers_are_told_behind_frames_of_any_size(box):
+def callers_are_named_behind_frames_of_any_size(box):
     """In a library, whose frames are none of the user's; what comes in more sizes than are told apart is counted without."""
     _, env = fresh(box, "cache")
     # Called as a part of the C library is.

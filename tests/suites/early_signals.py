@@ -1,4 +1,4 @@
-"""Signals that come while a program is being started, or as it ends: none is lost, none comes twice."""
+"""No signal that comes while a program starts or ends is lost or delivered twice."""
 import os
 import random
 import signal
@@ -86,7 +86,7 @@ def a_program_that_starts_with_it_blocked_gets_it_later(box):
 
 
 @test(backends=BOTH)
-def what_the_command_handles_as_it_ends_does_not_end_systoll(box):
+def signals_that_the_ending_command_handles_do_not_end_systoll(box):
     """A Ctrl-C that the command answers by ending is the command's, however late systoll gets to it."""
     script = ["/bin/sh", "-c", "trap 'exit 5' INT; echo ready; while :; do :; done"]
     for n in range(rounds(box)):

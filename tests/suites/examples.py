@@ -1,7 +1,7 @@
-"""The examples that `systoll explain` shows are true: before and after print the same, and after makes fewer calls.
+"""Each example of `systoll explain` is true: both sides print the same, and the second makes fewer calls.
 
-Each example of crates/judge/causes is run as it stands there, what stands in `main` of a compiled language within the
-few lines below. The counts are systoll's own, of both sides in the same way.
+The examples of crates/judge/causes run unchanged; the body of `main` in a compiled language is wrapped in the few lines
+below. systoll counts both sides in the same way.
 """
 import glob
 import json

@@ -1,4 +1,4 @@
-"""What `systoll export` writes is opened by its real reader, which must come to the report's own totals."""
+"""The real reader of each export opens it and shows the totals of the report."""
 import base64
 import csv
 import json
@@ -6,7 +6,7 @@ import os
 import re
 
 import readers
-from harness import Skip, test, text, tool
+from harness import HERE, Skip, test, text, tool
 
 VALUES = {"toll": "toll_ns", "waited": "waited_ns", "calls": "calls", "needless": "needless_toll_ns"}
 
@@ -220,8 +220,21 @@ def perfetto_adds_up_in_its_trace_processor(box):
     assert str(wanted) in told, (told, wanted)
 
 
+@test(users=("root",))
+def each_format_has_a_line_in_the_docs_and_a_reader(box):
+    """The formats are those of `systoll export --help`; Parquet's readers are in fleet.py."""
+    listed = re.search(r"\n +--format <FORMAT>\s+(.*?)\n\s+--value", text(box.run([box.systoll, "export", "--help"]).stdout), re.DOTALL)
+    formats = set(re.split(r",\s+|\s+or\s+", listed[1].strip()))
+    assert {"csv", "speedscope"} <= formats, listed[1]
+    with open(os.path.join(os.path.dirname(HERE), "docs/use/export.md")) as f:
+        docs = f.read()
+    readers = "".join(open(os.path.join(HERE, "suites", name)).read() for name in ("exports.py", "fleet.py"))
+    assert all(f"| `{form}` |" in docs for form in formats), f"lines of docs/use/export.md and {formats}"
+    assert all(form in readers for form in formats), f"readers and {formats}"
+
+
 @test()
-def what_cant_be_written_says_why(box):
+def unwritable_exports_say_why(box):
     rec, _ = recorded(box)
     r = box.run([box.systoll, "run", "-q", "--save", "none.systoll", "--", "true"])
     r = box.run([box.systoll, "export", "--format", "flamegraph", "--value", "needless", "none.systoll"])

@@ -1,4 +1,4 @@
-"""Of files without calls programs ask once: later runs know them by what the file system says of their state."""
+"""Programs ask once about files without calls: later runs recognise the files by what the file system says of their state."""
 import os
 import subprocess
 import time
@@ -96,7 +96,7 @@ def a_library_that_has_got_calls_is_asked_about(box):
 
 
 @test(backends=("inproc",))
-def callers_in_files_without_calls_are_told_in_each_run(box):
+def callers_in_files_without_calls_are_named_in_each_run(box):
     place = fresh(box)
     names = [f"f{n}" for n in range(12)]
     for n, name in enumerate(names):
@@ -115,7 +115,7 @@ def callers_in_files_without_calls_are_told_in_each_run(box):
 
 
 @test(backends=("inproc",))
-def what_takes_the_place_of_another_file_is_not_taken_for_it(box):
+def a_replaced_file_is_recognised_as_another(box):
     place = fresh(box)
     names = [f"g{n}" for n in range(6)]
     for n, name in enumerate(names):

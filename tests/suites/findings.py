@@ -1,4 +1,4 @@
-"""What must be found, and what must not, beyond cases/."""
+"""Programs beyond cases/ get the findings that they must have, and no others."""
 from harness import GLIBC, test, tool
 
 
@@ -42,7 +42,7 @@ def barriers_after_main_are_as_needless_as_those_before(box):
 
 
 @test()
-def what_starts_programs_is_told_apart_from_calls(box):
+def program_starts_are_separate_from_needless_calls(box):
     """Their time is the programs' own: more than all system calls cost, and no part of that."""
     script = "for i in $(seq 200); do d=$(date +%s); b=$(basename /a/$i.c); done"
     doc, _ = box.report(["/bin/sh", "-c", script])
@@ -81,7 +81,7 @@ def reentrant_ones_do_not_stat(box):
 
 
 @test()
-def a_mask_set_to_what_it_is(box):
+def a_mask_set_to_its_present_value(box):
     doc, _ = box.report([box.build("noop.c"), "200000"])
     found = about(doc, kind="no-op", syscalls="rt_sigprocmask")
     assert len(found) == 1 and len(doc["findings"]) == 1, doc["findings"]
@@ -89,7 +89,7 @@ def a_mask_set_to_what_it_is(box):
 
 
 @test(backends=("inproc", "ptrace"))
-def what_another_road_has_set_in_between(box):
+def states_that_another_call_changes_are_not_needless(box):
     """One state that several calls set has one key: a set that undoes another call's is no no-op."""
     program = box.build("set_states.c")
     # Each by itself: how much of a run each is depends on what the box's prices are when they are measured.

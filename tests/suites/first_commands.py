@@ -1,4 +1,4 @@
-"""What people type first: strace's words, a program in quotes, files that are something else."""
+"""Commands that people type first work or get a hint: strace's words, a program in quotes, files of another kind."""
 import gzip
 import os
 import subprocess
@@ -17,7 +17,7 @@ def said(box, *words, code=None, **kwargs):
 
 
 @test()
-def open_means_what_libraries_make_of_it(box):
+def open_selects_the_calls_that_libraries_make(box):
     program = [tool("cat"), "/etc/hostname"]
     for typed, made, not_made in (("open", "openat", "close"), ("stat", "newfstatat", "openat"), ("trace=file", "openat", "close")):
         table = said(box, "run", "-q", "-c", "-e", typed, "-o", "/dev/stderr", "--", *program, code=0)
@@ -47,7 +47,7 @@ def straces_options_lead_to_ours(box):
 
 
 @test()
-def what_is_no_program_is_told_how_to_be_run(box):
+def files_that_are_not_programs_come_with_hints(box):
     for line, word in (("ls -la", "systoll run -- ls -la"), ("ls | wc -l", "sh -c 'ls | wc -l'"), ("cd", "sh -c 'cd"), ("FOO=1", "-E FOO=1")):
         assert word in said(box, "run", "--", line, code=NOT_FOUND), line
         assert word in said(box, "prove", "-E", "A=1", "--", line, code=NOT_FOUND), line
@@ -85,7 +85,7 @@ def a_pipe_is_read_and_not_waited_for(box):
 
 
 @test()
-def what_could_not_be_written_is_a_failure(box):
+def unwritten_output_is_a_failure(box):
     """Unless the command has failed itself; and no page or JSON is poured on a terminal."""
     for flags in (["--save", "/dev/full"], ["-o", "/dev/full"], ["--html", "-o", "/dev/full"]):
         assert "no space left" in said(box, "run", "-q", *flags, "--", "true", code=FAILED), flags
@@ -103,7 +103,7 @@ def what_could_not_be_written_is_a_failure(box):
 
 
 @test()
-def a_cures_library_is_exported_where_nobody_else_can_change_it(box):
+def a_cures_library_is_exported_only_to_safe_folders(box):
     folder = os.path.join(box.dir, "open")
     os.mkdir(folder)
     os.chmod(folder, 0o777)
@@ -122,7 +122,7 @@ def a_profile_holds_no_escape_of_argvs(box):
 
 
 @test(users=("root",))
-def a_line_of_javascript_is_told_without_a_flag(box):
+def a_line_of_javascript_is_named_without_a_flag(box):
     """At every run: what earlier runs have learnt does not take it away."""
     script = box.file("log.js", "const fs = require('fs'); for (let i = 0; i < 8000; i++) fs.appendFileSync('n.log', 'line ' + i + '\\n');")
     for _ in range(3):

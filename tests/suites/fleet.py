@@ -1,4 +1,4 @@
-"""`systoll fleet`: what is planted among many runs is found by one command, and figures are the reports' own."""
+"""`systoll fleet` finds what is planted among many runs by one command, with the figures of the reports."""
 import csv
 import io
 import json
@@ -97,7 +97,7 @@ def a_strangers_python_is_not_run(box):
 
 
 @test(users=("root",))
-def what_is_planted_is_found(box):
+def planted_differences_are_found(box):
     folder = simulated(box, hosts=12, services=3, days=4)
     came = asked(box, folder, "new")
     first = came[0]
@@ -170,7 +170,7 @@ def names_are_data(box):
 
 
 @test()
-def what_cant_be_asked_says_what_helps(box):
+def impossible_questions_come_with_help(box):
     def fails(*words, env=None):
         r = box.run([box.systoll, "fleet", *words], env={**box.env, **(env or {})})
         assert r.returncode == 125 and not r.stdout, (words, text(r.stdout))

@@ -1,8 +1,7 @@
-"""Attacks by another user on the folders that systoll loads libraries and runs programs from.
+"""Another user can't replace what lies in the folders that systoll loads libraries and runs programs from.
 
-The other user makes a folder first, owns one on the way, or may write to one. Whatever path systoll
-then gives a program or runs something from, nobody but root and its own user can make it lead
-elsewhere, or systoll says why it can't.
+The other user makes a folder first, owns one on the way, or may write to one. Only root and systoll's own user can
+redirect a path that systoll then uses; if that can't be had, systoll says why.
 """
 import os
 import stat
@@ -68,7 +67,7 @@ def loads(box, env, avoid=None):
 
 
 @test()
-def who_makes_the_folder_first_gets_nothing_loaded(box):
+def a_neighbour_who_makes_the_folder_first_gets_nothing_loaded(box):
     """Without HOME, another user has made /tmp/systoll-UID: the attack as it was found."""
     os.chmod(box.tmp, 0o1777)
     first = folder(box, "tmp", f"systoll-{me(box)}")
@@ -112,7 +111,7 @@ def links_of_ones_own_are_followed(box):
 
 
 @test()
-def where_no_folder_will_do_it_says_so(box):
+def without_a_safe_folder_it_says_so(box):
     """Nothing is run where nothing can be loaded from a safe place."""
     if os.getuid() != 0:
         raise Skip("needs root to mount a /tmp of its own")
@@ -130,7 +129,7 @@ def where_no_folder_will_do_it_says_so(box):
 
 
 @test(backends=("inproc",))
-def what_is_learnt_of_files_is_kept_in_no_such_folder(box):
+def facts_about_files_are_kept_in_no_such_folder(box):
     """The counting code and its plans go into programs: nobody else may have put them there."""
     theirs = folder(box, "theirs")
     cache = folder(box, "theirs", "cache", mode=0o700)

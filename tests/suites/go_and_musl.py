@@ -1,6 +1,6 @@
-"""Programs whose run-time or C library registers no rseq area: threads of Go and of musl are given ours, by
-which waiting is told from working, and which give way to areas of the program's own. Signals of Go's
-run-time are counted where its handlers end, and by the C library's return with cgo."""
+"""Threads of Go and of musl, which register no rseq area, get one of systoll's: it separates waiting from working, and
+gives way to an area of the program. Signals of Go's run-time are counted where its handlers end, with cgo by the C
+library's return."""
 from harness import test
 from suites.kernel_counts import program as counted_by_the_kernel
 

@@ -1,4 +1,4 @@
-"""Calls regrouped add up to the plain run's, and descriptors are called what strace calls them."""
+"""Regrouped calls add up to those of the plain run, and descriptors have strace's names."""
 import json
 import os
 import re

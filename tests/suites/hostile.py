@@ -1,8 +1,7 @@
-"""Programs that attack us: none writes code of ours, none reaches another program, and systoll ends,
-whole, soon after them.
+"""A hostile program can't write systoll's code or reach another program, and systoll ends, whole, soon after it.
 
-What a hostile program can write is its own counters; what it says of itself may be wrong, and is said
-to be where that can be told. Its neighbours of the same run are counted exactly.
+A hostile program can write its own counters: its figures may be wrong, and the report says so if that is visible. Its
+neighbours of the same run are counted exactly.
 """
 import json
 import os
@@ -251,7 +250,7 @@ def roads(box, how):
 
 
 @test(users=("root",), backends=("inproc",))
-def who_gave_root_up_reaches_nothing_of_roots(box):
+def a_program_that_gave_root_up_reaches_nothing_of_roots(box):
     said = roads(box, "dropped")
     assert "child 0 won" not in said and "child 1 won" not in said, said
 
@@ -316,7 +315,7 @@ def memory_sealed_by_somebody_else(box):
 
 
 @test(backends=("inproc",))
-def counts_written_over_are_not_told(box):
+def overwritten_counts_are_not_reported(box):
     """2^64-1 calls are no figure, and a run with them is not exact."""
     seen = beside_an_innocent(box, f"{box.build('hostile.c', name='hostile')} counts 1 1")
     assert seen.doc["exact"] is False and any("make no sense" in p for p in seen.doc["problems"]), seen.doc["problems"]

@@ -1,5 +1,5 @@
-"""Functions named to become markup, formulas, SQL, escape sequences, or a million letters: through every export, and what
-opens it. And folders of tables that a stranger has had a hand in."""
+"""Functions named as markup, formulas, SQL, escape sequences or a million letters stay plain text in every export and its
+reader. Folders of tables that a stranger has changed do no harm."""
 import csv
 import glob
 import io

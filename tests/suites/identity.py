@@ -1,4 +1,4 @@
-"""A watched program can't tell: output, exit, signals, descriptors as unwatched."""
+"""A watched program has the same output, exit, signals and descriptors as unwatched."""
 import os
 import pty
 import select

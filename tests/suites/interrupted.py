@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM while programs are compared: what is known is told, nothing is claimed of what was cut off.
+"""An interrupted comparison reports what is known and claims nothing about the pair that was cut off.
 
-The programs count their own runs and then wait, so that it is known where they are interrupted.
+The programs count their own runs and then wait: the test knows where they are interrupted.
 """
 import os
 import re
@@ -53,7 +53,7 @@ def lines(path):
 
 
 @test()
-def a_comparison_tells_what_it_knows(box):
+def an_interrupted_comparison_reports_its_pairs(box):
     for group, number in ((True, signal.SIGINT), (False, signal.SIGTERM)):
         run = FIRST + 2 * 10 + 1
         program, runs = waits_at(box, run)
@@ -65,7 +65,7 @@ def a_comparison_tells_what_it_knows(box):
 
 
 @test()
-def before_there_is_anything_to_say_nothing_is_said(box):
+def an_interruption_before_the_first_pair_claims_nothing(box):
     for run in (1, 2, FIRST, FIRST + 3):
         program, runs = waits_at(box, run)
         code, out, err = interrupts(box, ["prove", "--pairs", "30", "-E", "A=1", "--", program], lambda: lines(runs) >= run)
@@ -93,7 +93,7 @@ def calls_answered_in_place(box):
 
 
 @test()
-def what_cleans_up_is_run_to_its_end(box):
+def the_cleanup_runs_to_its_end(box):
     done = os.path.join(box.dir, "done")
     program, runs = waits_at(box, FIRST + 1)
     argv = ["prove", "--pairs", "8", "-E", "A=1", "--cleanup", f"sleep 0.3; echo x > {done}", "--", program]

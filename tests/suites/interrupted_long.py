@@ -1,5 +1,5 @@
-"""Ctrl-C and SIGTERM in everything that takes long and is no comparison of times (see interrupted.py): each says that
-it was interrupted and what is known by then, ends with 130 or 143, gives no verdict, and leaves nothing running.
+"""Every long command besides comparisons of times (interrupted.py) reports an interruption and what is known by then, ends
+with 130 or 143, gives no verdict, and leaves nothing running.
 """
 import os
 import signal
@@ -35,7 +35,7 @@ def afresh(path):
 
 
 @test()
-def differences_of_what_has_run(box):
+def differences_of_finished_runs(box):
     """Two runs a side are whole: what differs between them is told, and not more."""
     program, runs = waits_at(box, 5)
     argv = ["diff", "--runs", "4", "-E", "A=1", "--", program]
@@ -115,7 +115,7 @@ def half_a_trace_is_none(box):
 
 
 @test()
-def what_watches_no_program_ends_at_once(box):
+def commands_that_watch_nothing_end_at_once(box):
     """A recording that does not come, and a box that is measured."""
     fifo = os.path.join(box.dir, "recording")
     os.mkfifo(fifo)

@@ -1,4 +1,4 @@
-"""Programs whose calls depend on timing: counted by the kernel in the very same execution.
+"""Programs whose calls depend on timing are counted like by the kernel in the same execution.
 
 bpftrace counts, for every process below systoll, each call that was entered and returned, per
 number; systoll's own process is known by its id, its helpers by its name. A thread that is killed

@@ -1,7 +1,7 @@
-"""What calls were about over the whole run, against strace's trace of the same program.
+"""Ledgers agree with strace's trace of the same program over the whole run.
 
-Of the first calls of a row each is looked at, of later ones some, so a short row's figures are exact in both
-backends, and a long row's lie within their interval.
+systoll looks at each of a row's first calls and at some later ones: a short row's figures are exact in both backends, and
+a long row's lie within their interval.
 """
 import os
 import re
@@ -72,7 +72,7 @@ def repeats_thousands_of_calls_apart(box):
 
 
 @test(backends=BOTH)
-def threads_share_what_they_asked(box):
+def threads_share_their_questions(box):
     _, ledger = listed(box, "400", "5", "4")
     # Of 8,000 calls, 400 are first ones.
     assert ledger["known_share"]["high"] >= 0.93 and ledger["known_share"]["estimate"] <= 0.951, ledger
@@ -88,7 +88,7 @@ def each_file_once_is_no_waste(box):
 
 
 @test(backends=BOTH)
-def what_one_process_has_asked_another_does_not_know(box):
+def processes_do_not_share_their_questions(box):
     # More than are told of one by one.
     starts = "i=0; while [ $i -lt 130 ]; do \"$0\" 60 1 0; i=$((i+1)); done"
     doc, r = box.report(["sh", "-c", starts, box.build("far.c")])
@@ -101,7 +101,7 @@ def what_one_process_has_asked_another_does_not_know(box):
 
 
 @test(backends=BOTH)
-def who_sees_changes_asks_for_good_reason(box):
+def questions_that_see_changes_are_not_needless(box):
     folder = os.path.join(box.dir, "watched")
     os.mkdir(folder)
     os.chmod(folder, 0o777)
@@ -112,7 +112,7 @@ def who_sees_changes_asks_for_good_reason(box):
 
 
 @test(backends=BOTH)
-def what_comes_after_loops_is_looked_at(box):
+def calls_after_loops_are_looked_at(box):
     doc, r = box.report([box.build("loops.c", "-fno-ipa-icf")])
     assert r.returncode == 0, r
     loops = [row for row in doc["rows"] if row["calls"] == 2000]

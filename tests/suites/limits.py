@@ -1,4 +1,4 @@
-"""Limits that systoll is started under: a clear word, another way of watching, never an abort."""
+"""Under resource limits systoll gives a clear error or watches in another way; it never aborts."""
 import os
 import resource
 import signal
@@ -72,7 +72,7 @@ def told_or_watched(r, what):
 
 
 @test(backends=(None, *BOTH))
-def each_says_what_it_keeps_from(box):
+def each_limit_names_its_consequence(box):
     for name, values in HARD.items():
         for value in values:
             if value == OWN_AND_A_MIB:
@@ -133,7 +133,7 @@ KEPT_BACK = {
 
 
 @test(backends=(None, *BOTH))
-def a_filter_that_kills_is_told_of(box):
+def a_killing_filter_is_reported(box):
     """A sandbox that ends who makes a call: which one is said, and no silent end."""
     filtered = box.build("killing_filter.c")
     if box.run([filtered, "999", "kill", "/bin/sh", "-c", "exit 7"]).returncode != 7:

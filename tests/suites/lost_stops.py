@@ -1,5 +1,5 @@
-"""Many threads and processes at once, coming, going and being killed: no stop is lost, nothing
-hangs, and systoll killed at any moment leaves all of it running as without us."""
+"""No stop is lost and nothing hangs while many threads and processes start, end and are killed. If systoll is killed at
+any moment, all of them run on as if unwatched."""
 import os
 import random
 import signal

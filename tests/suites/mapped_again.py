@@ -1,4 +1,4 @@
-"""Libraries without calls of their own, which programs of a run map again without asking: known by what they are, not by name."""
+"""Libraries without calls, which programs of a run map again without asking, are recognised by their identity, not by name."""
 import os
 import subprocess
 

@@ -1,7 +1,7 @@
-"""Sick one-liners as people type them: each is found, and each cure that is printed is for its language and does what it
-says. The one-liners, and what each is when its cure is applied, are data: one_liners.toml.
+"""Each sick one-liner gets its finding, and each printed cure is for its language and does what it says. The one-liners,
+and their cured forms, are data: one_liners.toml.
 
-Without --long the first of each language are run.
+Without --long only the first of each language run.
 """
 import json
 import os

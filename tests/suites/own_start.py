@@ -1,4 +1,4 @@
-"""systoll's own start, held to budgets by systoll: what a user pays before anything is watched."""
+"""systoll's start keeps to budgets, which systoll itself checks: a user pays for it before anything is watched."""
 import os
 
 from harness import HERE, test, text
@@ -17,7 +17,7 @@ def version_calls_little(box):
 
 
 @test()
-def a_watched_true_calls_what_it_needs(box):
+def a_watched_true_makes_only_the_calls_it_needs(box):
     # The first run has no cache, the second one has.
     for _ in range(2):
         holds(box, "run.toml", [box.systoll, "run", "-q", "--", "/bin/true"])

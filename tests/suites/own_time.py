@@ -1,5 +1,5 @@
-"""The command's own processor time: that of its unwatched twin by the kernel's account, or unknown. The
-box is kept busy meanwhile, and bounds are factors: this is about figures that can't be true."""
+"""The command's own processor time equals that of its unwatched twin by the kernel's account, or is unknown. The box is
+kept busy meanwhile, and bounds are factors: the suite finds figures that can't be true."""
 import contextlib
 import os
 import subprocess
@@ -99,7 +99,7 @@ def check(doc, argv, twins, before_ms):
 
 
 @test()
-def that_of_unwatched_twins_or_unknown(box):
+def processor_time_equals_that_of_unwatched_twins_or_is_unknown(box):
     with busy():
         # What it takes to become the user that the box is of.
         before_ms = min(spent_ms(box, [tool("true")]) for _ in range(3)) if box.user == "nobody" else 0.0
@@ -123,7 +123,7 @@ done
 
 
 @test()
-def that_of_a_script_of_many_starts_lies_in_its_interval(box):
+def processor_time_of_a_script_of_many_starts_lies_in_its_interval(box):
     """Watching takes as long as such a script does: what no clock sees of that is measured on programs of the same kinds.
     A box that is busy has twins that differ: of three runs one may lie beside its interval."""
     argv = [tool("bash"), "-c", MANY]
@@ -154,7 +154,7 @@ def under_ptrace_never_all_of_it_where_it_is_not(box):
 
 
 @test()
-def what_a_blocked_shell_leaves_is_told(box):
+def sleeping_is_not_processor_time(box):
     """A short program that sleeps is no busy one: its time is small, and its sleep is no part of it."""
     doc, _ = box.report([tool("sh"), "-c", "sleep 0.3"])
     assert doc["own_cpu_ns"] is None or doc["own_cpu_ns"] < 100e6, doc["own_cpu_ns"]

@@ -1,4 +1,4 @@
-"""Packages: what is in them, that they install and run, that they are the same bytes each time."""
+"""Packages contain the right files, install and run, and have the same bytes each time."""
 import fcntl
 import json
 import os

@@ -1,4 +1,4 @@
-"""`systoll report --html`: one file that opens offline, in a real browser."""
+"""The page of `systoll report --html` is one file that a real browser opens offline."""
 import base64
 import hashlib
 import os
@@ -30,7 +30,7 @@ def quiet(page, path):
 
 
 @test()
-def what_the_browser_may_run_is_what_is_there(box):
+def the_browser_may_run_only_the_pages_own_code(box):
     """The policy names style and script by their sums; a changed file needs the new ones in crates/export/src/html.rs."""
     rec, _ = recorded(box)
     with open(page_of(box, rec), encoding="utf-8") as f:

@@ -1,4 +1,4 @@
-"""`systoll prove` and `cure`: what is claimed and what is not, on real programs."""
+"""`systoll prove` and `cure` claim what is true of real programs, and nothing else."""
 import json
 import os
 
@@ -104,7 +104,7 @@ def hyperfines_words(box):
 
 
 @test()
-def what_cant_be_proved_says_so(box):
+def wrong_commands_and_cures_are_refused(box):
     for args, code, word in [
         (["--cure", "no-such-cause", "--", "true"], 125, "no-such-cause"),
         (["--cure", "sync-per-op", "--", "true"], 125, "systoll explain sync-per-op"),
@@ -149,7 +149,7 @@ def contexts_saved_on_many_pages_are_answered(box):
 
 
 @test()
-def of_a_part_of_the_calls_nothing_is_predicted(box):
+def a_part_of_the_calls_has_no_prediction(box):
     program = box.build("half_elided.c")
     p = proves(box, "--pairs", "8", "--watched", "1", "--elide", "rt_sigprocmask", "--", program, "20000")
     assert p["same_outcome"] and p["problem"] == "answered-in-part" and p["verdict"] is None and p["change"] is None, p

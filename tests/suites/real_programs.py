@@ -1,4 +1,4 @@
-"""Real programs, unwatched beside watched from inside: the same output, the same end."""
+"""Real programs have the same output and the same end watched from inside as unwatched."""
 import os
 import re
 from xml.etree import ElementTree

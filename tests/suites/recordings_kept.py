@@ -1,4 +1,4 @@
-"""What a run came to is kept whole or not at all, and is told in any case; the command's exit code is its own."""
+"""A recording is kept whole or not at all, and the report is printed in any case; the exit code is the command's."""
 import json
 import os
 import threading
@@ -48,7 +48,7 @@ def a_full_disk_costs_neither_the_report_nor_the_exit_code(box):
 
 
 @test()
-def a_report_that_its_file_cant_take_is_told_on_standard_error(box):
+def a_report_that_its_file_cant_hold_goes_to_standard_error(box):
     r, _, files = on_full_disk(box, [box.systoll, "run", "--json", "-o", "old", "--", *RUNS])
     document, end = json.JSONDecoder().raw_decode(text(r.stderr))
     assert r.returncode == 7 and document["exit"] == {"code": 7}, r.returncode
@@ -86,7 +86,7 @@ def a_limit_of_the_size_of_files_ends_nobody(box):
 
 
 @test()
-def what_is_no_file_is_written_to(box):
+def pipes_and_devices_are_written_in_place(box):
     """A pipe, a descriptor, a device: there is nothing to put in their place."""
     fifo = os.path.join(box.dir, "fifo")
     os.mkfifo(fifo)
@@ -113,7 +113,7 @@ def what_is_no_file_is_written_to(box):
 
 
 @test()
-def a_folder_that_may_not_be_written_is_told_before_anything_runs(box):
+def an_unwritable_folder_is_reported_before_anything_runs(box):
     folder = os.path.join(box.dir, "folder")
     os.mkdir(folder)
     ran = os.path.join(box.dir, "ran")

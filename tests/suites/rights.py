@@ -1,4 +1,4 @@
-"""Processes that change what they may do: they get memory of their own, and are counted on exactly."""
+"""Processes that change their rights get memory of their own, and stay counted exactly."""
 import os
 import shutil
 import subprocess
@@ -149,7 +149,7 @@ def workers_forked_after_systoll_was_killed(box):
 
 
 @test(backends=("inproc",))
-def ids_set_to_what_they_are(box):
+def ids_set_to_their_present_value(box):
     """Each job of GNU make sets its users and groups to what they are, which changes nothing."""
     box.file("Makefile", "all: one two\none two:\n\t@/bin/true $@\n")
     doc, r = box.report([tool("make"), "-s", "-j2"])
@@ -176,7 +176,7 @@ def code_that_must_not_be_written_by_its_own_program(box):
 
 
 @test(backends=("inproc",))
-def who_only_asks_what_filters_there_are_is_not_confined(box):
+def a_program_that_only_probes_filters_is_not_confined(box):
     """libseccomp asks whenever it is loaded (man, systemd's tools): what such a program forks and becomes is watched."""
     program = box.build("probes_filters.c")
     doc, r = box.report([program, "none"])
@@ -186,7 +186,7 @@ def who_only_asks_what_filters_there_are_is_not_confined(box):
 
 
 @test(backends=("inproc",))
-def a_program_started_under_a_filter_is_told(box):
+def a_program_started_under_a_filter_is_reported(box):
     """Whoever put it on, and however many processes there are beside: it can't be watched, and nothing is exact."""
     program = box.build("probes_filters.c")
     for who in ("child", "first"):

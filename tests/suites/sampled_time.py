@@ -1,4 +1,4 @@
-"""`--time sampled`: counts stay exact, few calls that can't wait are timed, and what waits is told whole."""
+"""With `--time sampled` counts stay exact, few of the calls that can't wait are timed, and waiting is reported whole."""
 from harness import test
 
 ASKED, READY = 20_000, 10_000
@@ -17,7 +17,7 @@ def rows(box, argv, *options):
 
 
 @test(backends=("inproc",))
-def counts_are_exact_and_waits_told(box):
+def counts_are_exact_and_waits_are_reported(box):
     argv = [box.build("sampled.c", "-O0")]
     (every, exact), (some, counts) = rows(box, argv), rows(box, argv, "--time", "sampled")
     assert exact == counts, (exact, counts)

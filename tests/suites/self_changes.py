@@ -1,6 +1,6 @@
-"""What a program may do to itself, by the pages of the manual: it ends as it does unwatched, with the same output.
+"""A program that changes itself, by the pages of the manual, has the same output and end as unwatched.
 
-Where watching could not go on, the program is let go before, and the report says so. The programs are named by what they
+If watching could not continue, systoll lets the program go before, and the report says so. The programs are named by what they
 change: own_memory (mmap and its neighbours), own_limits (setrlimit, mlockall), own_settings (prctl, personality, clone,
 clone3, unshare, arch_prctl and more).
 """
@@ -119,7 +119,7 @@ def every_way_to_make_a_process(box):
 
 
 @test(backends=BOTH)
-def what_else_a_thread_has_of_its_own(box):
+def other_state_of_threads_is_as_unwatched(box):
     program = box.build("own_settings.c")
     odd = "membarrier robust rseq cleartid uring keyring altstack brk stack growsdown low huge seal sched vhangup"
     commands = of("arch", "getgs getfs cpuid shstk tagged xcomp ldt iopl") + of("keys", "plain default") + of("odd", odd)

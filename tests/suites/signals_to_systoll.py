@@ -1,4 +1,4 @@
-"""Signals to systoll, reports on the way, time and size of what it writes."""
+"""systoll forwards signals, prints interim reports, and keeps its recordings small."""
 import json
 import os
 import signal

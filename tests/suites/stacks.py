@@ -1,5 +1,4 @@
-"""Programs that are where an observer must not read: calls without a stack, and calls that are given what nobody has
-read yet. They end as unwatched, and every call is counted."""
+"""Calls without a stack, and calls with memory that an observer must not read, are counted; the program ends as unwatched."""
 from harness import BOTH, Skip, test
 
 BUILDS = {

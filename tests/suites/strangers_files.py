@@ -1,4 +1,4 @@
-"""Files that a target or another file names: what is no plain file is not waited for."""
+"""systoll opens files that a target or another file names only if they are plain files, and waits for none."""
 import os
 import subprocess
 

@@ -1,4 +1,4 @@
-"""systoll killed or stopped at any moment: what it watches goes on to the same end."""
+"""If systoll is killed or stopped at any moment, the watched programs run on to the same end."""
 import os
 import random
 import signal

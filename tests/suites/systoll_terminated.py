@@ -1,4 +1,4 @@
-"""SIGTERM ends systoll in whatever it is at, and what it was asked to watch runs on."""
+"""SIGTERM ends systoll whatever it is doing, and the watched command runs on."""
 import fcntl
 import os
 import signal
@@ -50,7 +50,7 @@ def full_pipe(box):
 
 
 @test(backends=BOTH)
-def a_report_that_nobody_takes_does_not_hold_it(box):
+def an_unread_report_does_not_hold_systoll(box):
     """After the command's end, and while it runs."""
     for script, flags in (("exit 3", ()), (DEAF, ("--every", "0.2s"))):
         path, reader = full_pipe(box)
@@ -78,7 +78,7 @@ def unread(pipe):
 
 
 @test(users=("root",), backends=("ptrace",))
-def memory_that_its_program_answers_for_does_not_hold_it(box):
+def memory_that_its_program_serves_does_not_hold_systoll(box):
     """Memory whose pages its program brings itself: systoll reads none that is not there yet, and sleeps on none."""
     program = box.build("holdsreader.c")
     plain = box.run([program, "0"])
@@ -97,7 +97,7 @@ def memory_that_its_program_answers_for_does_not_hold_it(box):
 
 
 @test()
-def what_it_starts_for_itself_ends_with_it(box):
+def its_own_children_end_with_systoll(box):
     """prove, demo, box and doctor: nothing of theirs is left, in no phase."""
     server = ["/bin/sh", "-c", "sleep 60 & sleep 60"]
     commands = {

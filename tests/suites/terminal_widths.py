@@ -1,4 +1,4 @@
-"""Every screen at terminals of 60, 80, 120 and 200 columns: no line is wider than the terminal, where it can break."""
+"""No line of any screen is wider than a terminal of 60, 80, 120 or 200 columns, if it can break."""
 import fcntl
 import os
 import pty
@@ -87,7 +87,7 @@ def reports(box):
 
 
 @test(users=("root",))
-def what_runs(box):
+def commands_that_run(box):
     hold(
         box,
         [

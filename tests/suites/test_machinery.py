@@ -1,4 +1,4 @@
-"""The tests' own machinery: what is skipped, what is told of failures, what counts are compared with."""
+"""The tests' own machinery skips, reports failures and makes the tables that counts are compared with as it should."""
 import importlib
 import os
 import re
@@ -62,7 +62,7 @@ def a_case_without_its_tools_is_skipped_and_says_why(box):
 
 
 @test(users=("root",))
-def what_always_fails_is_not_told_as_flaky(box):
+def constant_failures_are_not_called_flaky(box):
     status, lines, err = score(box, "c-fcntl-toggle", cause='"tz-unset"')
     failed = [line for line in lines if line.startswith("FAILED ")]
     assert status == 1 and len(failed) == 1 and "c-fcntl-toggle: the cause was not named" in failed[0], (lines, err)

@@ -1,4 +1,4 @@
-"""Programs that translate others, files that come in pieces, and code that something has changed."""
+"""Programs that translate others, files mapped in pieces, and changed code run as unwatched and are counted, or reported."""
 import os
 
 from harness import test, tool
@@ -22,7 +22,7 @@ def a_guest_s_code_stays_as_it_is(box):
 
 
 @test(backends=("inproc",))
-def what_loads_itself_is_counted(box):
+def a_loader_run_as_a_program_is_counted(box):
     """A loader run as a command maps a program and is no translator."""
     doc, plain = same(box, ["/lib64/ld-linux-x86-64.so.2", "/bin/echo", "x"])
     assert plain.stdout == b"x\n" and doc["exact"], (plain, doc["problems"])

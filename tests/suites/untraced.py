@@ -1,4 +1,4 @@
-"""Children that the kernel tells no tracer of."""
+"""Children that the kernel reports to no tracer run on; their calls are counted, or the report says that they are missing."""
 from harness import BOTH, test
 
 
@@ -7,7 +7,7 @@ def calls_of(doc):
 
 
 @test(backends=BOTH)
-def children_that_no_tracer_is_told_of(box):
+def untraced_children_run_on(box):
     """CLONE_UNTRACED: under ptrace they run unwatched, so counts are not exact and it is said."""
     program = box.build("untraced.c")
     for way in ("0", "3"):

@@ -1,4 +1,4 @@
-//! Rounds that came, went, have got longer or shorter, or are made more or less often.
+//! Rounds that appeared, disappeared, grew or shrank, or are made more or less often.
 
 use crate::change::{Place, Side};
 use crate::key::Key;
@@ -10,71 +10,73 @@ use std::sync::Arc;
 use systoll_judge::{Round, RoundStep};
 use systoll_model::{Recording, Sysno};
 
-/// The part of their different calls that two rounds of one function have in common at least, where they are the same round.
+/// Smallest share of different calls that two rounds of one function have in common if they are the
+/// same round.
 const ALIKE: f64 = 0.5;
-/// Calls of a round that are told.
+/// Number of a round's calls that are listed.
 const MOST_CALLS: usize = 32;
-/// A round that is longer by more than this part of it has got longer.
+/// Growth from which on a round counts as longer, as a share of it.
 const LONGER: f64 = 0.1;
-/// Counts that only windows tell differ where they do so by this part at least.
+/// Divisor of a count that only windows show: a difference counts as a change above this part of it.
 const UNSURE: u64 = 2;
 
 /// A call of a round, and how many of it there are in one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundPart {
-    /// The call.
+    /// The system call.
     pub syscall: Sysno,
-    /// How many in one round, on average.
+    /// Number of these calls in one round, on average.
     pub each: f64,
 }
 
 /// A round on one side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoundFigures {
-    /// How often; 0 where the side has none.
+    /// Number of rounds; 0 if the side has none.
     pub count: Range,
-    /// Its calls in order, of the last run that has it.
+    /// The round's calls in order, from the last run that has it.
     pub calls: Vec<RoundPart>,
-    /// What it costs in the middle run, ns.
+    /// Price of the rounds in the median run, in ns.
     pub toll_ns: u64,
 }
 
 impl RoundFigures {
-    /// Calls of one round, on average.
+    /// Returns the number of calls in one round, on average.
     pub fn calls_each(&self) -> f64 {
         self.calls.iter().map(|part| part.each).sum()
     }
 }
 
-/// A round that is not the same on both sides.
+/// A round that differs between the sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundChange {
     /// The program.
     pub program: Option<Arc<str>>,
-    /// The function that all its calls come from, on the new side where there is one.
+    /// The function that all its calls come from, on the new side if it is there.
     pub place: Option<Place>,
-    /// On the old side.
+    /// The round on the old side.
     pub old: RoundFigures,
-    /// On the new side.
+    /// The round on the new side.
     pub new: RoundFigures,
 }
 
-/// What is one round in all recordings: the same program's, from the same function, with calls alike.
+/// One round in all recordings of a side: of the same program, from the same function, with similar
+/// calls.
 struct Kept {
     program: Option<Arc<str>>,
     function: Option<Arc<str>>,
     place: Option<Place>,
     calls: Vec<RoundPart>,
-    /// Of each run.
+    /// Number of rounds in each run.
     counts: Vec<u64>,
     tolls: Vec<u64>,
-    /// Whether one of its rows changed.
+    /// True if one of its rows changed.
     changed: bool,
-    /// Whether only windows tell its count.
+    /// True if only windows show its count.
     unsure: bool,
 }
 
-/// Returns rounds that changed, dearest first; `changed` are the rows that did.
+/// Returns the rounds that changed, most expensive first; `changed` are the rows that changed.
 pub(crate) fn changes(old: Side<'_>, new: Side<'_>, names: &Names, changed: &BTreeSet<&Key>) -> Vec<RoundChange> {
     let (old, mut new) = (kept(old, names, changed), kept(new, names, changed));
     let mut changes = Vec::new();
@@ -122,7 +124,7 @@ fn is_same(a: &Kept, b: &Kept) -> bool {
     a.program == b.program && a.function == b.function && common >= ALIKE * shorter && common > 0.0
 }
 
-/// The rounds of a side's recordings, each once.
+/// Returns the rounds of a side's recordings, each once.
 fn kept(side: Side<'_>, names: &Names, changed: &BTreeSet<&Key>) -> Vec<Kept> {
     let runs = side.recordings.len();
     let mut all: Vec<Kept> = Vec::new();

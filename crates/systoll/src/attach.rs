@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use systoll_model::{BackendKind, Recording};
 use systoll_record::{Backend, Launch, Running, WindowPolicy, backend};
 
-/// Watches processes that run, for a while, and shows what was asked for.
+/// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let pids = processes::found(args)?;
     if args.clean {
@@ -63,7 +63,7 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
     Ok(recording?)
 }
 
-/// Takes out of processes what a systoll that was killed has left there.
+/// Removes from processes what a killed systoll left there.
 fn clean(pids: &[i32]) -> Result<ExitCode, Failure> {
     for pid in pids {
         let told = match systoll_record::clean(*pid)? {

@@ -1,4 +1,4 @@
-//! Pieces that several of the contract's objects have.
+//! Parts that several objects of the contract share.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub(super) struct User<'a> {
     pub(super) module: Option<&'a str>,
 }
 
-/// A number that windows tell, with its bounds.
+/// A number estimated from windows, with its bounds.
 #[derive(Serialize)]
 pub(super) struct Estimate {
     pub(super) estimate: u64,
@@ -19,12 +19,12 @@ pub(super) struct Estimate {
     pub(super) high: u64,
 }
 
-/// Returns the judge's estimate as it is written.
+/// Converts the judge's estimate to its JSON form.
 pub(super) fn estimate(e: systoll_judge::Estimate) -> Estimate {
     Estimate { estimate: e.estimate, low: e.low, high: e.high }
 }
 
-/// Returns a figure that JSON can hold.
+/// Returns the figure if JSON can represent it.
 pub(super) fn finite(f: f64) -> Option<f64> {
     f.is_finite().then_some(f)
 }

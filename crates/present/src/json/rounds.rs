@@ -84,7 +84,7 @@ struct WireRoundTold {
     seen: Vec<String>,
 }
 
-/// Returns a round of the report.
+/// Converts a round of the report.
 pub(super) fn wire_round<'a>(sentences: Sentences<'a>, round: &'a Round) -> WireRound<'a> {
     let told = sentences.round(round);
     WireRound {

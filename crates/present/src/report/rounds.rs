@@ -1,4 +1,5 @@
-//! What threads do again and again: the rounds that most of the rest goes to, or all.
+//! Rounds, i.e. sequences of calls that threads repeat: those that take most of the remaining time,
+//! or all.
 
 use super::screen::{DETAIL, Report};
 use crate::style::{Line, Role, flow};
@@ -6,11 +7,11 @@ use crate::text::wrap;
 use crate::units::grouped;
 use systoll_judge::Round;
 
-/// Column at which what is said of a round begins.
+/// Column at which the details of a round begin.
 const BENEATH: usize = DETAIL + 2;
 
 impl Report<'_> {
-    /// The rounds: those that findings leave untold where much goes to them; all, where they are asked for.
+    /// Returns the rounds that findings leave out and that take much time; all rounds if requested.
     pub(super) fn rounds(&self) -> Vec<Line> {
         let all = self.options.rounds;
         let shown: Vec<&Round> = self.judgement.rounds.iter().filter(|round| all || round.is_of_rest).collect();

@@ -1,18 +1,19 @@
-//! What a trace tells beside findings: what its calls waited for, and which rows of its tables are worth a closer look.
+//! The parts of a trace's report besides findings: the waits of its calls, and the rows of its
+//! tables that are worth a closer look.
 
 use super::screen::{CLOSING_TEXT, Report};
 use crate::sentences::OBJECT;
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shell_lines, shorten};
 
-/// Waits told where not all are asked for.
+/// Number of waits shown without `all`.
 const WAITS: usize = 4;
 
-/// Rows of tables told where not all are asked for.
+/// Number of table rows shown without `all`.
 const ROWS: usize = 4;
 
 impl Report<'_> {
-    /// What calls of a trace waited for.
+    /// Returns the waits of a trace's calls.
     pub(super) fn waits(&self) -> Vec<Line> {
         let waits = &self.judgement.waits;
         let limit = if self.options.all { usize::MAX } else { WAITS };
@@ -33,7 +34,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Which rows of a table are worth a closer look, and how to take it.
+    /// Returns the rows of a table that are worth a closer look, and the commands for it.
     pub(super) fn tables(&self) -> Vec<Line> {
         let mut lines = vec![];
         for (i, text) in self.sentences().two_tables().into_iter().flatten().enumerate() {

@@ -1,4 +1,4 @@
-//! What is said of a round.
+//! Sentences about rounds.
 
 use super::Sentences;
 use crate::access::{frame, module};
@@ -7,17 +7,17 @@ use crate::units::{bytes, calls, counted, grouped, percent, time};
 use systoll_judge::{Numbers, Round, RoundCall, RoundStep, Times, Variety};
 use systoll_model::{Class, Location};
 
-/// Looks that are enough to say that no two of them are alike.
+/// Number of looks that suffice to say that no two of them are alike.
 const LOOKS: u64 = 8;
-/// A part of the rounds that goes without saying.
+/// Share of the rounds with a call from which on the share is not mentioned.
 const NEARLY_ALL: f64 = 0.99;
-/// A part of a round's price that findings tell of and that goes without saying.
+/// Share of a round's price below which findings' part of it is not mentioned.
 const FAINT: f64 = 0.01;
-/// Columns of an object.
+/// Maximum width of an object, in columns.
 const OBJECT: usize = 44;
-/// Calls of a round that are told.
+/// Number of a round's calls that are listed.
 const CALLS: usize = 14;
-/// What descriptors are behind that says nothing beside the call: an epoll set, an event.
+/// Prefix of descriptors' targets that add nothing to the call: an epoll set, an event.
 const NAMELESS: &str = "anon_inode:";
 
 /// A round's sentences.
@@ -28,14 +28,14 @@ pub(crate) struct RoundTold {
     pub(crate) cost: String,
     /// `load app.c:12`; `None` where no function is common to its calls.
     pub(crate) place: Option<String>,
-    /// Who else makes it, and what findings say of it.
+    /// Other processes that make the round, and findings about it.
     pub(crate) notes: Vec<String>,
-    /// What looks show that speaks for it: it could not be ruled out.
+    /// Facts from the looks that speak for the round: it could not be ruled out.
     pub(crate) seen: Vec<String>,
 }
 
 impl Sentences<'_> {
-    /// All that is said of a round.
+    /// Returns all sentences about a round.
     pub(crate) fn round(&self, round: &Round) -> RoundTold {
         RoundTold {
             motif: motif(round),
@@ -46,7 +46,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// The function a round's calls come from, and whether it is a script's.
+    /// Returns the function that a round's calls come from, and true if it is a script's.
     pub(crate) fn round_location(&self, round: &Round) -> Option<(&Location, bool)> {
         let place = round.place?;
         let frame = frame(self.rec, place.frame)?;
@@ -107,7 +107,7 @@ impl Sentences<'_> {
     }
 }
 
-/// How often, and what.
+/// Returns the number of rounds and their calls.
 fn motif(round: &Round) -> String {
     let about = if round.count.low == round.count.high { "" } else { "about " };
     let mut before = Before::default();
@@ -119,7 +119,7 @@ fn motif(round: &Round) -> String {
     format!("{about}{} × ({})", grouped(round.count.estimate), steps.join(", "))
 }
 
-/// Texts, those that follow each other and are the same as one: `fcntl F_SETLK ×6`.
+/// Joins equal texts that follow each other: `fcntl F_SETLK ×6`.
 fn joined(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut all: Vec<(String, u64)> = vec![];
     for text in texts {
@@ -132,7 +132,7 @@ fn joined(texts: impl Iterator<Item = String>) -> Vec<String> {
     all.into_iter().map(text).collect()
 }
 
-/// What was said last, so that it is not said twice.
+/// The object and the size mentioned last, which are not repeated.
 #[derive(Default)]
 struct Before {
     object: Option<String>,
@@ -179,12 +179,12 @@ fn call_text(call: &RoundCall, before: &mut Before) -> String {
     words.join(" ")
 }
 
-/// Whether each call begins where the one before ended.
+/// Returns true if each call begins where the previous one ended.
 fn is_other_place(call: &RoundCall) -> bool {
     matches!((call.offset, call.size), (Some(Numbers::Steps(step)), Some(Numbers::Same(size))) if step == size)
 }
 
-/// `3`, `2 to 5`, `24 on average`.
+/// Formats a number of times: `3`, `2 to 5`, `24 on average`.
 fn number(times: Times) -> String {
     let mean = times.mean;
     let near = |n: u64| (mean - n as f64).abs() < 0.05 * mean.max(1.0);
@@ -207,9 +207,9 @@ fn size_text(size: Numbers) -> String {
     }
 }
 
-/// The end of a path that tells it from others; other names as they are.
+/// Returns the end of a path that distinguishes it from others; other names unchanged.
 fn short(pattern: &str) -> String {
-    // Whatever varies is told.
+    // Show any part that varies.
     let varies = pattern.contains('?');
     let known = |end: &&str| end.chars().any(|c| c.is_alphanumeric()) && (!varies || end.contains('?'));
     let end = match pattern.strip_prefix('/') {
@@ -223,7 +223,7 @@ fn short(pattern: &str) -> String {
     crate::text::shorten(&end, OBJECT)
 }
 
-/// What looks show of how its calls differ.
+/// Describes how the calls differ, from the looks.
 fn seen(round: &Round) -> Vec<String> {
     let calls: Vec<&RoundCall> = round.steps.iter().flat_map(RoundStep::calls).collect();
     let path = |call: &RoundCall| {
@@ -237,7 +237,7 @@ fn seen(round: &Round) -> Vec<String> {
     if !next.is_empty() {
         told.push(format!("each {} begins where the one before ended", next.join(", each ")));
     }
-    // The first one tells what the round is about.
+    // The first such call shows what the round is about.
     let some = calls.iter().find_map(|call| Some((call, path(call)?)));
     if let Some((call, variety)) = some.filter(|(_, v)| v.different > 1 && !v.all_differ()) {
         let name = clean(&call.syscall.to_string());
@@ -250,8 +250,8 @@ fn seen(round: &Round) -> Vec<String> {
     told
 }
 
-/// `no two calls of openat, newfstatat (128 looked at) named the same path`: of system calls that differ at each of the
-/// round's places that has them.
+/// Returns `no two calls of openat, newfstatat (128 looked at) named the same path`, with the
+/// system calls that differ at each place where the round makes them.
 fn all_differ(calls: &[&RoundCall], what: &str, of: impl Fn(&RoundCall) -> Option<Variety>) -> Option<String> {
     let differs = |call: &&RoundCall| of(call).is_some_and(Variety::all_differ);
     let everywhere =
@@ -263,7 +263,7 @@ fn all_differ(calls: &[&RoundCall], what: &str, of: impl Fn(&RoundCall) -> Optio
         .then(|| format!("no two calls of {} ({} looked at) {what}", names.join(", no two of "), grouped(looks)))
 }
 
-/// The names of their system calls, each once.
+/// Returns the names of their system calls, each once.
 fn names<'a>(calls: impl Iterator<Item = &'a RoundCall>) -> Vec<String> {
     let mut names: Vec<String> = vec![];
     for name in calls.map(|call| clean(&call.syscall.to_string())) {

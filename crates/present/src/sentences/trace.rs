@@ -1,4 +1,4 @@
-//! What is said of a trace that shows a part of a run, or its counts alone.
+//! Sentences about a trace that shows a part of a run, or only its counts.
 
 use super::Sentences;
 use crate::access::row;
@@ -7,7 +7,8 @@ use systoll_judge::{Counted, Finding, Wait};
 use systoll_model::BackendKind;
 
 impl Sentences<'_> {
-    /// What calls waited for: `ran out of time 12 times, 60.1 s of the 72.9 s shown, at most 5.01 s`.
+    /// Describes the waits of calls: `ran out of time 12 times, 60.1 s of the 72.9 s shown, at most
+    /// 5.01 s`.
     pub(crate) fn wait(&self, wait: &Wait) -> String {
         let shown = self.rec.header.wall_ns;
         let of = match wait.share {
@@ -28,14 +29,15 @@ impl Sentences<'_> {
         }
     }
 
-    /// What a row of a table shows, and what it may be.
+    /// Describes a row of a table, and what it may be.
     pub(crate) fn counted(&self, counted: &Counted) -> String {
         let may_be =
             if counted.may_be.is_empty() { String::new() } else { format!("; it may be that it {}", counted.may_be) };
         format!("{}{may_be}", counted.text)
     }
 
-    /// How often a finding's calls come in an excerpt: of the calls shown, and a second of the time shown.
+    /// Returns the share of a finding's calls in an excerpt's calls, and their rate in the time
+    /// shown.
     pub(crate) fn in_excerpt(&self, f: &Finding) -> Option<String> {
         if !self.judgement.is_excerpt || self.rec.calls() == 0 {
             return None;
@@ -55,18 +57,18 @@ impl Sentences<'_> {
         ))
     }
 
-    /// Whether the recording is a table of counts.
+    /// Returns true if the recording is a table of counts.
     pub(crate) fn is_table(&self) -> bool {
         self.rec.header.backend == BackendKind::Import && self.rec.windows.is_empty() && self.rec.calls() > 0
     }
 
-    /// The name of the table that a row of tables is of; `None` where there is one alone.
+    /// Returns the name of the table that contains a row; `None` if the file has only one table.
     pub(crate) fn table_name(&self, counted: &Counted) -> Option<&str> {
         let process = self.rec.processes.get(counted.process.0 as usize)?;
         (self.rec.processes.len() > 1 && !process.exe.is_empty()).then_some(&*process.exe)
     }
 
-    /// What is the same and what is not in two tables of one file, those that differ most first.
+    /// Compares two tables of one file, rows that differ most first.
     pub(crate) fn two_tables(&self) -> Option<Vec<String>> {
         let [first, second] = self.rec.processes.as_slice() else { return None };
         if !self.is_table() || first.pid != 0 || second.pid != 0 {
@@ -98,7 +100,8 @@ impl Sentences<'_> {
         Some(lines)
     }
 
-    /// The command that shows what a row of a table is about, with the program's own where that is known.
+    /// Returns the command that shows what a row of a table is about, with the program's own
+    /// command if it is known.
     pub(crate) fn find_out(&self, counted: &Counted) -> Vec<String> {
         let command = &self.rec.header.command;
         let words = counted.find_out.iter();
@@ -108,11 +111,11 @@ impl Sentences<'_> {
         words.filter(|word| *word != "CMD").chain(command).cloned().collect()
     }
 
-    /// Who waited, for a line beside it: nothing where no stack tells.
+    /// Returns the row that waited, for a line that names its caller; `None` if no stack shows it.
     pub(crate) fn waits_in(&self, wait: &Wait) -> Option<&systoll_model::Row> {
         row(self.rec, wait.row)
     }
 }
 
-/// Rows of two tables that are told to differ.
+/// Largest number of rows that are listed as different in two tables.
 const CHANGES: usize = 6;

@@ -1,11 +1,11 @@
-//! Finds the processes that are meant: by number, name, port, unit or control group.
+//! Finds the requested processes: by number, name, port, unit or control group.
 
 use crate::cli::AttachArgs;
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// The processes that were asked for.
+/// Returns the requested processes.
 pub(crate) fn found(args: &AttachArgs) -> Result<Vec<i32>, Failure> {
     let mut all: Vec<i32> = args.pids.clone();
     for word in &args.processes {
@@ -29,13 +29,13 @@ pub(crate) fn found(args: &AttachArgs) -> Result<Vec<i32>, Failure> {
     some(all, "but systoll's own and those that it came of")
 }
 
-/// Processes that were asked for by their numbers.
+/// Returns the processes requested by number.
 fn numbers(args: &AttachArgs) -> Vec<i32> {
     let words = args.processes.iter().filter_map(|word| word.parse().ok());
     args.pids.iter().copied().chain(words).collect()
 }
 
-/// Leaves each process once, and those of [`own_line`] only if they are among `numbers`.
+/// Keeps each process once, and those of [`own_line`] only if they are among `numbers`.
 fn without_own_line(all: &mut Vec<i32>, numbers: &[i32]) {
     let own = own_line();
     let mut seen = BTreeSet::new();
@@ -46,7 +46,7 @@ fn some(pids: Vec<i32>, word: &str) -> Result<Vec<i32>, Failure> {
     if pids.is_empty() { Err(Failure::NoProcess(word.to_owned())) } else { Ok(pids) }
 }
 
-/// Processes that a word names.
+/// Returns the processes that a word names.
 fn named(word: &str) -> Vec<i32> {
     if let Ok(pid) = word.parse() {
         return vec![pid];
@@ -58,7 +58,7 @@ fn named(word: &str) -> Vec<i32> {
     running().into_iter().filter(|pid| !own.contains(pid) && has_name(*pid, word)).collect()
 }
 
-/// All processes.
+/// Returns all processes.
 fn running() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
@@ -69,20 +69,20 @@ fn text(pid: i32, file: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a process is called so: by its own word, or by its program's file.
+/// Returns true if a process has this name: its own, or its program's file name.
 fn has_name(pid: i32, name: &str) -> bool {
     let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
     let of_file = file.as_deref().and_then(|file| file.file_name()).is_some_and(|file| file == name);
     of_file || text(pid, "comm").trim_end() == name
 }
 
-/// The process that made a process.
+/// Returns the parent of a process.
 fn parent(pid: i32) -> Option<i32> {
     let stat = text(pid, "stat");
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// This process and those that it came of, which a name does not mean.
+/// Returns this process and its ancestors, which a name never selects.
 fn own_line() -> BTreeSet<i32> {
     let mut line = BTreeSet::new();
     let mut next = Some(std::process::id() as i32);
@@ -105,7 +105,7 @@ fn with_descendants(pids: &[i32]) -> Vec<i32> {
     all
 }
 
-/// Processes that listen on a TCP port.
+/// Returns the processes that listen on a TCP port.
 fn listening(port: u16) -> Vec<i32> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let inodes: BTreeSet<String> =
@@ -124,7 +124,7 @@ fn listening(port: u16) -> Vec<i32> {
     if inodes.is_empty() { Vec::new() } else { running().into_iter().filter(has).collect() }
 }
 
-/// The inode of a socket that listens on a port, by its line of /proc/net/tcp.
+/// Returns the inode of a socket that listens on a port, from its line of /proc/net/tcp.
 fn inode(line: &str, port: u16) -> Option<String> {
     const LISTENS: &str = "0A";
     let mut fields = line.split_ascii_whitespace();
@@ -134,7 +134,7 @@ fn inode(line: &str, port: u16) -> Option<String> {
     fields.nth(5).filter(|_| is_it).map(str::to_owned)
 }
 
-/// Processes whose control group is such.
+/// Returns the processes whose control group fits.
 fn of_cgroups(is_meant: impl Fn(&str) -> bool) -> Vec<i32> {
     let is_in = |pid: &i32| text(*pid, "cgroup").lines().filter_map(|l| l.splitn(3, ':').nth(2)).any(&is_meant);
     running().into_iter().filter(is_in).collect()
