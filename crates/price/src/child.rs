@@ -167,6 +167,9 @@ fn spawn(shared: *mut Shared, work: impl FnOnce(&mut Figures)) -> Result<usize, 
     sys::errno(pid).map_or(Ok(pid as usize), |e| Err(Errno(e)))
 }
 
+/// How often a killed child is waited for, 5 ms each.
+const REAPS: usize = 100;
+
 /// Waits for the child's end and reaps it. Returns false if it had to be killed.
 fn await_child(Child { pid, started, deadline }: Child, shared: *mut Shared) -> bool {
     let reap = |options: i32| {
@@ -185,9 +188,14 @@ fn await_child(Child { pid, started, deadline }: Child, shared: *mut Shared) -> 
         if started.elapsed() >= deadline {
             // SAFETY: takes no pointers; the child has not been reaped, so its id is not reused.
             unsafe { sys::call(libc::SYS_kill, [pid, libc::SIGKILL as usize, 0, 0, 0, 0]) };
-            // A child that sleeps in the kernel, e.g. on a dead network file system, ends later.
-            std::thread::sleep(Duration::from_millis(5));
-            reap(libc::WNOHANG);
+            // On a busy box it takes a while to end. A child that sleeps in the kernel, e.g. on a dead network file
+            // system, ends later: it is not waited for.
+            for _ in 0..REAPS {
+                std::thread::sleep(Duration::from_millis(5));
+                if reap(libc::WNOHANG) != 0 {
+                    break;
+                }
+            }
             return false;
         }
         let slice = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
