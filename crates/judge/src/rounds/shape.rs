@@ -197,7 +197,10 @@ fn put_in(parts: &mut Vec<Part>, members: &[&Member], found: &Anchored, stretche
 mod tests {
     use super::*;
 
-    fn told(kinds: &[KindId]) -> Vec<(Vec<(KindId, u64, u64)>, u64)> {
+    /// The kinds of a part with how often each comes at least and at most, and how often the part comes.
+    type PartTimes = (Vec<(KindId, u64, u64)>, u64);
+
+    fn told(kinds: &[KindId]) -> Vec<PartTimes> {
         let of = |part: &Part| {
             let kinds = part.kinds.iter().map(|(kind, seen)| (*kind, seen.least, seen.most)).collect();
             (kinds, part.times.most)
