@@ -141,3 +141,11 @@ fn yields_that_hand_the_processor_over_are_of_use() {
     let f = only(judged(&rounds(40_000, yields(|i| i.is_multiple_of(29))), BUSY));
     assert_eq!(f.cause.as_deref(), Some("spin-wait"));
 }
+
+#[test]
+fn locks_of_the_c_library_wake_as_they_must() {
+    let wakes = |api| rounds(6_000, move |_| vec![futex(api, 1, [0x2000, WAKE, 1], 0)]);
+    let f = only(judged(&wakes("unlock:syscall"), BUSY));
+    assert_eq!(f.cause.as_deref(), Some("futex-empty-wake"), "{f:?}");
+    no_finding(&wakes("work:pthread_mutex_unlock"), BUSY);
+}

@@ -6,12 +6,15 @@ use crate::hash::{Map, Set};
 use crate::replay::Step;
 use crate::semantics::{Act, HOPELESS, Hopeless, Unit, Way};
 use systoll_model::constants::EPOLLET;
-use systoll_model::{Errno, Sysno};
+use systoll_model::{Errno, Recording, RowId, Sysno};
 
 /// An error must have come so often before another of it is claimed.
 const SEEN: u64 = 4;
 /// Share of wakes that find no waiter: of locks that count their waiters hardly any does.
 const EMPTY: f64 = 0.9;
+
+/// How the functions of the C library's locks begin (pthreads(7), sem_overview(7), threads.h of C11).
+const LOCKS: [&str; 4] = ["pthread_", "sem_", "mtx_", "cnd_"];
 
 /// How often something went one way or the other.
 #[derive(Default)]
@@ -26,6 +29,9 @@ pub(super) struct Failing {
     /// By process, call and command: what became of it, by hopeless error.
     hopeless: Map<(u32, Sysno, u64), Vec<(Errno, Tally)>>,
     wakes: Map<(u32, u64), Tally>,
+    /// Rows of the C library's own locks: when these wake is theirs to say, and a thread that they would wake may have
+    /// found the lock free meanwhile.
+    locks: Set<RowId>,
     /// Processes that were seen to wait for edges: they have to read until nothing is left.
     edges: Set<u32>,
 }
@@ -62,6 +68,13 @@ fn claim(about: &'static str, instead: &'static str, weak: bool) -> Claim {
 }
 
 impl Failing {
+    pub(super) fn new(recording: &Recording) -> Self {
+        let is_lock = |api: &str| LOCKS.iter().any(|prefix| api.starts_with(prefix));
+        let rows = (0..).map(RowId).zip(&recording.rows);
+        let locks = rows.filter(|(_, row)| row.api.as_deref().is_some_and(is_lock)).map(|(id, _)| id).collect();
+        Self { locks, ..Self::default() }
+    }
+
     fn note_edges(&mut self, step: &Step<'_>) {
         let Some(meaning) = &step.meaning else { return };
         let Act::Set { .. } = meaning.line.act else { return };
@@ -100,7 +113,7 @@ impl Failing {
     /// A wake that found no waiter, where hardly any ever found one.
     fn wake(&mut self, step: &Step<'_>) -> Option<Claim> {
         let call = step.observed.call;
-        if !step.wakes || call.errno().is_some() {
+        if !step.wakes || call.errno().is_some() || self.locks.contains(&call.row) {
             return None;
         }
         let tally = self.wakes.entry((step.who, step.observed.arg(0))).or_default();

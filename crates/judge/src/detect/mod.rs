@@ -86,7 +86,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(given_back::GivenBack::default()),
         Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),
-        Box::new(failing::Failing::default()),
+        Box::new(failing::Failing::new(recording)),
         Box::new(absent::Absent::default()),
         Box::new(nowhere),
         Box::new(awake::Awake::new(&rung, recording)),
