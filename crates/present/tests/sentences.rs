@@ -453,7 +453,7 @@ const SENTENCES: &[Sentence] = &[
         fails: || round(|round| step(round, 0).object = paths(63)),
     },
     Sentence {
-        says: "no two calls of pwrite64 (64 looked at) moved the same bytes",
+        says: "no two calls of pwrite64 (64 looked at) moved the same data, byte for byte",
         needs: "bytes that all differ",
         holds: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 64 })),
         fails: || round(|round| step(round, 1).data = Some(Variety { looks: 64, different: 60 })),

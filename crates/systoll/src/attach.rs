@@ -25,7 +25,8 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let kept = places.keep(&recording);
     let added = args.save_to.as_ref().map_or(Ok(()), |folder| {
         let catalogue = catalogue(args.show.causes.as_deref())?;
-        tables::add(folder, &recording, &catalogue, &args.labels, args.quiet > 0)
+        let labels = args.labels.labels(args.units.first().map(String::as_str));
+        tables::add(folder, &recording, &catalogue, &labels, args.quiet > 0)
     });
     let told = places.tell(&recording);
     drop(limits);

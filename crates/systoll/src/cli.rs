@@ -15,7 +15,7 @@ pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
 pub use export::ExportArgs;
-pub use fleet::{EngineName, FleetArgs, LabelArgs};
+pub use fleet::{BuildLabelArgs, EngineName, FleetArgs, LabelArgs};
 pub use import::ImportArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
 pub use values::Columns;

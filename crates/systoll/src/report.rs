@@ -154,7 +154,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.parquet {
         tables::prepare(folder)?;
         let (recording, catalogue) = (read(&path)?, catalogue(args.show.causes.as_deref())?);
-        tables::add(folder, &recording, &catalogue, &args.labels, true)?;
+        tables::add(folder, &recording, &catalogue, &args.labels.labels(), true)?;
         return Ok(ExitCode::SUCCESS);
     }
     let recording = read(&path)?;

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn add(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
     let Some(folder) = &args.save_to else { return Ok(()) };
     let catalogue = catalogue(args.show.causes.as_deref())?;
-    tables::add(folder, recording, &catalogue, &args.labels, args.quiet > 0)
+    tables::add(folder, recording, &catalogue, &args.labels.labels(), args.quiet > 0)
 }
 
 fn prove_straight(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {

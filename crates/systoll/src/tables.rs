@@ -1,10 +1,9 @@
 //! A run's table in a folder of many, for `systoll fleet`.
 
-use crate::cli::LabelArgs;
 use crate::failure::Failure;
 use crate::output::{Place, keep, to_stderr};
 use std::path::Path;
-use systoll_export::{JudgedRecording, for_fleet};
+use systoll_export::{JudgedRecording, Labels, for_fleet};
 use systoll_judge::{Catalogue, judge};
 use systoll_model::Recording;
 
@@ -19,11 +18,11 @@ pub(crate) fn add(
     folder: &Path,
     recording: &Recording,
     catalogue: &Catalogue,
-    labels: &LabelArgs,
+    labels: &Labels,
     quiet: bool,
 ) -> Result<(), Failure> {
     let judgement = judge(recording, catalogue, &systoll_judge::Options::default());
-    let written = for_fleet(&JudgedRecording::new(recording, &judgement), &labels.labels());
+    let written = for_fleet(&JudgedRecording::new(recording, &judgement), labels);
     let (place, bytes) = written.map_err(Failure::Export)?;
     let path = folder.join(place);
     if let Some(folder) = path.parent() {

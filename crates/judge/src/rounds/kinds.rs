@@ -3,7 +3,14 @@
 
 use crate::hash::Map;
 use crate::phases::toll;
-use systoll_model::{FrameId, Recording, RowId, StackId, Sysno};
+use systoll_model::{FrameId, Recording, Row, RowId, StackId, Sysno};
+
+/// Returns the time waited in a row's calls, ns; `None` if it is not known, or if the call waits for nothing: what it
+/// seems to have waited, its thread was off the processor for others.
+pub(super) fn waited(row: &Row) -> Option<u64> {
+    let may_wait = row.syscall.signature().is_none_or(|call| call.may_block || call.waits);
+    row.counts.waited_ns.filter(|_| may_wait)
+}
 
 /// Index into [`Kinds::all`].
 pub(super) type KindId = u32;
@@ -70,7 +77,7 @@ impl Kinds {
                 kind.rows.push((id, row.counts.calls));
                 kind.calls = kind.calls.saturating_add(row.counts.calls);
                 kind.toll += toll(recording, row);
-                kind.waited += row.counts.waited_ns.unwrap_or(0) as f64;
+                kind.waited += waited(row).unwrap_or(0) as f64;
             }
         }
         Self { all, of_row }

@@ -1,5 +1,6 @@
 //! Which rounds the report shows: where much of the run goes to calls and findings claim little of that.
 
+use super::kinds::waited;
 use super::round::{Round, RoundClaimed};
 use crate::hash::Map;
 use std::cmp::Reverse;
@@ -30,7 +31,8 @@ pub(super) fn mark(
     });
     let total = recording.total();
     let own = recording.own_cpu_ns().map_or(0.0, |own| own as f64);
-    let (toll, waited) = (total.toll_ns.unwrap_or(0), total.waited_ns.unwrap_or(0));
+    let toll = total.toll_ns.unwrap_or(0);
+    let waited = recording.rows.iter().filter_map(waited).fold(0, u64::saturating_add);
     let cpu = is_untold(toll, claimed.toll_ns, own).then_some(own);
     let wall = wall_ns.filter(|wall| is_untold(waited, claimed.waited_ns, *wall));
     let part = |ns: u64, claimed: u64, of: Option<f64>| of.map_or(0.0, |of| ns.saturating_sub(claimed) as f64 / of);

@@ -1,7 +1,7 @@
 //! From an anchor and what comes between its calls to what is told.
 
 use super::anchor::{Anchored, LEAST, Member, WHOLE, conforms};
-use super::kinds::{Kind, KindId, Kinds};
+use super::kinds::{Kind, KindId, Kinds, waited};
 use super::pattern_of::{data, objects, offsets, option, sizes};
 use super::place::common_place;
 use super::round::{Round, RoundCall, RoundClaimed, RoundRow, RoundStep, Times};
@@ -29,7 +29,7 @@ pub(super) fn claimed(recording: &Recording, findings: &[Finding]) -> Map<RowId,
             all.toll_ns = all.toll_ns.saturating_add(part.toll_ns).min(toll);
             if finding.is_about_waiting() {
                 let share = part.calls as f64 / counts.calls.max(1) as f64;
-                let waited = (counts.waited_ns.unwrap_or(0) as f64 * share.min(1.0)) as u64;
+                let waited = (waited(recording.row(*row)).unwrap_or(0) as f64 * share.min(1.0)) as u64;
                 all.waited_ns = all.waited_ns.max(waited);
             }
         }
@@ -136,7 +136,7 @@ impl Scene<'_> {
 
     fn waited(&self, found: &Anchored) -> Option<u64> {
         let waited = self.parts_of_rows(found).filter_map(|(row, _, part)| {
-            let waited = self.recording.row(row).counts.waited_ns?;
+            let waited = waited(self.recording.row(row))?;
             Some((waited as f64 * part) as u64)
         });
         waited.reduce(u64::saturating_add)
@@ -162,8 +162,7 @@ impl Scene<'_> {
     /// The dearest row of each call that most rounds have, the dearest first.
     fn places(&self, found: &Anchored) -> Vec<RowId> {
         let price = |row: &RowId| {
-            let waited =
-                if self.wall_ns.is_some() { self.recording.row(*row).counts.waited_ns.unwrap_or(0) } else { 0 };
+            let waited = if self.wall_ns.is_some() { waited(self.recording.row(*row)).unwrap_or(0) } else { 0 };
             (recording_toll(self.recording, *row).saturating_add(waited), Reverse(*row))
         };
         let dearest = |member: &Member| self.kinds.get(member.kind)?.rows.iter().map(|(row, _)| *row).max_by_key(price);

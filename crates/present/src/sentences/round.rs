@@ -232,7 +232,9 @@ fn seen(round: &Round) -> Vec<String> {
     };
     let mut told = vec![];
     told.extend(all_differ(&calls, "named the same path", path));
-    told.extend(all_differ(&calls, "moved the same bytes", |call| call.data.filter(|data| data.looks >= LOOKS)));
+    told.extend(all_differ(&calls, "moved the same data, byte for byte", |call| {
+        call.data.filter(|data| data.looks >= LOOKS)
+    }));
     let next: Vec<String> = names(calls.iter().copied().filter(|call| is_other_place(call)));
     if !next.is_empty() {
         told.push(format!("each {} begins where the one before ended", next.join(", each ")));

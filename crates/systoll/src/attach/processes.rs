@@ -15,7 +15,7 @@ pub(crate) fn found(args: &AttachArgs) -> Result<Vec<i32>, Failure> {
         }
         all.extend(these);
     }
-    for unit in &args.service {
+    for unit in &args.units {
         all.extend(some(of_cgroups(|path| has_unit(path, unit)), unit)?);
     }
     for group in &args.cgroup {

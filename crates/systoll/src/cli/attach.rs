@@ -1,7 +1,7 @@
 //! `systoll attach`.
 
 use super::values::duration;
-use super::{BackendChoice, LabelArgs, ShowArgs, Timed};
+use super::{BackendChoice, BuildLabelArgs, ShowArgs, Timed};
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,9 +34,9 @@ pub struct AttachArgs {
     /// With each process those that it has made, and that these have made
     #[arg(long)]
     pub tree: bool,
-    /// All processes of a systemd unit
-    #[arg(long, value_name = "UNIT")]
-    pub service: Vec<String>,
+    /// All processes of a systemd unit, whose name is the service's in a fleet
+    #[arg(long = "service", value_name = "UNIT")]
+    pub units: Vec<String>,
     /// All processes of a control group, and of those below it
     #[arg(long, value_name = "PATH")]
     pub cgroup: Vec<String>,
@@ -54,7 +54,7 @@ pub struct AttachArgs {
     pub save_to: Option<PathBuf>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
-    pub labels: LabelArgs,
+    pub labels: BuildLabelArgs,
     /// No report, no progress: only what -o or --save ask for
     #[arg(short, long, action = ArgAction::Count)]
     pub quiet: u8,
@@ -71,6 +71,6 @@ pub struct AttachArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// The processes: a process id, a name, or :PORT for who listens there
-    #[arg(value_name = "PROCESS", required_unless_present_any = ["pids", "service", "cgroup"])]
+    #[arg(value_name = "PROCESS", required_unless_present_any = ["pids", "units", "cgroup"])]
     pub processes: Vec<String>,
 }

@@ -25,6 +25,15 @@ pub struct LabelArgs {
     /// The service's name; default: the command's file name
     #[arg(long, value_name = "NAME", env = "SYSTOLL_SERVICE", hide_env = true)]
     pub service: Option<String>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub build: BuildLabelArgs,
+}
+
+/// Labels of a run but for the service's name.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "In a fleet (docs/use/fleet.md)")]
+pub struct BuildLabelArgs {
     /// Which build of it this is: a version, a commit
     #[arg(long, value_name = "NAME", env = "SYSTOLL_RELEASE", hide_env = true)]
     pub release: Option<String>,
@@ -36,8 +45,15 @@ pub struct LabelArgs {
 impl LabelArgs {
     /// Returns the labels in the writer's form.
     pub(crate) fn labels(&self) -> Labels {
+        self.build.labels(self.service.as_deref())
+    }
+}
+
+impl BuildLabelArgs {
+    /// Returns the labels of a service's run in the writer's form.
+    pub(crate) fn labels(&self, service: Option<&str>) -> Labels {
         let own = |label: &Option<String>| label.clone().unwrap_or_default();
-        Labels { service: own(&self.service), release: own(&self.release), host: own(&self.host) }
+        Labels { service: service.unwrap_or_default().to_owned(), release: own(&self.release), host: own(&self.host) }
     }
 }
 
