@@ -130,7 +130,10 @@ impl Failure {
             Self::Unknown { what, name, known, .. } => {
                 vec![format!("there is no {what} {name}{}", others(name, known))]
             }
-            Self::NoProcess(word) => vec![format!("there is no process {word}")],
+            Self::NoProcess(word) => vec![match word.strip_prefix(':') {
+                Some(port) => format!("no process that may be looked at listens on port {port}"),
+                None => format!("there is no process {word}"),
+            }],
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NotApplied { asked, .. } => {
                 vec![format!("no cure of {asked} can be applied from outside the program")]
