@@ -21,7 +21,9 @@ use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, code, im
 const PATIENCE: Duration = Duration::from_secs(8);
 /// How long a process runs between two looks, at first and at most.
 const PAUSE: Duration = Duration::from_micros(200);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// Longer than a thread waits to be handed files ([`super::mapping`]): where systoll was killed meanwhile, each stop has
+/// that wait begin anew.
+const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 const PAGE: u64 = 4096;
 /// Where in a struct rseq the word lies that says which sequence its thread is in.
 const SEQUENCE: u64 = 8;
