@@ -97,11 +97,15 @@ ROUND(h_pool) { (void)i; if (getrandom(buf, 256, 0) < 0) exit(2); }
 ROUND(h_files) { char name[40]; struct stat st; snprintf(name, sizeof name, "/usr/bin/no-%d", i); stat(name, &st); }
 ROUND(h_pingpong) { (void)i; struct pollfd p = {ends[1], POLLIN, 0}; if (write(ends[0], buf, 16) < 0 || poll(&p, 1, -1) < 0 || read(ends[1], buf, 16) < 0) exit(2); }
 ROUND(h_moving_alarm) { alarm(100000 - i); }
-ROUND(h_modes) { int v = i; setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &v, sizeof v); }
+ROUND(h_modes) {
+    int v = i;
+    setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &v, sizeof v);
+    if (send(ends[0], buf, 40, 0) < 0 || recv(ends[1], buf, 4096, 0) < 0) exit(2);
+}
 ROUND(h_new_dirs) { char name[60]; snprintf(name, sizeof name, "%s/d%d", getenv("SICK_DIR"), i); mkdir(name, 0700); rmdir(name); }
 ROUND(h_datagram_reply) { (void)i; if (send(ends[0], buf, 40, 0) < 0 || recv(ends[1], buf, 4096, 0) < 0) exit(2); }
 ROUND(h_growing) { (void)i; struct stat st; if (write(file, buf, 4096) < 0 || fstat(file, &st)) exit(2); }
-ROUND(h_page_by_page) { mprotect(page + i % 16 * 4096, 4096, i / 16 & 1 ? PROT_READ : PROT_READ | PROT_WRITE); }
+ROUND(h_pages_apart) { mprotect(page + i % 8 * 8192, 4096, i / 8 & 1 ? PROT_READ : PROT_READ | PROT_WRITE); }
 ROUND(h_umask_real) { umask(i & 0777); }
 
 struct program { const char *name; void (*round)(int); };
@@ -114,7 +118,7 @@ static const struct program programs[] = {
     P(s_stat), P(s_statfs), P(s_xattr), P(s_exe), P(s_winsize), P(s_pread), P(s_writev), P(s_ftruncate),
     P(s_sigpending), P(s_urandom), P(s_meminfo),
     P(h_random_pread), P(h_blocks), P(h_pool), P(h_files), P(h_pingpong), P(h_moving_alarm), P(h_modes),
-    P(h_new_dirs), P(h_datagram_reply), P(h_growing), P(h_page_by_page), P(h_umask_real),
+    P(h_new_dirs), P(h_datagram_reply), P(h_growing), P(h_pages_apart), P(h_umask_real),
 };
 
 int main(int argc, char **argv) {
