@@ -101,15 +101,21 @@ fn code_from(heap: &mut Heap<'_, '_, '_>, start: u64, ip: u64) -> Option<Code> {
 }
 
 impl Code {
-    /// Whether it is a copy of the interpreter's entry.
-    pub(crate) fn interprets(self, heap: &Heap<'_, '_, '_>) -> bool {
-        self.kind == heap.layout.code.interpreted
+    /// Returns true if it may be a copy of the interpreter's entry. Later versions make these of the kind of the
+    /// language's own functions, which like them have no positions (`--interpreted-frames-native-stack`).
+    pub(crate) fn may_interpret(self, heap: &mut Heap<'_, '_, '_>) -> bool {
+        self.kind == heap.layout.code.interpreted || self.table(heap).is_none_or(|table| table.is_empty())
+    }
+
+    /// Returns the table of its positions, empty where it has none.
+    fn table(self, heap: &mut Heap<'_, '_, '_>) -> Option<Vec<u8>> {
+        let table = heap.field(self.object, heap.layout.code.positions)?;
+        Some(heap.bytes(table, MAX_TABLE).unwrap_or_default())
     }
 
     /// Returns what the code is executing: functions that were inlined first, the frame's own last.
     pub(crate) fn places(self, heap: &mut Heap<'_, '_, '_>, shared: u64, bytecode: u64) -> Option<Vec<Place>> {
-        let table = heap.field(self.object, heap.layout.code.positions)?;
-        let table = heap.bytes(table, MAX_TABLE).unwrap_or_default();
+        let table = self.table(heap)?;
         if self.kind == heap.layout.code.baseline {
             let offset = self.of_baseline(heap, &table, bytecode);
             return Some(vec![Place { shared, offset }]);

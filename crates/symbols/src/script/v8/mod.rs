@@ -163,7 +163,7 @@ impl V8 {
         // Of what was not met on the native stack the slots tell first.
         let mut by_bytecode = if known.is_none() { interpreted(heap, bytecode, offset) } else { None };
         let code = if in_file || by_bytecode.is_some() { None } else { self.streams.code(heap, at.ip) };
-        if in_file || code.is_some_and(|code| code.interprets(heap)) {
+        if in_file || code.is_some_and(|code| code.may_interpret(heap)) {
             by_bytecode = interpreted(heap, bytecode, offset);
         }
         let places = match (by_bytecode, code) {
