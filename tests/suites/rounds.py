@@ -123,11 +123,12 @@ def a_server_s_round_has_what_some_requests_need(box):
     argv = [box.build("round_habits.c", "-pthread"), "serve", box.dir, "3000"]
     _, report = judged(box, argv)
     round = dearest(report, "epoll_wait")
-    assert calls(round)[0] == "epoll_wait" and {"recvfrom", "sendto"} <= set(calls(round)), round
-    assert abs(round["count"]["estimate"] - 3000) <= 30, round["count"]
-    logs = [c for s in round["steps"] for c in s["calls"] if c["syscall"] == "write"]
-    if logs:
-        assert abs(logs[0]["share"] - 0.2) < 0.02, logs
+    # 3,000 × (epoll_wait, recvfrom, write in 20 %, sendto), or 600 × (write, 5 × (…)): which, is left to the looks.
+    made = {c["syscall"]: c["calls"] for s in round["steps"] for c in s["calls"]}
+    assert {"epoll_wait", "recvfrom", "sendto"} <= set(made), round
+    assert all(abs(made[call] - 3000) <= 30 for call in ("epoll_wait", "recvfrom", "sendto")), made
+    # How many of the 600 writes are of these rounds, looks tell.
+    assert 400 <= made.get("write", 600) <= 700, made
     asks = [r for r in report["rounds"] if calls(r) == ["sendto", "recvfrom"]]
     assert asks and asks[0]["count"]["estimate"] == 3000, [r["told"]["motif"] for r in report["rounds"]]
 
