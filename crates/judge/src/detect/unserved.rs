@@ -98,6 +98,7 @@ fn claim(told: Told<'_>, claims: &mut Claims) {
     let instead =
         "use what is ready (read or write until it would wait), or stop asking for it until there is something to do";
     for index in told.again {
-        put(claims, index, Claim::of(Kind::Repeat, about, instead));
+        // Weak: what one thread leaves another may be about to use, and on a busy box it is late.
+        put(claims, index, Claim { weak: true, ..Claim::of(Kind::Repeat, about, instead) });
     }
 }
