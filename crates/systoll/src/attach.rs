@@ -4,11 +4,9 @@ mod processes;
 
 use crate::cli::{AttachArgs, BackendChoice, Timed};
 use crate::control::Live;
-use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::to_stderr;
-use crate::run::Places;
-use crate::tables;
+use crate::run::{Places, add};
 use std::process::ExitCode;
 use systoll_model::{BackendKind, Recording};
 use systoll_record::{Backend, Launch, Running, WindowPolicy, backend};
@@ -20,14 +18,11 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         return clean(&pids);
     }
     let limits = systoll_record::Raised::new();
-    let mut places = Places::open(&args.show, (args.save.as_deref(), args.force), args.save_to.as_deref(), args.quiet)?;
+    let mut places = Places::open(&args.show, &args.keep, args.quiet)?;
     let recording = record(args, pids, &places)?;
     let kept = places.keep(&recording);
-    let added = args.save_to.as_ref().map_or(Ok(()), |folder| {
-        let catalogue = catalogue(args.show.causes.as_deref())?;
-        let labels = args.labels.labels(args.units.first().map(String::as_str));
-        tables::add(folder, &recording, &catalogue, &labels, args.quiet > 0)
-    });
+    let labels = args.labels.labels(args.units.first().map(String::as_str));
+    let added = add(&args.keep, &args.show, &recording, &labels, args.quiet);
     let told = places.tell(&recording);
     drop(limits);
     let mut code = ExitCode::SUCCESS;

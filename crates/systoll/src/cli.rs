@@ -311,12 +311,9 @@ fn by_help() -> String {
     format!("Calls regrouped, one line a group: by {}", any_of(&By::ALL.map(By::name)))
 }
 
-/// `systoll run`.
+/// Where to keep what was recorded.
 #[derive(Debug, Args)]
-pub struct RunArgs {
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub show: ShowArgs,
+pub struct KeepArgs {
     /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
     #[arg(long, value_name = "REC")]
     pub save: Option<PathBuf>,
@@ -326,6 +323,17 @@ pub struct RunArgs {
     /// Add the run to FOLDER, where `systoll fleet` finds it (docs/use/fleet.md)
     #[arg(long, value_name = "FOLDER")]
     pub save_to: Option<PathBuf>,
+}
+
+/// `systoll run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub show: ShowArgs,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub keep: KeepArgs,
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub labels: LabelArgs,

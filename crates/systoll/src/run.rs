@@ -2,16 +2,16 @@
 
 mod straight;
 
-use crate::cli::{BackendChoice, RunArgs, ShowArgs};
+use crate::cli::{BackendChoice, KeepArgs, RunArgs, ShowArgs};
 use crate::control::Live;
 use crate::explain::catalogue;
 use crate::failure::{Failure, OWN};
 use crate::output::{Output, Place};
 use crate::report::{Shown, place_to_save, save};
 use crate::tables;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use systoll_export::Labels;
 use systoll_model::{BackendKind, Exit, Recording};
 use systoll_record::{Backend, Closely, Launch, WindowPolicy, automatic, backend, run_with_first};
 
@@ -22,11 +22,11 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Runs a command, shows the requested results, and exits as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let limits = systoll_record::Raised::new();
-    let mut places = Places::open(&args.show, (args.save.as_deref(), args.force), args.save_to.as_deref(), args.quiet)?;
+    let mut places = Places::open(&args.show, &args.keep, args.quiet)?;
     let recording = record(args, &places)?;
     // The command has run: if it failed, its exit code wins over a failure to write results.
     let kept = places.keep(&recording);
-    let added = add(args, &recording);
+    let added = add(&args.keep, &args.show, &recording, &args.labels.labels(), args.quiet);
     let told = places.tell(&recording);
     drop(limits);
     let proved = if args.prove { prove_straight(args, &recording) } else { Ok(()) };
@@ -45,10 +45,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(end_as(recording.header.exit))
 }
 
-fn add(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
-    let Some(folder) = &args.save_to else { return Ok(()) };
-    let catalogue = catalogue(args.show.causes.as_deref())?;
-    tables::add(folder, recording, &catalogue, &args.labels.labels(), args.quiet > 0)
+/// Adds the run to the folder for `systoll fleet`, if there is one.
+pub(crate) fn add(
+    keep: &KeepArgs,
+    show: &ShowArgs,
+    recording: &Recording,
+    labels: &Labels,
+    quiet: u8,
+) -> Result<(), Failure> {
+    let Some(folder) = &keep.save_to else { return Ok(()) };
+    let catalogue = catalogue(show.causes.as_deref())?;
+    tables::add(folder, recording, &catalogue, labels, quiet > 0)
 }
 
 fn prove_straight(args: &RunArgs, recording: &Recording) -> Result<(), Failure> {
@@ -94,16 +101,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Looks at where they go. `save`: a recording's file, and whether it may replace what is no recording; `folder`: a
-    /// folder for `systoll fleet`.
-    pub(crate) fn open(
-        show: &ShowArgs,
-        (save, force): (Option<&Path>, bool),
-        folder: Option<&Path>,
-        quiet: u8,
-    ) -> Result<Self, Failure> {
-        let save = save.map(|path| place_to_save(path, force)).transpose()?;
-        folder.map_or(Ok(()), tables::prepare)?;
+    /// Looks at where they go.
+    pub(crate) fn open(show: &ShowArgs, keep: &KeepArgs, quiet: u8) -> Result<Self, Failure> {
+        let save = keep.save.as_deref().map(|path| place_to_save(path, keep.force)).transpose()?;
+        keep.save_to.as_deref().map_or(Ok(()), tables::prepare)?;
         let report = (show.output.is_some() || show.open || quiet == 0).then(|| Shown::open(show, Output::Stderr));
         Ok(Self { report: report.transpose()?, save })
     }

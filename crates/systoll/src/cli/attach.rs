@@ -1,9 +1,8 @@
 //! `systoll attach`.
 
 use super::values::duration;
-use super::{BackendChoice, BuildLabelArgs, ShowArgs, Timed};
+use super::{BackendChoice, BuildLabelArgs, KeepArgs, ShowArgs, Timed};
 use clap::{ArgAction, Args};
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -43,15 +42,9 @@ pub struct AttachArgs {
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,
-    /// Keep the recording: a pprof profile that `systoll report` and `go tool pprof` open
-    #[arg(long, value_name = "REC")]
-    pub save: Option<PathBuf>,
-    /// Have --save replace a file that is no recording
-    #[arg(long, requires = "save")]
-    pub force: bool,
-    /// Add the run to FOLDER, where `systoll fleet` finds it (docs/use/fleet.md)
-    #[arg(long, value_name = "FOLDER")]
-    pub save_to: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub keep: KeepArgs,
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub labels: BuildLabelArgs,
