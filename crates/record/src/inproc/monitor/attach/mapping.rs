@@ -3,7 +3,7 @@
 use crate::inproc::monitor::attach::errands::{Errands, NotMade, Word, checked};
 use crate::inproc::monitor::attach::stop_all::Stopped;
 use crate::inproc::monitor::exec::bootstrap::Mapping;
-use crate::inproc::monitor::exec::hand_over;
+use crate::inproc::monitor::exec::hand_over::{self, CONTROL, CONTROL_HEADER, DATA, MESSAGE, VECTOR};
 use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::peer::take_descriptor;
 use crate::inproc::monitor::shared::remote::Mem;
@@ -12,17 +12,9 @@ use std::fs::File;
 use std::ops::Range;
 use systoll_hooks::layout::{IMAGE, image};
 
-/// Offsets of what the calls use: two descriptors, struct timeval, struct msghdr, struct iovec, a byte, and room for
-/// control messages.
+/// Offsets of two descriptors and of a struct timeval, before those of a message ([`hand_over::MESSAGE`]).
 const FDS: u64 = 0;
 const TIME: u64 = 16;
-const MESSAGE: u64 = 64;
-const VECTOR: u64 = 128;
-const BYTE: u64 = 152;
-const CONTROL: u64 = 192;
-/// Bytes of a control message's header, and of one with two descriptors (cmsg(3)).
-const CONTROL_HEADER: u64 = 16;
-const CONTROL_SIZE: u64 = CONTROL_HEADER + 8;
 /// No descriptors: what calls are made with where none could be had.
 const NO_FDS: [u8; 8] = [0xff; 8];
 /// Ranges that are unmapped by one errand.
@@ -122,13 +114,12 @@ impl Process<'_> {
 fn prepare(errands: &mut Errands, fds: u64) -> u64 {
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let time = errands.data(TIME, words(&[0, PATIENCE_US]));
-    let byte = errands.data(BYTE, vec![0; 8]);
+    let byte = errands.data(DATA, vec![0; 8]);
     let vector = errands.data(VECTOR, words(&[byte, 1]));
-    let mut control = vec![0; CONTROL_HEADER as usize];
+    let mut control = vec![0; CONTROL_HEADER];
     control.extend(NO_FDS);
     let control = errands.data(CONTROL, control);
-    // struct msghdr: no name, one vector, control messages.
-    let message = errands.data(MESSAGE, words(&[0, 0, vector, 1, control, CONTROL_SIZE, 0]));
+    let message = errands.data(MESSAGE, words(&hand_over::message(vector, control)));
     let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
     errands.plain(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, fds, 0, 0]);
     let (level, option) = (Word::Is(libc::SOL_SOCKET as u64), Word::Is(libc::SO_RCVTIMEO as u64));
@@ -136,5 +127,5 @@ fn prepare(errands: &mut Errands, fds: u64) -> u64 {
     errands.add(libc::SYS_setsockopt, [theirs, level, option, Word::Is(time), Word::Is(16), Word::Is(0)]);
     let flags = Word::Is(libc::MSG_CMSG_CLOEXEC as u64);
     errands.add(libc::SYS_recvmsg, [theirs, Word::Is(message), flags, Word::Is(0), Word::Is(0), Word::Is(0)]);
-    control + CONTROL_HEADER
+    control + CONTROL_HEADER as u64
 }

@@ -24,18 +24,19 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const SCRATCH: u64 = 512;
 
 /// Offsets in them: struct msghdr, struct iovec, a byte of data, and room for control messages.
-const MESSAGE: u64 = 64;
-
-const VECTOR: u64 = 128;
-
-const DATA: u64 = 152;
-
-const CONTROL: u64 = 192;
+pub(crate) const MESSAGE: u64 = 64;
+pub(crate) const VECTOR: u64 = 128;
+pub(crate) const DATA: u64 = 152;
+pub(crate) const CONTROL: u64 = 192;
 
 /// Bytes of a control message's header, and of a message with two descriptors (cmsg(3)).
-const CONTROL_HEADER: usize = 16;
+pub(crate) const CONTROL_HEADER: usize = 16;
+pub(crate) const CONTROL_SIZE: usize = CONTROL_HEADER + 8;
 
-const CONTROL_SIZE: usize = CONTROL_HEADER + 8;
+/// Returns a struct msghdr without a name, with one vector and room for two descriptors.
+pub(crate) fn message(vector: u64, control: u64) -> [u64; 7] {
+    [0, 0, vector, 1, control, CONTROL_SIZE as u64, 0]
+}
 
 impl<'a> AtExec<'a> {
     /// Prepares the process with these registers; the bytes at `at` are free for code.
@@ -113,8 +114,8 @@ impl AtExec<'_> {
 
     /// Makes it receive two descriptors over its socket `fd`.
     fn receive(&self, fd: i32, scratch: u64) -> Result<[i32; 2], String> {
-        // struct msghdr: no name, one vector, control messages; struct iovec: one byte.
-        let message = [0, 0, scratch + VECTOR, 1, scratch + CONTROL, CONTROL_SIZE as u64, 0];
+        let message = message(scratch + VECTOR, scratch + CONTROL);
+        // struct iovec: one byte.
         let vector = [scratch + DATA, 1];
         for (at, words) in [(MESSAGE, &message[..]), (VECTOR, &vector[..])] {
             let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
