@@ -27,8 +27,10 @@ const FILLING: u8 = 0x90;
 const MOST: usize = 64;
 /// Bytes at a mapping's end where code of an errand may have been left.
 const TAIL: usize = 4096;
-/// Bytes of a mapping that are compared with its file at most.
+/// Bytes of code that are looked through at most. A jump that was not seen would stay, and lead to where nothing is any more.
 const MOST_CODE: u64 = 1 << 30;
+/// Code of the kernel's that each process shows and none can read.
+const VSYSCALL: &[u8] = b"[vsyscall]";
 
 /// Takes out of process `pid` what a systoll that was killed has left there. Returns whether there was anything.
 ///
@@ -88,13 +90,14 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
         .filter(|line| line.executable && is_ours(line) && !fixed.contains(&line.range.start))
         .map(|line| line.range.clone())
         .collect();
-    let (mut written, mut errands) = (Vec::new(), Vec::new());
-    for line in lines(&maps.text).filter(|line| line.executable && !is_ours(line) && !line.shared) {
-        let range = line.range.start..line.range.end.min(line.range.start.saturating_add(MOST_CODE));
-        let mut there = vec![0; (range.end - range.start) as usize];
-        if mem.read(range.start, &mut there).is_err() {
-            continue;
-        }
+    let (mut written, mut errands, mut left) = (Vec::new(), Vec::new(), MOST_CODE);
+    let is_code = |line: &Line<'_>| line.executable && !is_ours(line) && !line.shared && line.path != VSYSCALL;
+    for line in lines(&maps.text).filter(is_code) {
+        let range = &line.range;
+        let size = range.end.saturating_sub(range.start);
+        left = left.checked_sub(size).ok_or("it has more code than is looked through")?;
+        let mut there = vec![0; size as usize];
+        mem.read(range.start, &mut there).map_err(|e| format!("its code at {:#x} can't be read: {e}", range.start))?;
         let jumps = jumps(&there, range.start, &near);
         let tail = there.len().saturating_sub(TAIL);
         let errand = errand::find(there.get(tail..).unwrap_or_default()).map(|at| at + tail);
