@@ -70,7 +70,7 @@ static int served(int device)
 
 static int cut(void)
 {
-    char name[] = "/tmp/lent-XXXXXX";
+    char name[] = "/tmp/cut-XXXXXX";
     int fd = mkstemp(name);
     unlink(name);
     if (ftruncate(fd, PAGE))
