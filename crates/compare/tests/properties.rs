@@ -1,4 +1,5 @@
-//! Whatever a recording holds: no panic, no change against itself, and the same result both ways.
+//! A comparison of any two recordings does not panic and is the same both ways; a recording has not changed against
+//! itself.
 
 use proptest::prelude::*;
 use systoll_compare::{Bound, Budget, By, Run, Side, Tracked, Verdict, Wanted, diff, hold, learn};

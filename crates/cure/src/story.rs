@@ -15,11 +15,11 @@ pub struct Story {
     pub id: &'static str,
     /// A title of one line.
     pub title: &'static str,
-    /// What happened, with the published figures; lines of at most 96 columns.
+    /// The story with its published figures, in lines of at most 96 columns.
     pub happened: &'static str,
     /// The difference of the cured run, as a column's heading.
     pub cure: &'static str,
-    /// What the cure gives up; empty if nothing.
+    /// The price of the cure in words; empty if it has none.
     pub gives_up: &'static str,
     /// Id of the cause that must be found; `None` if a detector finds it without one.
     pub cause: Option<&'static str>,

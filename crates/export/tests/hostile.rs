@@ -1,5 +1,5 @@
-//! Whatever names, figures and handles a recording holds: every format stays a valid file, adds up
-//! to the report's totals, and treats names as text only.
+//! Every format of a recording with any names, figures and handles is a valid file, adds up to the report's totals,
+//! and treats names as text only.
 
 use flate2::read::GzDecoder;
 use proptest::collection::vec;

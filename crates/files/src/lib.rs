@@ -67,9 +67,8 @@ pub fn open(path: impl AsRef<Path>, links: Links) -> io::Result<(File, Metadata)
 /// Time to wait for a FIFO's writer: one that is started with the reader is there in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Opens a file that the user names, to be read once from start to end: a file, the pipe of
-/// `<(command)`, a device. Times out after five seconds for a FIFO that nobody has opened for
-/// writing.
+/// Opens a file that the user names, to be read once from start to end: a regular file, the pipe of `<(command)`, a
+/// device. Gives up on a FIFO that no process opens for writing within five seconds.
 ///
 /// # Errors
 /// It can't be opened; a folder can't.

@@ -401,9 +401,9 @@ pub mod piece {
 pub enum Question {
     /// Which node counts this context? [`slot::ANSWER`] holds its tree's root; the answer goes there.
     Context = 1,
-    /// The same at a site with unknown number, for a number never seen there: the saved rax is the number,
-    /// [`slot::ANSWER`] the address of the site's table. The answer is the node (a root at first); the launcher stores
-    /// the root's address in the table.
+    /// Which node counts this context, at a site that makes several calls and this one for the first time? The saved rax is
+    /// its number, [`slot::ANSWER`] holds the address of the site's table. The answer is the node (a root at first); the
+    /// launcher stores the root's address in the table.
     Number = 2,
     /// A thread is about to be made and there is no slot for it: the launcher may put some back.
     Slots = 3,
@@ -413,9 +413,9 @@ pub enum Question {
     /// out by itself where it may, and otherwise asks for the [`Question::Context`]. [`slot::ANSWER`] holds the tree's
     /// root.
     Stack = 5,
-    /// The same as [`Question::Stack`], from rbp on.
+    /// Like [`Question::Stack`], but the word lies at rbp or above.
     Frame = 6,
-    /// The same as [`Question::Stack`] before the thread's last call, when another thread may have its stack already.
+    /// Like [`Question::Stack`], before the thread's last call: another thread may have its stack already.
     LastStack = 7,
     /// A call of a window is about to be made.
     WindowEntry = 0x11,

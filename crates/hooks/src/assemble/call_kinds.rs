@@ -52,8 +52,8 @@ pub(super) fn may_end_watching(number: u32) -> bool {
     matches!(number, ARCH_PRCTL | PRCTL | SECCOMP | MLOCKALL)
 }
 
-/// Returns true if the call only reads or writes words of the kernel's own: it waits for nobody, no device and no file
-/// system. A call that is not known to be like that may wait.
+/// Returns true if the call only reads or writes words of the kernel's own: it waits for no thread, no device and no
+/// file system. All other calls may wait.
 pub(super) fn never_waits(number: u32) -> bool {
     matches!(number, GETPID | GETPPID | GETTID | GETPGID | GETPGRP | GETSID | GETPRIORITY | UMASK | UNAME)
         || matches!(number, GETUID | GETEUID | GETRESUID | GETGID | GETEGID | GETRESGID)

@@ -65,9 +65,9 @@ const fn mask(errors: &[i32], first: i32) -> u64 {
 /// Commands of `fcntl` that duplicate a descriptor.
 pub const DUPLICATE: [u32; 2] = [libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
 
-/// Of an argument: copy up to a NUL.
+/// Value of an argument to be copied up to its NUL.
 pub const STRING: u8 = 0xff;
-/// Of an argument: bytes to copy, at most, in units of eight.
+/// Bits of an argument that hold the bytes to copy at most, in units of eight.
 pub const UNITS: u8 = 0x3f;
 /// Of an argument: copy at most as many bytes as the next argument says before the call, or as the result says after
 /// it.
