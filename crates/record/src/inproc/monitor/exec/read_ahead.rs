@@ -148,8 +148,8 @@ impl Ahead {
         Planning { new, codes, regions, cache: &what.cache, maker: &what.maker, room: &what.room }.all(&files);
     }
 
-    /// Starts a thread that plans the libraries of `program`, which no run has seen and which another program has
-    /// become.
+    /// Starts a thread that plans the libraries of `program`, which a watched process has just executed and no
+    /// earlier run has seen.
     pub(crate) fn plan_for(&self, program: &Path) {
         // The first program's thread plans its libraries already.
         let is_first = |what: &&Reading| std::fs::canonicalize(&what.program).is_ok_and(|first| first == program);
