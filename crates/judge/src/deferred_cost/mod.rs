@@ -12,12 +12,14 @@ use systoll_model::{RowId, Spread};
 /// faults and switches were not recorded.
 pub(crate) fn deferred_cost(rows: &[RowId], needless: [f64; 3], share: [f64; 3], shown: Shown<'_>) -> Option<Later> {
     let prices = &shown.recording.prices;
-    let faults = priced(prices.fault, || faults::faults(rows, share, shown));
-    // On a busy box the price of a switch holds other programs' turns. All switches took no more than the run did.
+    // Nothing that the program did took more processor time than the program had.
     let header = &shown.recording.header;
     let most = header.own_cpu_ns.or(header.own_cpu_most_ns).unwrap_or(u64::MAX);
-    let switches = priced(prices.switch, || switches::switches(rows, needless, shown));
-    let switches = switches.filter(|(_, ns)| ns.estimate <= most);
+    let within = |(count, ns): (Estimate, Estimate)| {
+        (ns.estimate <= most).then_some((count, Estimate { high: ns.high.min(most), ..ns }))
+    };
+    let faults = priced(prices.fault, || faults::faults(rows, share, shown)).and_then(within);
+    let switches = priced(prices.switch, || switches::switches(rows, needless, shown)).and_then(within);
     if faults.is_none() && switches.is_none() {
         return None;
     }
