@@ -1,6 +1,6 @@
-//! A list that mostly holds one thing, which then needs no memory of its own: most rows are seen in one window.
+//! A list that mostly holds one element, which then needs no allocation: most rows are in one window only.
 
-/// A list whose first thing lies in place.
+/// A list whose first element is stored in place.
 #[derive(Clone, Debug)]
 pub(crate) struct Few<T> {
     first: Option<T>,
@@ -14,7 +14,7 @@ impl<T> Default for Few<T> {
 }
 
 impl<T> Few<T> {
-    /// Adds one at the end.
+    /// Adds an element at the end.
     pub(crate) fn push(&mut self, new: T) {
         match self.first {
             None => self.first = Some(new),
@@ -22,12 +22,12 @@ impl<T> Few<T> {
         }
     }
 
-    /// The last one.
+    /// Returns the last element.
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
         self.more.last_mut().or(self.first.as_mut())
     }
 
-    /// All of them, in order.
+    /// Returns all elements in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.first.iter().chain(&self.more)
     }

@@ -1,4 +1,5 @@
-//! What findings and remarks do not tell: needless calls that cost too little, and calls that nothing could be said of.
+//! Calls that findings and remarks do not report: needless calls that cost too little, and calls that can't be
+//! judged.
 
 use crate::finding::{Finding, Unjudged, Untold};
 use crate::hash::Map;
@@ -6,7 +7,7 @@ use crate::phases::toll;
 use crate::survey::Shown;
 use systoll_model::RowId;
 
-/// Needless calls of no finding and no remark, those aside whose price would be waiting.
+/// Returns the needless calls that no finding or remark reports, without those whose price would be waiting.
 pub(crate) fn untold<'f>(shown: Shown<'_>, told: impl Iterator<Item = &'f Finding>) -> Untold {
     let mut told_calls: Map<RowId, f64> = Map::default();
     for finding in told {
@@ -36,7 +37,7 @@ pub(crate) fn untold<'f>(shown: Shown<'_>, told: impl Iterator<Item = &'f Findin
     }
 }
 
-/// Calls that no window, ledger or row alike tells of, and calls of a kind that no table says anything about.
+/// Returns the calls without a window, a ledger or a like row, and the calls for which no table has a line.
 pub(crate) fn unjudged(shown: Shown<'_>) -> Unjudged {
     let mut unjudged = Unjudged::default();
     for (row, view) in shown.recording.rows.iter().zip(shown.views) {
