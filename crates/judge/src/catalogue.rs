@@ -32,11 +32,11 @@ pub enum Apply {
 pub struct Cure {
     /// The situation in which this cure is the right one; empty if it always is.
     pub situation: String,
-    /// What the user is to do, in one line.
+    /// The advice in one line.
     pub how: String,
     /// The kind of change.
     pub kind: CureKind,
-    /// What the user loses by it; empty if nothing.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: String,
     /// Environment variables that apply the cure.
     pub env: BTreeMap<String, String>,

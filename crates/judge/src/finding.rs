@@ -265,11 +265,11 @@ pub struct Evidence {
 /// One cure of a finding, for this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// What the user is to do, in one line, after the situation that it is for if it is not for all.
+    /// The advice in one line, preceded by its situation if it is not for all.
     pub how: String,
     /// The kind of change; `None` if no cause is known.
     pub kind: Option<CureKind>,
-    /// What the user loses by it; empty if nothing.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: String,
     /// The language in which it is code; `None` if it is in no language.
     pub language: Option<CodeLanguage>,

@@ -30,7 +30,7 @@ pub(crate) struct Group<'a> {
     pub claim: Option<Claim>,
     /// True if its price is waiting.
     pub by_wait: bool,
-    /// What the program waited for before `main`, if that is the finding.
+    /// The awaited thing before `main`, if that is the finding.
     pub startup: Option<&'static str>,
     /// The programs started, if they are the finding.
     pub children: Option<Children>,

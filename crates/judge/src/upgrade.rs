@@ -18,7 +18,7 @@ pub struct Upgrade {
     pub what: String,
     /// The first version without the cause.
     pub version: Version,
-    /// What the user has to do in addition; empty if nothing.
+    /// A further step that the user has to take; empty if there is none.
     pub then: String,
     /// The command that tells the installed version if no file name does; may be empty.
     pub ask: String,

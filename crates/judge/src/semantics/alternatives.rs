@@ -12,7 +12,7 @@ pub(crate) struct Cheaper {
     pub when: &'static [When],
     /// True if the call's price is the time that it waits, and not the crossing.
     pub by_wait: bool,
-    /// What it does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
     /// The cheaper way, for a sentence.
     pub instead: &'static str,

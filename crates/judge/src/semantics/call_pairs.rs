@@ -44,9 +44,9 @@ pub(crate) struct Sequel {
     pub unsure: bool,
     /// True if the first call is useful where none of the calls that may follow came before it.
     pub once: bool,
-    /// What the program does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
 }
 

@@ -9,9 +9,9 @@ pub(crate) struct Hopeless {
     pub errno: Errno,
     /// True if the call is needless whatever its other calls do: a correct program never gets this error.
     pub always: bool,
-    /// What the program does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
 }
 

@@ -185,9 +185,9 @@ pub(crate) struct Look {
     pub nothing: Nothing,
     /// The argument that holds what was polled.
     pub at: Option<u8>,
-    /// What the program does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
     /// True if the call sleeps for a moment, which may be on purpose.
     pub sleeps: bool,

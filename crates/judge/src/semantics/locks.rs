@@ -36,9 +36,9 @@ pub(crate) struct KernelLock {
     pub when: &'static [When],
     /// True if it releases the lock.
     pub leaves: bool,
-    /// What to use instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What the user loses by that.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 

@@ -49,11 +49,11 @@ pub(crate) struct Ranged {
     pub small: u64,
     /// Size that one call could well have covered, bytes.
     pub much: u64,
-    /// What the program does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What the user loses by that.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 

@@ -15,9 +15,9 @@ pub(crate) struct Shown {
     pub key: &'static [Source],
     /// The state, for a sentence.
     pub thing: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What the user loses by that.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 

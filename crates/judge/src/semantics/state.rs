@@ -9,7 +9,7 @@ pub(crate) enum Scope {
     Process,
 }
 
-/// Whether an answer may be kept over the calls between two windows, which are not recorded.
+/// Validity of an answer over the calls between two windows, which are not recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Across {
     /// It may: an equal answer later proves that it held (it has a change time, or nothing changes it).
@@ -28,11 +28,11 @@ pub(crate) struct State {
     pub name: &'static str,
     /// The owner.
     pub scope: Scope,
-    /// Whether answers are kept between windows.
+    /// Validity of answers between windows.
     pub across: Across,
     /// Words for a sentence: "asks for …", "sets …".
     pub thing: &'static str,
-    /// What the user loses by keeping the answer.
+    /// The drawback of keeping the answer; empty if there is none.
     pub gives_up: &'static str,
     /// True if the delivery of a signal, or the return from its handler, may change it.
     pub signals: bool,

@@ -64,7 +64,7 @@ pub(crate) struct Thing {
     pub unsure: bool,
     /// Its name, for a sentence.
     pub thing: &'static str,
-    /// What the user loses by keeping it.
+    /// The drawback of keeping it; empty if there is none.
     pub gives_up: &'static str,
 }
 

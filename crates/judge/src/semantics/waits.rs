@@ -21,7 +21,7 @@ pub(crate) struct SuspectWait {
     pub call: &'static str,
     /// The place where they count.
     pub place: Where,
-    /// What it waits for, for a sentence.
+    /// The awaited thing, for a sentence.
     pub waits_for: &'static str,
 }
 
