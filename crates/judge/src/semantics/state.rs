@@ -12,11 +12,11 @@ pub(crate) enum Scope {
 /// Validity of an answer over the calls between two windows, which are not recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Across {
-    /// It may: an equal answer later proves that it held (it has a change time, or nothing changes it).
+    /// It may be kept: an equal answer later proves that it held (it has a change time, or nothing changes it).
     Keep,
-    /// It may while the process makes none of these calls.
+    /// It may be kept while the process makes none of these calls.
     Unless(&'static [&'static str]),
-    /// It may not.
+    /// It may not be kept.
     Drop,
 }
 
