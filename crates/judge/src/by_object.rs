@@ -14,7 +14,7 @@ use crate::hash::Map;
 use crate::octave::octaves;
 use crate::options::Options;
 use crate::phases::toll;
-use crate::survey::{Claimed, RowView, Shown, survey};
+use crate::survey::{Claimed, JudgedView, RowView, survey};
 use crate::target::Target;
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
@@ -29,16 +29,16 @@ const CRUMBS: f64 = 0.05;
 const PARTS: usize = 8;
 
 /// A recording in which each part is a row.
-pub(crate) struct Parts {
+pub(crate) struct SplitRecording {
     /// The split recording. Rows that were not split keep their ids; the first part of a split row keeps the row's.
     pub recording: Recording,
     /// The origin of each row of `recording`, by row id.
-    of: Vec<Part>,
+    origins: Vec<RowOrigin>,
 }
 
 /// The origin of a row of the split recording.
 #[derive(Clone, Copy)]
-struct Part {
+struct RowOrigin {
     row: RowId,
     /// Number of the original row's calls in it; `None` where it is the whole row.
     calls: Option<Estimate>,
@@ -73,12 +73,12 @@ struct RowSeen<'a> {
 
 /// A part of a row while it is built.
 #[derive(Default)]
-struct Share {
+struct RowPart {
     /// Numbers of the objects that the part is about; empty for the rest, which has the objects of no other part.
     objects: Vec<usize>,
     calls: Estimate,
     /// Share of the row's calls, 0 to 1.
-    share: f64,
+    fraction: f64,
     /// Typical time of one call, ns, for comparison with the other parts.
     weight: f64,
     ledger: Option<Ledger>,
@@ -86,18 +86,23 @@ struct Share {
 
 /// Splits the rows that need it. Returns `None` if none does. Rows in `whole` are not split: findings of exact counts
 /// refer to them.
-pub(crate) fn split(shown: Shown<'_>, catalogue: &Catalogue, whole: &[RowId], options: &Options) -> Option<Parts> {
-    let Shown { recording, views, claims, .. } = shown;
+pub(crate) fn split(
+    shown: JudgedView<'_>,
+    catalogue: &Catalogue,
+    whole: &[RowId],
+    options: &Options,
+) -> Option<SplitRecording> {
+    let JudgedView { recording, views, claims, .. } = shown;
     let asked = |id: RowId| {
         let view = views.get(id.0 as usize)?;
         (view.like.is_none() && view.claimed.len() >= SEEN && !whole.contains(&id)).then_some(())
     };
     let mut patterns = Patterns::of(catalogue, views);
-    let mut parts: Option<Parts> = None;
+    let mut parts: Option<SplitRecording> = None;
     for row in seen(recording, claims, |id| asked(id).is_some()) {
         let shares = shares(&row, recording, views, &mut patterns, options);
         if shares.len() > 1 {
-            parts.get_or_insert_with(|| Parts::whole(recording)).put(&row, shares, recording);
+            parts.get_or_insert_with(|| SplitRecording::whole(recording)).put(&row, shares, recording);
         }
     }
     parts
@@ -154,7 +159,7 @@ fn shares<'c>(
     views: &[RowView<'_>],
     patterns: &mut Patterns<'c>,
     options: &Options,
-) -> Vec<Share> {
+) -> Vec<RowPart> {
     let calls = recording.row(row.id).counts.calls;
     let mut seen: Vec<usize> = vec![0; row.objects.len()];
     row.calls.iter().filter_map(|c| c.object).for_each(|object| seen[object] += 1);
@@ -197,16 +202,16 @@ fn shares<'c>(
     if all.len() < 2 {
         return Vec::new();
     }
-    let part = |(_, objects): (Reason<'c>, Vec<usize>)| Share { objects, ..Share::default() };
-    let mut shares: Vec<Share> = all.into_iter().map(part).collect();
+    let part = |(_, objects): (Reason<'c>, Vec<usize>)| RowPart { objects, ..RowPart::default() };
+    let mut shares: Vec<RowPart> = all.into_iter().map(part).collect();
     measure(&mut shares, row, calls, views);
     if shares.iter().skip(1).any(|share| share.calls.estimate > 0) { shares } else { Vec::new() }
 }
 
 /// Sets each part's calls, share, weight and ledger. The first part gets what the others leave.
-fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView<'_>]) {
+fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, calls: u64, views: &[RowView<'_>]) {
     let told = views.get(row.id.0 as usize).and_then(|view| view.ledger.told).filter(|told| told.calls > 0);
-    let part_of = |object: Option<usize>, shares: &[Share]| {
+    let part_of = |object: Option<usize>, shares: &[RowPart]| {
         object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
     };
     let parts: Vec<usize> = row.calls.iter().map(|c| part_of(c.object, shares)).collect();
@@ -239,7 +244,7 @@ fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView
         (first.calls, first.ledger) = (left, rest);
     }
     for (at, share) in shares.iter_mut().enumerate() {
-        share.share = share.calls.estimate as f64 / calls.max(1) as f64;
+        share.fraction = share.calls.estimate as f64 / calls.max(1) as f64;
         share.weight = typical_ns(row, &parts, at);
     }
 }
@@ -349,17 +354,17 @@ fn typical_ns(row: &RowSeen<'_>, parts: &[usize], at: usize) -> f64 {
     took.get(took.len() / 2).map_or(1.0, |ns| (*ns).max(1) as f64)
 }
 
-impl Parts {
+impl SplitRecording {
     fn whole(recording: &Recording) -> Self {
-        let of = (0..recording.rows.len() as u32).map(|id| Part { row: RowId(id), calls: None }).collect();
-        Self { recording: recording.clone(), of }
+        let origins = (0..recording.rows.len() as u32).map(|id| RowOrigin { row: RowId(id), calls: None }).collect();
+        Self { recording: recording.clone(), origins }
     }
 
     /// Returns the views of the split recording's rows. A row that was not split keeps the likeness and the ledger of
     /// its original view.
-    pub(crate) fn views<'a>(&'a self, shown: Shown<'a>) -> Vec<RowView<'a>> {
+    pub(crate) fn views<'a>(&'a self, shown: JudgedView<'a>) -> Vec<RowView<'a>> {
         let mut views = survey(&self.recording, shown.claims);
-        for ((view, part), of_row) in views.iter_mut().zip(&self.of).zip(shown.views) {
+        for ((view, part), of_row) in views.iter_mut().zip(&self.origins).zip(shown.views) {
             if part.calls.is_none() {
                 (view.like, view.ledger.told) = (of_row.like, of_row.ledger.told);
             }
@@ -368,28 +373,28 @@ impl Parts {
     }
 
     /// Replaces a row by its parts.
-    fn put(&mut self, row: &RowSeen<'_>, shares: Vec<Share>, recording: &Recording) {
+    fn put(&mut self, row: &RowSeen<'_>, shares: Vec<RowPart>, recording: &Recording) {
         let whole = recording.row(row.id);
-        let all: f64 = shares.iter().map(|share| share.share * share.weight).sum();
+        let all: f64 = shares.iter().map(|share| share.fraction * share.weight).sum();
         let mut ids = Vec::new();
         self.recording.ledgers.retain(|ledger| ledger.row != row.id);
         for (at, share) in shares.iter().enumerate() {
             let id = if at == 0 { row.id } else { RowId(self.recording.rows.len() as u32) };
-            let of_time = if all > 0.0 { share.share * share.weight / all } else { share.share };
+            let of_time = if all > 0.0 { share.fraction * share.weight / all } else { share.fraction };
             let failing = failing(row, &shares, at, &whole.counts);
             let counts = Counts { errors: failing, ..part_of(&whole.counts, share, of_time) };
-            let part = Part { row: row.id, calls: Some(share.calls) };
+            let part = RowOrigin { row: row.id, calls: Some(share.calls) };
             let new = systoll_model::Row { counts, ..whole.clone() };
             if at == 0 {
                 if let Some(place) = self.recording.rows.get_mut(id.0 as usize) {
                     *place = new;
                 }
-                if let Some(place) = self.of.get_mut(id.0 as usize) {
+                if let Some(place) = self.origins.get_mut(id.0 as usize) {
                     *place = part;
                 }
             } else {
                 self.recording.rows.push(new);
-                self.of.push(part);
+                self.origins.push(part);
             }
             self.recording.ledgers.extend(share.ledger.clone().map(|ledger| Ledger { row: id, ..ledger }));
             ids.push(id);
@@ -405,7 +410,7 @@ impl Parts {
 
     /// Renumbers the calls that windows show, so that each is a call of its part. Its new number is that of the
     /// part's calls made by then, where calls that no window shows are shared out in proportion.
-    fn renumber(&mut self, row: &RowSeen<'_>, shares: &[Share], ids: &[RowId], calls: u64) {
+    fn renumber(&mut self, row: &RowSeen<'_>, shares: &[RowPart], ids: &[RowId], calls: u64) {
         let part_of = |object: Option<usize>| {
             object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
         };
@@ -431,12 +436,12 @@ impl Parts {
 
     /// Rewrites a finding about parts as one about the original rows.
     pub(crate) fn restore(&self, finding: &mut Finding, recording: &Recording) {
-        let of = |id: &RowId| self.of.get(id.0 as usize).copied().unwrap_or(Part { row: *id, calls: None });
-        let parts: Vec<Part> = finding.rows.iter().map(of).collect();
+        let of = |id: &RowId| self.origins.get(id.0 as usize).copied().unwrap_or(RowOrigin { row: *id, calls: None });
+        let parts: Vec<RowOrigin> = finding.rows.iter().map(of).collect();
         if parts.iter().all(|part| part.calls.is_none()) {
             return;
         }
-        let calls = |part: &Part| {
+        let calls = |part: &RowOrigin| {
             let n = recording.row(part.row).counts.calls;
             part.calls.unwrap_or(Estimate { estimate: n, low: n, high: n })
         };
@@ -474,7 +479,7 @@ impl Parts {
 }
 
 /// Returns a part's share of the row's errors, in proportion to the errors in windows.
-fn failing(row: &RowSeen<'_>, shares: &[Share], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
+fn failing(row: &RowSeen<'_>, shares: &[RowPart], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
     let part_of = |object: Option<usize>| {
         object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
     };
@@ -482,20 +487,20 @@ fn failing(row: &RowSeen<'_>, shares: &[Share], at: usize, counts: &Counts) -> B
         let failed = |c: &&SeenCall<'_>| c.call.errno() == Some(*errno);
         let all = row.calls.iter().filter(failed).count();
         let here = row.calls.iter().filter(failed).filter(|c| part_of(c.object) == at).count();
-        let share = if all > 0 { here as f64 / all as f64 } else { shares.get(at).map_or(0.0, |share| share.share) };
+        let share = if all > 0 { here as f64 / all as f64 } else { shares.get(at).map_or(0.0, |share| share.fraction) };
         (*errno, (share * *calls as f64).round() as u64)
     };
     counts.errors.iter().map(of).filter(|(_, calls)| *calls > 0).collect()
 }
 
 /// Returns the figures of a part of a row; `of_time` is its share of the row's time, 0 to 1.
-fn part_of(whole: &Counts, share: &Share, of_time: f64) -> Counts {
+fn part_of(whole: &Counts, share: &RowPart, of_time: f64) -> Counts {
     let time = |ns: u64| (ns as f64 * of_time).round() as u64;
-    let calls = |n: u64| ((n as f64 * share.share).round() as u64).min(share.calls.estimate);
+    let calls = |n: u64| ((n as f64 * share.fraction).round() as u64).min(share.calls.estimate);
     Counts {
         calls: share.calls.estimate,
         unreturned: 0,
-        bytes: (whole.bytes as f64 * share.share).round() as u64,
+        bytes: (whole.bytes as f64 * share.fraction).round() as u64,
         toll_ns: whole.toll_ns.map(time),
         waited_ns: whole.waited_ns.map(time),
         elapsed_ns: time(whole.elapsed_ns),

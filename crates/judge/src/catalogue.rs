@@ -48,12 +48,12 @@ pub struct Cure {
     pub languages: Vec<CodeLanguage>,
     /// File names of programs or libraries for which the cure is offered, as patterns with `*`; empty: for any.
     pub modules: Vec<String>,
-    /// Source files of which one must be on the stack, as patterns with `*`; empty where any will do.
+    /// Source files of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub sources: Vec<String>,
     /// True if the cure leaves out the library function that makes the calls, with everything else that this function
     /// does.
     pub whole: bool,
-    /// Functions of which one must be on the stack, as patterns with `*`; empty where any will do.
+    /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub functions: Vec<String>,
     /// Objects for which the cure is offered (a path, a program that is started), as patterns: the finding must be
     /// about one of them; empty: about anything.
@@ -156,7 +156,7 @@ impl Catalogue {
     /// Reads one cause from TOML; `name` is for messages.
     ///
     /// # Errors
-    /// If the text is not TOML, lacks a field, has one too many, or names what does not exist.
+    /// If the text is not TOML, lacks a field, has an unknown one, or names a system call or language that does not exist.
     pub fn parse(name: &str, text: &str) -> Result<Cause, CauseError> {
         let fail = |problem: String| CauseError { name: name.to_owned(), problem };
         let file: CauseFile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;

@@ -9,7 +9,7 @@
 use crate::fact::Fact;
 use crate::finding::{Estimate, ExpectedGain, Later};
 use crate::hash::Set;
-use crate::survey::{Shown, windows};
+use crate::survey::{JudgedView, windows};
 use systoll_model::{BackendKind, RowId, Window, WindowCall};
 
 /// Least number of gaps in windows for an estimate.
@@ -57,7 +57,7 @@ struct Around {
 pub(crate) fn expected_gain(
     needless: &NeedlessCalls<'_>,
     own_cpu_ns: Option<f64>,
-    shown: Shown<'_>,
+    shown: JudgedView<'_>,
 ) -> Option<ExpectedGain> {
     let most = own_cpu_ns.unwrap_or(f64::INFINITY);
     let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
@@ -86,8 +86,8 @@ impl ExpectedGain {
     }
 }
 
-fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
-    let Shown { recording, views, claims, .. } = shown;
+fn around(needless: &NeedlessCalls<'_>, shown: JudgedView<'_>) -> Option<Around> {
+    let JudgedView { recording, views, claims, .. } = shown;
     if recording.header.backend != BackendKind::Inproc {
         return None;
     }

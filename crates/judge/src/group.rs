@@ -150,32 +150,32 @@ fn of_itself(path: Arc<str>, pid: u32) -> Arc<str> {
 }
 
 /// A pattern and its cause.
-type Known<'a> = (&'a Pattern, Suspect<'a>);
+type Candidate<'a> = (&'a Pattern, Suspect<'a>);
 
 /// The patterns that may hold for calls of a row, and the properties of a call that they look at.
 #[derive(Clone)]
 struct Possible<'a> {
-    known: Rc<[Known<'a>]>,
+    known: Rc<[Candidate<'a>]>,
     looks: LooksAt,
 }
 
 /// The properties that all calls of a row share.
 #[derive(PartialEq, Eq, Hash)]
-struct OfRow {
+struct RowKey {
     syscall: Sysno,
     api: Option<Arc<str>>,
     facts: Facts,
     language: Option<CodeLanguage>,
 }
 
-/// The catalogue's patterns, looked up once for each [`OfRow`].
+/// The catalogue's patterns, looked up once for each [`RowKey`].
 pub(crate) struct Patterns<'a> {
     catalogue: &'a Catalogue,
     /// True if any of them is for certain languages.
     asks_language: bool,
     /// The kinds of all claims.
     kinds: Vec<Kind>,
-    possible: Map<OfRow, Possible<'a>>,
+    possible: Map<RowKey, Possible<'a>>,
 }
 
 impl<'a> Patterns<'a> {
@@ -191,7 +191,7 @@ impl<'a> Patterns<'a> {
     }
 
     fn of_row(&mut self, row: &Row, call: &Symptoms<'_>) -> Possible<'a> {
-        let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts, language: call.language };
+        let key = RowKey { syscall: row.syscall, api: row.api.clone(), facts: call.facts, language: call.language };
         let of = || {
             let known = possible(self.catalogue, call, &self.kinds);
             let looks = known.iter().fold(LooksAt::default(), |all, (pattern, _)| all.and(pattern.looks_at()));
@@ -204,14 +204,14 @@ impl<'a> Patterns<'a> {
 /// The patterns that may hold for claims of one kind with the same facts. The calls of a row have few such pairs, so
 /// the last is kept.
 #[derive(Default)]
-struct OfClaim<'a> {
+struct ClaimCandidates<'a> {
     of: Option<(Kind, Facts)>,
-    known: Vec<Known<'a>>,
+    known: Vec<Candidate<'a>>,
 }
 
-impl<'a> OfClaim<'a> {
+impl<'a> ClaimCandidates<'a> {
     /// Returns those of the possible patterns that may hold for the call.
-    fn among(&mut self, possible: &[Known<'a>], call: &Symptoms<'_>) -> &[Known<'a>] {
+    fn among(&mut self, possible: &[Candidate<'a>], call: &Symptoms<'_>) -> &[Candidate<'a>] {
         let of = (call.kind, call.facts);
         if self.of != Some(of) {
             self.known.clear();
@@ -245,7 +245,7 @@ pub(crate) fn cause_of<'a, 'c>(
     // The list has few elements, so that a search through it is quicker than a table.
     let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
-    let mut of_claim = OfClaim::default();
+    let mut of_claim = ClaimCandidates::default();
     for claimed in claimed {
         let alike =
             |of: &Claimed<'_>| std::ptr::eq(of.claim, claimed.claim) && possible.looks.alike(of.call, claimed.call);
@@ -327,16 +327,16 @@ fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<Suspect<
 
 /// Returns the patterns that could hold for calls of a row with claims of these kinds, each with its cause. The
 /// pattern that asks for most comes first; equals are ordered by id.
-fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>, kinds: &[Kind]) -> Vec<Known<'a>> {
+fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>, kinds: &[Kind]) -> Vec<Candidate<'a>> {
     let may = |pattern: &&Pattern| pattern.could_match(row) && pattern.is_of_kind(kinds);
     let of = |suspect: Suspect<'a>| suspect.matches.iter().filter(may).map(move |pattern| (pattern, suspect));
-    let mut known: Vec<Known<'a>> = catalogue.suspects().flat_map(of).collect();
+    let mut known: Vec<Candidate<'a>> = catalogue.suspects().flat_map(of).collect();
     known.sort_by_cached_key(|(pattern, suspect)| (Reverse(pattern.weight()), suspect.id));
     known
 }
 
 /// Returns the cause whose pattern holds and asks for most; among equals the first by id.
-fn most_telling<'a>(possible: &[Known<'a>], call: &Symptoms<'_>) -> Option<Suspect<'a>> {
+fn most_telling<'a>(possible: &[Candidate<'a>], call: &Symptoms<'_>) -> Option<Suspect<'a>> {
     possible.iter().find(|(pattern, _)| pattern.matches(call)).map(|(_, cause)| *cause)
 }
 

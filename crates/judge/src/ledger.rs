@@ -23,7 +23,7 @@ pub(crate) struct LedgerView<'a> {
 
 /// Numbers of calls that repeat a known question and are claimed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct RepeatCounts {
     /// Calls with a strong claim.
     pub strong: f64,
     /// Calls with any claim.
@@ -42,9 +42,9 @@ impl LedgerView<'_> {
 
     /// Returns how many of the row's `calls` calls repeat a known question and are claimed, in proportion to such
     /// calls in windows. Returns `None` if the ledger or the windows hold too few.
-    pub(crate) fn needless(&self, calls: u64) -> Option<Known> {
+    pub(crate) fn needless(&self, calls: u64) -> Option<RepeatCounts> {
         let share = self.share(calls)?.estimate * calls as f64 / self.known as f64;
-        Some(Known { strong: share * self.strong as f64, any: share * self.any as f64 })
+        Some(RepeatCounts { strong: share * self.strong as f64, any: share * self.any as f64 })
     }
 
     /// Returns the share of the row's calls that repeat a known question; `None` if the ledger or the windows hold
@@ -63,7 +63,7 @@ impl LedgerView<'_> {
 
     /// Returns the share of the row's calls that repeat a known question, if windows claim nearly all such calls
     /// strongly: the ledger's share then decides. Returns `None` if they do not.
-    pub(crate) fn settled(&self, calls: u64) -> Option<Between> {
+    pub(crate) fn decisive_share(&self, calls: u64) -> Option<Between> {
         self.share(calls).filter(|_| 20 * self.strong >= 19 * self.known)
     }
 }

@@ -46,7 +46,6 @@ mod excerpt;
 mod expected_gain;
 mod extrapolate;
 mod fact;
-mod few;
 mod finding;
 mod group;
 mod grouping;
@@ -69,11 +68,12 @@ mod rounds;
 mod semantics;
 mod share_out;
 mod signs;
+mod small_list;
 mod step;
 mod subject;
 mod survey;
 mod target;
-mod untold;
+mod unreported;
 mod upgrade;
 mod verdict;
 
@@ -108,7 +108,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let waits = detect::startup_waits(recording, &semantics, options);
     let children = detect::children(recording, &semantics, options);
     let phases = phases::Phases::of(recording);
-    let shown = survey::Shown { recording, views: &views, claims: &claims, semantics: &semantics };
+    let shown = survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics };
     let told = |groups: &[group::Group<'_>], shown| -> Vec<Finding> {
         groups.iter().filter_map(|group| verdict::verdict(group, shown, &phases, options)).collect()
     };
@@ -121,13 +121,14 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         Some(parts) => {
             let views = parts.views(shown);
             let groups = group::groups(&parts.recording, &views, &waits, catalogue, options);
-            let mut of_parts = told(&groups, survey::Shown { recording: &parts.recording, views: &views, ..shown });
+            let mut of_parts =
+                told(&groups, survey::JudgedView { recording: &parts.recording, views: &views, ..shown });
             of_parts.iter_mut().for_each(|finding| parts.restore(finding, recording));
             all.extend(of_parts);
         }
     }
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
-    let (untold, unjudged) = (untold::untold(shown, all.iter()), untold::unjudged(shown));
+    let (untold, unjudged) = (unreported::unreported(shown, all.iter()), unreported::unjudged(shown));
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
     let rounds = rounds::rounds(recording, &phases, &findings);
     let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));

@@ -75,7 +75,7 @@ pub(crate) struct Parts {
 }
 
 /// A text and its cached properties.
-struct Known<'a> {
+struct KnownText<'a> {
     text: Text<'a>,
     /// For bytes that are not UTF-8: the number of the text that they are shown as.
     shown: Option<PathId>,
@@ -87,7 +87,7 @@ struct Known<'a> {
 #[derive(Default)]
 pub(crate) struct Paths<'a> {
     numbers: Spellings,
-    known: Vec<Known<'a>>,
+    known: Vec<KnownText<'a>>,
     /// The argument that was looked up last, since a call's argument is asked for several times.
     last: Option<(Argument<'a>, Option<PathId>)>,
 }
@@ -136,7 +136,7 @@ impl<'a> Paths<'a> {
     pub(crate) fn number(&mut self, text: Cow<'a, str>) -> Option<PathId> {
         let number = self.numbers.number(text.as_bytes())?;
         if self.known.len() == number as usize {
-            self.known.push(Known { text: text.into(), shown: None, parts: None });
+            self.known.push(KnownText { text: text.into(), shown: None, parts: None });
         }
         Some(PathId(number))
     }
@@ -149,7 +149,7 @@ impl<'a> Paths<'a> {
                 Text::Seen(text) => Text::Seen(text.get(part)?),
                 Text::Made(text) => Text::Made(text.get(part)?.into()),
             };
-            self.known.push(Known { text, shown: None, parts: None });
+            self.known.push(KnownText { text, shown: None, parts: None });
         }
         Some(PathId(number))
     }
@@ -159,7 +159,7 @@ impl<'a> Paths<'a> {
         let number = self.numbers.number(bytes)?;
         if self.known.len() == number as usize {
             let text = String::from_utf8_lossy(bytes);
-            self.known.push(Known { text: text.clone().into(), shown: None, parts: None });
+            self.known.push(KnownText { text: text.clone().into(), shown: None, parts: None });
             if let Cow::Owned(_) = text {
                 let shown = self.number(text);
                 self.known.get_mut(number as usize)?.shown = shown;

@@ -7,7 +7,7 @@
 use crate::finding::{Estimate, PerUnit, WorkUnit};
 use crate::hash::{Map, Set};
 use crate::semantics::{COUNTERS, Effect, Lines, ObservedCall, TERMINALS, Unit, Way};
-use crate::survey::{self, RowView, Shown};
+use crate::survey::{self, JudgedView, RowView};
 use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
 
 /// Largest number of windows searched: a regular number shows in a few.
@@ -63,7 +63,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Returns the unit of work that a finding's calls accompany; of several, the nearest to the program's purpose.
-pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> {
+pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerUnit> {
     let mut marks: Map<CallPlace, Marks> = Map::default();
     let mut answers = Answers::default();
     for at in windows(wanted.rows, shown.views) {
@@ -178,7 +178,7 @@ fn look(
     window: &Window,
     at: usize,
     wanted: Wanted<'_>,
-    shown: Shown<'_>,
+    shown: JudgedView<'_>,
     marks: &mut Map<CallPlace, Marks>,
     answers: &mut Answers,
 ) {

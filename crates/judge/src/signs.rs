@@ -8,10 +8,10 @@ macro_rules! signs {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// Bit positions of signs in [`Signs`].
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($name,)* }
+        enum SignBit { $($name,)* }
 
         impl Signs {
-            $($(#[$doc])* pub(crate) const $name: Self = Self(1 << Place::$name as u32);)*
+            $($(#[$doc])* pub(crate) const $name: Self = Self(1 << SignBit::$name as u32);)*
         }
     };
 }

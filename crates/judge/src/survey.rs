@@ -2,10 +2,10 @@
 //! of windows.
 
 use crate::detect::{Claim, Claims, Judged};
-use crate::few::Few;
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
 use crate::semantics::Semantics;
+use crate::small_list::SmallList;
 use systoll_model::{Before, Recording, RowId, WindowCall};
 
 /// Ratio of two rows' calls from which on the one with fewer is rare beside the other.
@@ -49,9 +49,9 @@ pub(crate) struct RowView<'a> {
     /// sampled far more often than they are made. `None` if no rare call opened a window; both are then equal.
     unbiased: Option<Vec<OctaveTally>>,
     /// Windows that hold its calls, by index in the recording, in order.
-    pub windows: Few<(usize, InWindow)>,
+    pub windows: SmallList<(usize, InWindow)>,
     /// Process and thread of its calls, each at least once.
-    pub threads: Few<(u32, u32)>,
+    pub threads: SmallList<(u32, u32)>,
     /// Its claimed calls.
     pub claimed: Vec<Claimed<'a>>,
     /// One of its calls, for its arguments.
@@ -136,7 +136,7 @@ impl RowView<'_> {
     /// Returns by how much the number of needless calls may lie below [`RowView::needless`], if the ledger tells
     /// that.
     pub(crate) fn ledger_scatter(&self, calls: u64) -> Option<LedgerScatter> {
-        let share = self.ledger.settled(calls)?;
+        let share = self.ledger.decisive_share(calls)?;
         let known = self.ledger.needless(calls)?.strong;
         let needless = self.needless(calls).strong;
         // Nearly all needless calls are known from the ledger.
@@ -226,7 +226,7 @@ fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
 
 /// The data of the judge: a recording and what was derived from it.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct JudgedView<'a> {
     /// The recording.
     pub recording: &'a Recording,
     /// The views of its rows.
@@ -246,7 +246,7 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
         }
     }
     let mut claims = claims.iter();
-    let mut counted: Vec<Counted> = recording.rows.iter().map(|_| Counted::default()).collect();
+    let mut counted: Vec<CountedCalls> = recording.rows.iter().map(|_| CountedCalls::default()).collect();
     let calls = |row: RowId| recording.row(row).counts.calls;
     for (at, window) in recording.windows.iter().enumerate() {
         let thread = (window.process.0, window.thread);
@@ -279,7 +279,7 @@ pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<It
 /// The set of a row's calls that were counted. A call may be in two windows of a merged recording, and is still one
 /// call.
 #[derive(Default)]
-struct Counted {
+struct CountedCalls {
     /// The newest range without a gap: the calls of a row in a window mostly form one.
     newest: Option<(u64, u64)>,
     /// Earlier ranges, in order.
@@ -288,7 +288,7 @@ struct Counted {
     astray: Option<Box<Set<u64>>>,
 }
 
-impl Counted {
+impl CountedCalls {
     /// Adds a call. Returns true if it was not in the set.
     fn insert(&mut self, nth: u64) -> bool {
         if let Some(astray) = &mut self.astray {
@@ -393,11 +393,11 @@ mod tests {
 
     #[test]
     fn a_call_that_stands_in_two_windows_is_one() {
-        let mut counted = Counted::default();
+        let mut counted = CountedCalls::default();
         let news: Vec<bool> = [3, 4, 9, 4, 5, 9, 10, 3].map(|nth| counted.insert(nth)).into();
         assert_eq!(news, [true, true, true, false, true, false, true, false]);
         // Blocks of calls in descending order, twice.
-        let mut counted = Counted::default();
+        let mut counted = CountedCalls::default();
         let all = || (0..40u64).rev().flat_map(|block| (1..=20).map(move |nth| 20 * block + nth));
         assert!(all().all(|nth| counted.insert(nth)) && counted.astray.is_some());
         assert!(!all().any(|nth| counted.insert(nth)));

@@ -15,7 +15,7 @@ const VERSION: &str = "{version}";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
     /// Its name.
-    pub what: String,
+    pub name: String,
     /// The first version without the cause.
     pub version: Version,
     /// A further step that the user has to take; empty if there is none.
@@ -42,12 +42,12 @@ enum Installed {
 
 /// The version that a program uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum UsedVersion {
     Version(Version),
     /// It is used in an unknown version.
-    There,
+    Unknown,
     /// It is not used.
-    Not,
+    None,
 }
 
 impl Upgrade {
@@ -59,45 +59,45 @@ impl Upgrade {
     /// Returns the advice for the calls' author, and true if the installed version is known to be older. Returns
     /// `None` if the upgrade does not concern the calls, or is installed.
     pub(crate) fn advice(&self, author: &Author, recording: &Recording) -> Option<(bool, Advice)> {
-        let seen = self.seen(author, recording);
-        let here = match &seen {
-            Seen::Version(version) if version.compare(&self.version).is_lt() => format!("here: {version}"),
-            Seen::Version(_) | Seen::Not => return None,
-            Seen::There if self.ask.is_empty() => "where it is older".into(),
-            Seen::There => format!("where it is older: {}", self.ask),
+        let used = self.used_version(author, recording);
+        let here = match &used {
+            UsedVersion::Version(version) if version.compare(&self.version).is_lt() => format!("here: {version}"),
+            UsedVersion::Version(_) | UsedVersion::None => return None,
+            UsedVersion::Unknown if self.ask.is_empty() => "where it is older".into(),
+            UsedVersion::Unknown => format!("where it is older: {}", self.ask),
         };
         let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
-        let how = format!("upgrade {} to {} or newer{then} ({here})", self.what, self.version);
+        let how = format!("upgrade {} to {} or newer{then} ({here})", self.name, self.version);
         let advice = Advice { kind: Some(CureKind::Upgrade), ..Advice::general(how) };
-        Some((matches!(seen, Seen::Version(_)), advice))
+        Some((matches!(used, UsedVersion::Version(_)), advice))
     }
 
-    fn seen(&self, author: &Author, recording: &Recording) -> Seen {
+    fn used_version(&self, author: &Author, recording: &Recording) -> UsedVersion {
         let (patterns, names) = match &self.installed {
             Installed::Kernel(beside) => {
                 let is_there = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
                 let concerns = beside.is_empty() || beside.iter().any(is_there);
                 let version = leading_version(&recording.header.host.kernel).filter(|_| concerns);
-                return version.map_or(Seen::Not, |(version, _)| Seen::Version(version));
+                return version.map_or(UsedVersion::None, |(version, _)| UsedVersion::Version(version));
             }
             Installed::Sources(patterns) => (patterns, &author.sources),
             Installed::Modules(patterns) => (patterns, &author.files),
         };
         let pairs = || patterns.iter().flat_map(|pattern| names.iter().map(move |name| (pattern, name)));
         if let Some(version) = pairs().find_map(|(pattern, name)| version_in(pattern, name)) {
-            return Seen::Version(version);
+            return UsedVersion::Version(version);
         }
         let mut there = pairs().filter(|(pattern, name)| glob(pattern, name)).map(|(_, name)| name).peekable();
         if there.peek().is_none() {
-            return Seen::Not;
+            return UsedVersion::None;
         }
-        there.find_map(|source| installed(source, recording)).map_or(Seen::There, Seen::Version)
+        there.find_map(|source| installed(source, recording)).map_or(UsedVersion::Unknown, UsedVersion::Version)
     }
 
     /// Returns the upgrade in one line, for readers of the cause.
     pub fn line(&self) -> String {
         let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
-        format!("{} {} or newer{then} ({})", self.what, self.version, self.reference)
+        format!("{} {} or newer{then} ({})", self.name, self.version, self.reference)
     }
 }
 
@@ -164,7 +164,7 @@ impl UpgradeFile {
         };
         let known = |name: &String| Sysno::from_name(name).ok_or_else(|| format!("there is no system call {name:?}"));
         let syscalls = syscalls.iter().map(known).collect::<Result<_, _>>()?;
-        Ok(Upgrade { what, version, then, ask, reference, syscalls, installed })
+        Ok(Upgrade { name: what, version, then, ask, reference, syscalls, installed })
     }
 }
 

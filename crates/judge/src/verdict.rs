@@ -13,13 +13,13 @@ use crate::phrasing;
 use crate::semantics::{Effect, Semantics};
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
-use crate::survey::{Interval, LedgerScatter, RowView, Shown, interval};
+use crate::survey::{Interval, JudgedView, LedgerScatter, RowView, interval};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Phase, Recording, Row, RowId, WindowCall};
 
 /// The needless calls' shares of processor time, 0 to 1.
-struct OfCpu {
+struct CpuShares {
     /// Share of the phase's time by strong claims.
     strong: f64,
     /// Lower bound of `strong`: the same with the uncertain time added to the phase's.
@@ -166,7 +166,7 @@ impl Figures {
     }
 
     /// Returns the group's figures for the judgement of an excerpt.
-    fn in_excerpt(&self, group: &Group<'_>, of_cpu: &OfCpu, views: &[RowView<'_>]) -> InExcerpt {
+    fn in_excerpt(&self, group: &Group<'_>, of_cpu: &CpuShares, views: &[RowView<'_>]) -> InExcerpt {
         let of_group = group.rows.iter().filter_map(|id| views.get(id.0 as usize));
         let mut claimed = of_group.flat_map(|view| &view.claimed).peekable();
         let given = |call: &WindowCall| call.fd.is_none() && matches!(call.args.first(), Some(1 | 2));
@@ -233,8 +233,8 @@ impl Figures {
 }
 
 /// Returns the group as a finding or remark; `None` if it is worth neither.
-pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, options: &Options) -> Option<Finding> {
-    let Shown { recording, views, .. } = shown;
+pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases, options: &Options) -> Option<Finding> {
+    let JudgedView { recording, views, .. } = shown;
     let mut f = figures(group, recording, views, phases);
     // If the price is waiting, or a child, switches are part of it.
     f.later = (!group.by_wait && group.children.is_none())
@@ -245,7 +245,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
     let cpu = phases.cpu(phase);
     // Only the lower bound of the deferred cost counts.
-    let of_cpu = OfCpu {
+    let of_cpu = CpuShares {
         strong: share(f.needless_toll + f.surely_later(), cpu),
         at_least: share(f.needless_toll + f.surely_later(), cpu + phases.doubt),
         any: share(f.any_toll + f.surely_later(), phases.all_cpu()),
@@ -449,7 +449,7 @@ fn waited_total(rows: &[RowId], recording: &Recording) -> Option<u64> {
 fn confidence(
     group: &Group<'_>,
     f: &Figures,
-    of_cpu: &OfCpu,
+    of_cpu: &CpuShares,
     of_wall: f64,
     of_calls: f64,
     free_cure: impl Fn() -> bool,
@@ -497,7 +497,7 @@ fn confidence(
 }
 
 /// Returns the reason for which a remark is no finding: the first that alone would have prevented it.
-fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &OfCpu, options: &Options) -> Doubt {
+fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &CpuShares, options: &Options) -> Doubt {
     let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
     let unsure = f.strong < options.min_row_share * f.any;
     let cheap = f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;

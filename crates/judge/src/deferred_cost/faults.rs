@@ -5,7 +5,7 @@
 //! another reason.
 
 use crate::semantics::{Amount, ObservedCall, Semantics};
-use crate::survey::{self, Shown};
+use crate::survey::{self, JudgedView};
 use systoll_model::{Recording, RowId, Window};
 
 /// Size of a page, bytes.
@@ -27,8 +27,8 @@ struct FaultTally {
 
 /// Returns the number of page faults that follow from the needless calls of `rows`: lower bound, estimate, upper
 /// bound. `share` is the needless share of those calls, in the same order.
-pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: Shown<'_>) -> Option<[f64; 3]> {
-    let Shown { recording, views, semantics, .. } = shown;
+pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: JudgedView<'_>) -> Option<[f64; 3]> {
+    let JudgedView { recording, views, semantics, .. } = shown;
     let gives = |id: &&RowId| semantics.of(recording.row(**id).syscall).frees();
     let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
     let windows: Vec<&Window> = survey::windows(&givers, views).filter_map(|at| recording.windows.get(at)).collect();

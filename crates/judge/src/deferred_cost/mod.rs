@@ -4,13 +4,18 @@ mod faults;
 mod switches;
 
 use crate::finding::{Estimate, Later};
-use crate::survey::Shown;
+use crate::survey::JudgedView;
 use systoll_model::{RowId, Spread};
 
 /// Returns what the needless calls of `rows` cost later. `needless` is their number and `share` their share of the
 /// rows' calls, each with its bounds. Returns `None` if windows show no such cost, or faults and switches were not
 /// recorded.
-pub(crate) fn deferred_cost(rows: &[RowId], needless: [f64; 3], share: [f64; 3], shown: Shown<'_>) -> Option<Later> {
+pub(crate) fn deferred_cost(
+    rows: &[RowId],
+    needless: [f64; 3],
+    share: [f64; 3],
+    shown: JudgedView<'_>,
+) -> Option<Later> {
     let prices = &shown.recording.prices;
     let faults = priced(prices.fault, || faults::faults(rows, share, shown));
     // On a busy box the measured price of a switch may include other programs' turns. A total above the run's

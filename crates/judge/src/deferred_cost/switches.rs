@@ -3,7 +3,7 @@
 //! Windows measure whether the thread was scheduled out inside the call. The cost of a switch is in no toll, since
 //! the time of a call does not tell its wait from its switch.
 
-use crate::survey::{Shown, windows};
+use crate::survey::{JudgedView, windows};
 use systoll_model::RowId;
 
 /// Least number of needless calls in windows that switched.
@@ -23,7 +23,7 @@ struct SwitchTally {
 }
 
 /// Returns the number of switches in the needless calls: lower bound, estimate, upper bound.
-pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: Shown<'_>) -> Option<[f64; 3]> {
+pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: JudgedView<'_>) -> Option<[f64; 3]> {
     let waits = |id: &&RowId| shown.recording.row(**id).counts.waited_ns.is_some_and(|ns| ns > 0);
     if !rows.iter().any(|id| waits(&id)) {
         return None;
@@ -41,7 +41,7 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: Shown<'_>) -> 
     Some([low * (share - scatter).max(0.0), best * share, high * (share + scatter).min(1.0)])
 }
 
-fn look(at: usize, rows: &[RowId], shown: Shown<'_>) -> SwitchTally {
+fn look(at: usize, rows: &[RowId], shown: JudgedView<'_>) -> SwitchTally {
     let calls = shown.recording.windows.get(at).into_iter().flat_map(|w| w.calls.iter().enumerate());
     // The search among the rows, which may be many, comes last.
     let claimed = |index: usize| shown.claims.at(at, index).is_some_and(|c| !c.weak);

@@ -22,13 +22,13 @@ const ALL_FAILED: u64 = 5;
 const OFF: f64 = 0.02;
 /// The largest such whole number.
 const EACH: u64 = 4;
-/// Average time of a call from which on its row is named as dear, ns; for calls that do not wait.
+/// Average time of a call from which on its row is named as costly, ns; for calls that do not wait.
 const DEAR_NS: f64 = 1_000_000.0;
 /// Average time of a call from which on a call that may block counts as waiting, ns.
 const WAITED_NS: f64 = 200_000.0;
 /// Least share of the table's time, 0 to 1, that a line mentions.
 const TOLD_SHARE: f64 = 0.01;
-/// Least share of the table's time, 0 to 1, of a row that is named as dear.
+/// Least share of the table's time, 0 to 1, of a row that is named as costly.
 const DEAR_SHARE: f64 = 0.05;
 /// Largest number of lines for one table.
 const MOST: usize = 6;

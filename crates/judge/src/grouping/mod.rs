@@ -104,7 +104,7 @@ fn sort(groups: &mut [Group]) {
 }
 
 /// A key of groups, and the property that it shows as.
-trait Shown {
+trait GroupKey {
     fn common(self) -> Common;
 }
 
@@ -117,19 +117,19 @@ struct CodePlace<'a> {
     module: Option<&'a Module>,
 }
 
-impl Shown for (Arc<str>, Option<ModuleId>) {
+impl GroupKey for (Arc<str>, Option<ModuleId>) {
     fn common(self) -> Common {
         Common::Api(self.0, self.1)
     }
 }
 
-impl Shown for ModuleId {
+impl GroupKey for ModuleId {
     fn common(self) -> Common {
         Common::Library(self)
     }
 }
 
-impl Shown for ProcessId {
+impl GroupKey for ProcessId {
     fn common(self) -> Common {
         Common::Process(self)
     }
@@ -147,7 +147,7 @@ fn function(recording: &Recording, frame: FrameId) -> Option<CodePlace<'_>> {
 }
 
 /// Returns groups of rows, each row having one key.
-fn exact<K: Shown + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Option<K>) -> Vec<Group> {
+fn exact<K: GroupKey + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Option<K>) -> Vec<Group> {
     let mut at: HashMap<Option<K>, usize> = HashMap::new();
     let mut parts: Vec<(Vec<(RowId, &Row)>, Counts)> = Vec::new();
     for (id, row) in rows.iter().copied() {
@@ -165,7 +165,7 @@ fn exact<K: Shown + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Opt
     keys.into_iter().zip(parts).map(|((key, _), (members, counts))| group(key, members, &counts)).collect()
 }
 
-fn group<K: Shown>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Counts) -> Group {
+fn group<K: GroupKey>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Counts) -> Group {
     members.sort_by_key(|(id, r)| (std::cmp::Reverse((r.counts.toll_ns.unwrap_or(0), r.counts.calls)), *id));
     Group {
         calls: counts.calls,
@@ -175,7 +175,7 @@ fn group<K: Shown>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Cou
         toll_ns: counts.toll_ns,
         waited_ns: counts.waited_ns,
         rows: members.into_iter().map(|(id, _)| id).collect(),
-        ..Group::none(key.map_or(Common::Unknown, Shown::common))
+        ..Group::none(key.map_or(Common::Unknown, GroupKey::common))
     }
 }
 

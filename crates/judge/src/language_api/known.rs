@@ -6,7 +6,7 @@ use crate::target::Target;
 use systoll_model::Frame;
 
 /// A function of a language, and the lower function that identifies it.
-struct Known {
+struct KnownFunction {
     language: CodeLanguage,
     /// The function of the run-time, or of the C library.
     serves: &'static str,
@@ -16,13 +16,13 @@ struct Known {
 
 macro_rules! known {
     ($($language:ident { $($serves:literal => $shown:literal,)* })*) => {
-        &[$($(Known { language: CodeLanguage::$language, serves: $serves, shown: $shown },)*)*]
+        &[$($(KnownFunction { language: CodeLanguage::$language, serves: $serves, shown: $shown },)*)*]
     };
 }
 
 /// Functions of run-times. If one serves several functions that the stack does not tell apart, all of these are
 /// named.
-const RUNTIME: &[Known] = known! {
+const RUNTIME: &[KnownFunction] = known! {
     Perl {
         "Perl_pp_sysread" => "sysread",
         "Perl_pp_syswrite" => "syswrite",
@@ -110,7 +110,7 @@ const RUNTIME: &[Known] = known! {
 };
 
 /// Functions of the C library that a language calls for one of its own functions, whatever is between the two.
-const LIBC: &[Known] = known! {
+const LIBC: &[KnownFunction] = known! {
     Python {
         "access" => "os.access",
         "chdir" => "os.chdir",
@@ -365,7 +365,7 @@ mod tests {
     fn no_function_stands_twice() {
         for table in [RUNTIME, LIBC] {
             for (at, known) in table.iter().enumerate() {
-                let same = |other: &&Known| other.language == known.language && other.serves == known.serves;
+                let same = |other: &&KnownFunction| other.language == known.language && other.serves == known.serves;
                 assert_eq!(table.iter().skip(at).filter(same).count(), 1, "{}", known.serves);
             }
         }

@@ -246,17 +246,17 @@ impl Scales<'_> {
     /// Sets the instances' weights. Most windows open where a row begins, so each instance has the weight of its
     /// octave's part of the row's calls.
     fn weights(&self, instances: &mut [Instance]) {
-        type Place = (u32, u32);
-        let place = |instance: &Instance| -> Option<Place> {
+        type RowOctave = (u32, u32);
+        let place = |instance: &Instance| -> Option<RowOctave> {
             let (at, range) = instance.pieces.first()?;
             let call = self.stretches.get(*at)?.calls.get(range.start)?;
             Some((call.row.0, call.nth.checked_ilog2()?))
         };
-        let mut seen: Map<Place, u64> = Map::default();
+        let mut seen: Map<RowOctave, u64> = Map::default();
         instances.iter().filter_map(place).for_each(|place| *seen.entry(place).or_default() += 1);
         let mut by_row: Map<u32, Vec<u32>> = Map::default();
         seen.keys().for_each(|(row, octave)| by_row.entry(*row).or_default().push(*octave));
-        let mut sizes: Map<Place, f64> = Map::default();
+        let mut sizes: Map<RowOctave, f64> = Map::default();
         for (row, seen) in &by_row {
             let calls = self.calls_of_row(*row);
             for (size, nearest) in octaves(calls, seen.iter().copied()) {

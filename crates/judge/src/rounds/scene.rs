@@ -44,7 +44,7 @@ fn recording_toll(recording: &Recording, row: RowId) -> u64 {
 
 /// Positions of a call in its round.
 #[derive(Clone, Copy)]
-struct Told {
+struct CallPositions {
     /// True if the call has one position in the round, outside loops: exact counts then tell how often it is made.
     whole: bool,
     /// Number of its calls in a round at all its positions, as windows show them, if it has several.
@@ -194,9 +194,11 @@ impl Scene<'_> {
             let places = || all.iter().flat_map(|part| part.kinds.iter().map(move |(k, seen)| (k, seen, part.times)));
             let of_kind: Vec<f64> =
                 places().filter(|(k, ..)| *k == kind).map(|(_, seen, times)| seen.mean() * times.mean()).collect();
-            let told =
-                Told { whole: whole && of_kind.len() == 1, several: (of_kind.len() > 1).then(|| of_kind.iter().sum()) };
-            self.call(*kind, *seen, member, rounds, told)
+            let positions = CallPositions {
+                whole: whole && of_kind.len() == 1,
+                several: (of_kind.len() > 1).then(|| of_kind.iter().sum()),
+            };
+            self.call(*kind, *seen, member, rounds, positions)
         };
         let mut calls: Vec<RoundCall> = part.kinds.iter().filter_map(call).collect();
         match (calls.len(), calls.pop()) {
@@ -206,7 +208,14 @@ impl Scene<'_> {
     }
 
     /// Returns the report of a call of a round.
-    fn call(&self, id: KindId, seen: Seen, member: Option<Member>, rounds: u64, told: Told) -> Option<RoundCall> {
+    fn call(
+        &self,
+        id: KindId,
+        seen: Seen,
+        member: Option<Member>,
+        rounds: u64,
+        positions: CallPositions,
+    ) -> Option<RoundCall> {
         let kind = self.kinds.get(id)?;
         let (mut share, part) = member.map_or((1.0, 1.0), |m| (m.share, m.of_round));
         let calls = (kind.calls as f64 * part).round() as u64;
@@ -214,8 +223,8 @@ impl Scene<'_> {
         let each = calls as f64 / rounds.max(1) as f64;
         // Windows rather show short rounds than long ones, so exact counts correct the mean over all positions of a
         // call.
-        let several = told.several.filter(|sum| *sum > 0.0).map(|sum| each / sum);
-        let counted = told.whole;
+        let several = positions.several.filter(|sum| *sum > 0.0).map(|sum| each / sum);
+        let counted = positions.whole;
         if let Some(factor) = several.filter(|_| part >= WHOLE && times.most > 1) {
             times.mean *= factor;
         } else if counted && part >= WHOLE {

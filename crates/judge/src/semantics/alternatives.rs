@@ -20,7 +20,7 @@ pub(crate) struct Cheaper {
     pub saves_ns: Option<f64>,
 }
 
-/// Clocks the vDSO answers without a system call: lib/vdso/gettimeofday.c of Linux, VDSO_HRES,
+/// Clocks that the vDSO answers without a system call: lib/vdso/gettimeofday.c of Linux, VDSO_HRES,
 /// VDSO_COARSE and VDSO_RAW.
 const VDSO_CLOCKS: &[u32] = &[
     CLOCK_REALTIME,

@@ -17,7 +17,7 @@ pub(crate) enum Effect {
         at: Option<u8>,
         /// The argument that points to the path.
         path: u8,
-        /// The argument that holds the flags, where one does.
+        /// The argument that holds the flags; `None` if none does.
         flags: Option<u8>,
     },
     /// The result is a second descriptor for an open file: they share its position.

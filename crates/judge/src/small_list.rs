@@ -2,18 +2,18 @@
 
 /// A list whose first element is stored in place.
 #[derive(Clone, Debug)]
-pub(crate) struct Few<T> {
+pub(crate) struct SmallList<T> {
     first: Option<T>,
     more: Vec<T>,
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for SmallList<T> {
     fn default() -> Self {
         Self { first: None, more: Vec::new() }
     }
 }
 
-impl<T> Few<T> {
+impl<T> SmallList<T> {
     /// Adds an element at the end.
     pub(crate) fn push(&mut self, new: T) {
         match self.first {
@@ -39,12 +39,12 @@ mod tests {
 
     #[test]
     fn things_come_in_the_order_in_which_they_were_added() {
-        let mut few = Few::default();
-        assert!(few.last_mut().is_none() && few.iter().next().is_none());
+        let mut list = SmallList::default();
+        assert!(list.last_mut().is_none() && list.iter().next().is_none());
         for n in 0..4 {
-            few.push(n);
-            assert_eq!(few.last_mut().copied(), Some(n));
+            list.push(n);
+            assert_eq!(list.last_mut().copied(), Some(n));
         }
-        assert!(few.iter().copied().eq(0..4));
+        assert!(list.iter().copied().eq(0..4));
     }
 }

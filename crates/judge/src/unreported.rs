@@ -4,11 +4,11 @@
 use crate::finding::{Finding, Unjudged, Untold};
 use crate::hash::Map;
 use crate::phases::toll;
-use crate::survey::Shown;
+use crate::survey::JudgedView;
 use systoll_model::RowId;
 
 /// Returns the needless calls that no finding or remark reports, without those whose price would be waiting.
-pub(crate) fn untold<'f>(shown: Shown<'_>, told: impl Iterator<Item = &'f Finding>) -> Untold {
+pub(crate) fn unreported<'f>(shown: JudgedView<'_>, told: impl Iterator<Item = &'f Finding>) -> Untold {
     let mut told_calls: Map<RowId, f64> = Map::default();
     for finding in told {
         for (row, needless) in finding.rows.iter().zip(&finding.by_row) {
@@ -38,7 +38,7 @@ pub(crate) fn untold<'f>(shown: Shown<'_>, told: impl Iterator<Item = &'f Findin
 }
 
 /// Returns the calls without a window, a ledger or a like row, and the calls for which no table has a line.
-pub(crate) fn unjudged(shown: Shown<'_>) -> Unjudged {
+pub(crate) fn unjudged(shown: JudgedView<'_>) -> Unjudged {
     let mut unjudged = Unjudged::default();
     for (row, view) in shown.recording.rows.iter().zip(shown.views) {
         let looked_at = view.seen() > 0 || view.like.is_some() || view.ledger.told.is_some();
