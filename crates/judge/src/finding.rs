@@ -254,7 +254,7 @@ impl Doubt {
 pub struct Evidence {
     /// Number of windows with calls of the finding's rows.
     pub windows: u64,
-    /// Number of windows in which most of those calls are claimed.
+    /// Number of windows in which at least half of those calls are claimed.
     pub agree: u64,
     /// Number of the rows' calls in windows.
     pub calls: u64,

@@ -67,7 +67,7 @@ signs! {
     ATTRIBUTE,
     /// A call that enters a ring (io_uring).
     ENTERS,
-    /// A call that may always be refused.
+    /// A call that some type of file always refuses.
     IN_VAIN,
     /// A call that may apply to a range.
     RANGED,

@@ -26,7 +26,7 @@ struct OctaveTally {
 /// A row's calls in one window.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct InWindow {
-    /// Number of calls, without the row's first, which is never claimed.
+    /// Number of calls, without the row's first if that is not claimed.
     pub calls: u64,
     /// Number of these calls that are claimed.
     pub claimed: u64,

@@ -48,7 +48,8 @@ impl BusyPoll {
     }
 }
 
-/// Returns the rows in which windows show, at least [`ROUNDED`] times, a wait that timed out and then a poll.
+/// Returns the rows in which windows show, at least [`ROUNDED`] times, a wait that timed out and then a poll. Once is
+/// enough if the time waited tells that there were more.
 fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     let mut seen: Map<RowId, usize> = Map::default();
     for window in &recording.windows {

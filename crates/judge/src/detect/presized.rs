@@ -30,7 +30,7 @@ struct Grown {
 #[derive(Default)]
 struct Files {
     open: Map<i32, Grown>,
-    /// For each file the first set of an unknown size, and the number of claimed sizes.
+    /// For each file of unknown size: the first call that sets it, and the number of sizes claimed.
     firsts: Map<i32, (usize, usize)>,
 }
 

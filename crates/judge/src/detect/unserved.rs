@@ -8,7 +8,7 @@ use crate::semantics::Semantics;
 use crate::signs::Signs;
 use systoll_model::{ArgData, Moment, Recording, Sysno};
 
-/// Calls that do nothing about a ready descriptor: they read clocks, or who runs.
+/// Calls that do nothing about a ready descriptor: they read clocks or ids.
 const IDLE: [Sysno; 10] = [
     Sysno::named("clock_gettime"),
     Sysno::named("gettimeofday"),

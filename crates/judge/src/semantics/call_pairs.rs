@@ -40,7 +40,7 @@ pub(crate) struct Sequel {
     pub within: usize,
     /// The one that is needless.
     pub spare: Spare,
-    /// True if one pair is not enough for a claim: the program must ask twice about one thing.
+    /// True if one pair makes a weak claim only: a strong one takes two questions about one thing.
     pub unsure: bool,
     /// True if the first call is useful where none of the calls that may follow came before it.
     pub once: bool,

@@ -59,7 +59,7 @@ pub(crate) struct Arm {
     /// The argument that points to a `struct itimerspec` or `itimerval` of four words, or, with
     /// [`Arm::plain`], is the time itself.
     pub time: u8,
-    /// The call with whose timers it shares: two calls may set the same timer.
+    /// The call that owns the timer: two calls may set the same one.
     pub of: &'static str,
     /// True if `time` is a number of seconds.
     pub plain: bool,
