@@ -1,6 +1,6 @@
-//! Lists `causes/*.toml`, so that adding a cause is adding a file. What the calls look like that a cause explains becomes
-//! code, as most runs ask it of nearly all causes; what else stands in the file becomes JSON, which is read only of causes
-//! that a finding names, in a fraction of the time that TOML takes.
+//! Lists `causes/*.toml`, so that adding a cause is adding a file. A cause's patterns become code, since most runs
+//! compare calls with nearly all of them. The rest of the file becomes JSON, which is parsed only for causes that a
+//! finding names, in a fraction of the time that TOML takes.
 #![allow(clippy::disallowed_methods, reason = "the crate does no I/O, building it does")]
 
 #[allow(dead_code, unreachable_pub, reason = "of facts the script needs the names")]
@@ -47,8 +47,8 @@ fn main() {
     std::fs::write(out, list).expect("OUT_DIR is writable");
 }
 
-/// Returns a pattern as code. Names that do not exist are found when that is compiled, and by a test, which holds it
-/// against what reading the file makes of it.
+/// Returns a pattern as code. Names that do not exist are found when that code is compiled, and by a test that
+/// compares it with the parsed file.
 fn pattern(file: &PatternFile) -> String {
     let variants = |of: &str, names: &[String]| {
         let of_enum = of.to_owned();
@@ -82,23 +82,23 @@ fn pattern(file: &PatternFile) -> String {
     )
 }
 
-/// Languages by their names, which are no names of code: `c++`.
+/// Returns languages as code, by name, since a name such as `c++` is no identifier.
 fn languages(names: &[String]) -> String {
     let named = names.iter().map(|name| format!("CodeLanguage::known({name:?}),")).collect::<String>();
     constant("CodeLanguage", &named)
 }
 
-/// A list that is made when the code is compiled.
+/// Returns a list as a constant.
 fn constant(of: &str, items: &str) -> String {
     format!("List::Borrowed({{ const ITEMS: &[{of}] = &[{items}]; ITEMS }})")
 }
 
-/// Numbers of a list.
+/// Returns a list of numbers as code.
 fn numbers<T: ToString>(list: &[T]) -> String {
     list.iter().map(|number| number.to_string() + ",").collect()
 }
 
-/// What `small-io` is called in code.
+/// Returns the variant of a kind's name: `SmallIo` for `small-io`.
 fn variant(name: &str) -> String {
     let upper = |word: &str| word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect();
     name.split(['-', '_']).map(upper).collect::<Vec<String>>().concat()

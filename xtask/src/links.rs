@@ -56,7 +56,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.is_empty())
 }
 
-/// Whether `file` is a page whose paths of sources are checked.
+/// Returns true if `file` is a page whose paths of sources are checked.
 fn names_sources(file: &Path) -> bool {
     let is_page = file.extension().is_some_and(|e| e == "md");
     is_page && (file.starts_with("docs/develop") || ["ARCHITECTURE.md", "CONTRIBUTING.md"].iter().any(|f| file == *f))
@@ -85,8 +85,8 @@ fn joined(folder: &Path, link: &str) -> PathBuf {
     path
 }
 
-/// Whether `file` is what a text calls `name`, or lies in it: `name` is the end of a path, in which `crates`, `src`, `mod.rs`
-/// and the ending of a module need not be said.
+/// Returns true if a text's `name` means `file`, or a folder that holds it: `name` is the end of a path, in which `crates`,
+/// `src`, `mod.rs` and the ending of a module may be left out.
 fn is_called(file: &Path, name: &str) -> bool {
     let short = |path: &Path| path.iter().filter(|part| *part != "src" && *part != "crates").collect::<PathBuf>();
     let (file, name) = (short(file), short(Path::new(name)));

@@ -30,7 +30,7 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// Whether the documentation at the head of a crate has code that its tests run.
+/// Returns true if the documentation at the head of a crate has code that its tests run.
 fn has_example(source: &str) -> bool {
     let front = source.lines().take_while(|line| line.starts_with("//!") || line.is_empty());
     let mut fences = front.filter_map(|line| line.strip_prefix("//! ```"));

@@ -1,5 +1,5 @@
 //! Rules that a compiler does not check: length of files, unsafe code, paths of one machine,
-//! opening files, environment variables.
+//! opening files, environment variables, the beginnings of functions' comments.
 
 use crate::scaffold::unfilled;
 use anyhow::{Context, Result};
@@ -27,7 +27,9 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(reads_environment(file, &text));
         broken.extend(no_text(file, &bytes));
         broken.extend(unfilled(file, &text));
+        broken.extend(begins_with_fragment(file, &text));
     }
+    broken.extend(stale_exemptions(root, files)?);
     Ok(broken)
 }
 
@@ -123,6 +125,74 @@ fn reads_environment(file: &Path, text: &str) -> Vec<String> {
     broken
 }
 
+/// Words with which no comment of a function begins: the sentence after them is a fragment, without the function's verb or
+/// "Returns".
+const FRAGMENTS: [&str; 7] = ["Whether", "What", "Who", "Of", "So", "That", "Those"];
+/// Folders whose functions still have such comments. The list only shrinks: an entry that is not needed any more is an
+/// error, and new folders are not added.
+const FRAGMENTS_LEFT: &[&str] = &["crates/import", "crates/symbols/src/script"];
+
+/// Returns comments of functions that begin with one of [`FRAGMENTS`], outside the folders of [`FRAGMENTS_LEFT`].
+fn begins_with_fragment(file: &Path, text: &str) -> Vec<String> {
+    if FRAGMENTS_LEFT.iter().any(|folder| file.starts_with(folder)) {
+        return Vec::new();
+    }
+    let show = |(at, line): (usize, &str)| {
+        format!("{}:{at}: begin with what the function does, or with Returns: {}", file.display(), line.trim())
+    };
+    fragments(file, text).into_iter().map(show).collect()
+}
+
+/// Returns entries of [`FRAGMENTS_LEFT`] whose files are checked and have no such comment.
+fn stale_exemptions(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
+    let mut stale = Vec::new();
+    for folder in FRAGMENTS_LEFT {
+        let inside = || files.iter().filter(|file| file.starts_with(folder));
+        let mut left = false;
+        for file in inside() {
+            let bytes = std::fs::read(root.join(file)).with_context(|| format!("can't read {}", file.display()))?;
+            left |= !fragments(file, &String::from_utf8_lossy(&bytes)).is_empty();
+        }
+        if !left && inside().next().is_some() {
+            stale.push(format!("{folder}: no comment begins with a fragment any more: take it out of FRAGMENTS_LEFT"));
+        }
+    }
+    Ok(stale)
+}
+
+/// Returns the first lines, by number, of functions' doc comments that begin with one of [`FRAGMENTS`].
+fn fragments<'t>(file: &Path, text: &'t str) -> Vec<(usize, &'t str)> {
+    if file.extension().is_none_or(|ending| ending != "rs") {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let doc = |line: &'t str| line.trim_start().strip_prefix("///");
+    let begins = |at: usize| {
+        let first = at == 0 || doc(lines[at - 1]).is_none();
+        let word =
+            doc(lines[at]).filter(|_| first)?.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+        word.filter(|word| FRAGMENTS.contains(word) && documents_function(&lines[at..])).map(|_| (at + 1, lines[at]))
+    };
+    (0..lines.len()).filter_map(begins).collect()
+}
+
+/// Returns true if the item behind these lines of comments and attributes is a function.
+fn documents_function(lines: &[&str]) -> bool {
+    // Number of brackets that an attribute has open.
+    let mut open = 0;
+    let item = lines.iter().map(|line| line.trim()).find(|line| {
+        let attribute = open > 0 || line.starts_with("#[");
+        if attribute {
+            open += line.matches('[').count() as isize - line.matches(']').count() as isize;
+        }
+        !attribute && !line.starts_with("//")
+    });
+    let is_modifier = |word: &&str| {
+        word.starts_with("pub") || word.ends_with(')') || ["const", "async", "unsafe", "extern", "\"C\""].contains(word)
+    };
+    item.is_some_and(|item| item.split_whitespace().find(|word| !is_modifier(word)) == Some("fn"))
+}
+
 fn is_in_table(name: &str) -> bool {
     systoll::environment::VARIABLES.iter().any(|v| v.names.split(", ").any(|known| known == name))
 }
@@ -165,6 +235,12 @@ mod tests {
         assert_eq!(check("crates/trust/src/places.rs", &read.replace("HOME", "AWAY")), 1);
         assert_eq!(check("crates/systoll/src/cli/x.rs", "#[arg(long, env = \"SYSTOLL_AWAY\")]"), 1);
         assert_eq!(check("cases/cases/a/case.toml", &format!("# {} IN", "FILL")), 1);
+        let doc = "/// Whether it is.\n#[expect(\n    dead_code\n)]\npub(in crate::a) const fn is() {}";
+        assert_eq!((check("crates/judge/src/x.rs", doc), check("crates/import/src/x.rs", doc)), (1, 0));
+        assert_eq!(check("crates/judge/src/x.rs", &doc.replace("Whether", "Returns true if")), 0);
+        assert_eq!(check("crates/judge/src/x.rs", &doc.replace("///", "/// Tells it.\n///")), 0);
+        assert_eq!(check("crates/judge/src/x.rs", "/// What is kept.\nkept: fn() -> bool,"), 0);
+        assert_eq!(check("crates/import/src/x.rs", "fn is() {}"), 1);
         for open in ["let f = File::open(path)?;", "std::fs::read(path)", "OpenOptions::new().read(true)"] {
             assert_eq!(check("crates/symbols/src/maps.rs", open), 1, "{open}");
             assert_eq!(check("crates/symbols/src/maps.rs", &format!("#[cfg(test)]\nmod tests {{ {open} }}")), 0);

@@ -1,4 +1,4 @@
-//! What judging a large recording takes: `cargo bench -p systoll-judge`. Prints; holds nothing to a bound.
+//! Prints the time of judging a large recording: `cargo bench -p systoll-judge`. No figure is tested against a bound.
 
 #![expect(clippy::print_stdout, reason = "printing is its job")]
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the judge has no clock, its benchmark has")]
@@ -9,12 +9,12 @@ mod common;
 use std::time::{Duration, Instant};
 use systoll_judge::{Catalogue, Options, judge};
 
-/// Rows and calls in windows.
+/// Numbers of rows and of calls in windows.
 const SIZES: [(usize, usize); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
-/// The fastest of so many is told, and the median.
+/// Number of repetitions; the fastest and the median are printed.
 const TIMES: usize = 7;
 
-/// Processor time of this thread, where the kernel tells it: elapsed time is also others'.
+/// Returns the processor time of this thread, if the kernel tells it: elapsed time would include other threads.
 fn own_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     stat.split(' ').next()?.parse().ok().map(Duration::from_nanos)

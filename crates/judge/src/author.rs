@@ -1,15 +1,15 @@
-//! Who must act on a finding: the language, files and owner of the code that makes the calls.
+//! The author of a finding's calls: the language, files and owner of the code that makes them.
 
 use crate::language::{CodeLanguage, Version, applet, compiled, version_of};
 use crate::owner::{Owner, is_served};
 use systoll_model::{Frame, Module, Recording, Row};
 
-/// Who must act: the language of a row's code, its version, and the files it is made of.
+/// The author of a row's calls: the language of their code, its version, and the files that it consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Author {
-    /// `None` where nothing tells.
+    /// The language of the code; `None` where neither a frame, a file name nor a compiled user frame tells it.
     pub language: Option<CodeLanguage>,
-    /// Of the language, where the interpreter's file name says it.
+    /// The language's version, where the interpreter's file name gives it.
     pub version: Option<Version>,
     /// File names of the program, of its script and of the modules on the row's stacks.
     pub files: Vec<String>,
@@ -17,9 +17,9 @@ pub(crate) struct Author {
     pub sources: Vec<String>,
     /// Functions on the row's stacks.
     pub functions: Vec<String>,
-    /// Whose code makes the calls.
+    /// The owner of the code that makes the calls.
     pub owner: Owner,
-    /// Whether each request of a server starts the code anew.
+    /// True if each request of a server starts the code anew.
     pub is_served: bool,
 }
 

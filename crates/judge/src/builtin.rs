@@ -1,4 +1,5 @@
-//! The files of the causes that come with systoll. What calls look like that they explain is known without reading them.
+//! The files of the causes that come with systoll. Their patterns are compiled in, so that they match without parsing
+//! a file.
 
 use crate::fact::{AskedFacts, Fact};
 use crate::finding::Kind;
@@ -10,16 +11,16 @@ use systoll_model::Sysno;
 
 /// A file under `causes/`.
 pub(crate) struct File {
-    /// The id of its cause.
+    /// The id of the file's cause.
     pub id: &'static str,
-    /// What stands in it, as JSON.
+    /// The file's content, converted to JSON.
     pub json: &'static str,
-    /// What stands in it.
+    /// The file's content.
     #[cfg(test)]
     pub toml: &'static str,
-    /// Its patterns.
+    /// The patterns of the file's cause.
     pub matches: &'static [Pattern],
 }
 
-/// All of them, by id.
+/// All built-in files, by id.
 pub(crate) static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/causes.rs"));

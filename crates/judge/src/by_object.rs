@@ -1,10 +1,10 @@
-//! Rows whose calls are about several objects are judged by object, where these are not all alike.
+//! Splits rows whose calls are about several objects that are not all alike, so that each object is judged by itself.
 //!
-//! A row holds the calls of one context, and one context may serve much: all of an interpreter's files are opened from
-//! the same line of C, and in a trace without stacks there is one row a system call. What is true of one file's calls
-//! must not be said of another's, and what is true of one must not be lost among others. So rows of which some objects'
-//! calls are claimed for one reason, and others' for another or for none, are split in parts before groups are made,
-//! and what is found is told of the rows again at the end.
+//! A row holds the calls of one context, and one context may serve many objects: all of an interpreter's files are
+//! opened from the same line of C, and in a trace without stacks there is one row a system call. A claim that is true
+//! of one file's calls must not be made of another's, nor be lost among the others. A row is split into parts before
+//! groups are made if some objects' calls are claimed for one reason, and others' for another reason or for none. In
+//! the end the findings are restored to the original rows.
 
 use crate::catalogue::{Catalogue, Cause};
 use crate::detect::{Claims, Judged};
@@ -14,95 +14,101 @@ use crate::hash::Map;
 use crate::octave::octaves;
 use crate::options::Options;
 use crate::phases::toll;
-use crate::survey::{Claimed, RowView, Shown, survey};
+use crate::survey::{Claimed, JudgedView, RowView, survey};
 use crate::target::Target;
 use std::collections::BTreeMap;
 use systoll_model::{Counts, Ledger, Recording, RowId, WindowCall};
 
-/// Calls about an object that are seen, at least, before it is judged by itself: fewer say too little, and an object
-/// picked for its one claim would always seem to be all needless.
+/// Least number of windows' calls about an object for it to be judged by itself. Fewer say too little, and an object
+/// picked for its one claim would always seem to be needless altogether.
 const SEEN: usize = 16;
-/// Share of a row's calls that may be left aside: what the objects not judged by themselves have (first calls, the odd
-/// file), what no look at single calls stands for.
+/// Largest share of a row's calls, 0 to 1, that is ignored because its objects have too few calls to be judged (first
+/// calls, the odd file), or because no sampled call represents it.
 const CRUMBS: f64 = 0.05;
-/// Parts a row is split in, at most, the rest among them.
+/// Largest number of parts that a row is split into, the rest among them.
 const PARTS: usize = 8;
 
 /// A recording in which each part is a row.
-pub(crate) struct Parts {
-    /// It. Rows that were not split have the place they had; so has the first part of one that was.
+pub(crate) struct SplitRecording {
+    /// The split recording. Rows that were not split keep their ids; the first part of a split row keeps the row's.
     pub recording: Recording,
-    /// Of each of its rows.
-    of: Vec<Part>,
+    /// The origin of each row of `recording`, by row id.
+    origins: Vec<RowOrigin>,
 }
 
-/// Where a row of the parts' recording comes from.
+/// The origin of a row of the split recording.
 #[derive(Clone, Copy)]
-struct Part {
+struct RowOrigin {
     row: RowId,
-    /// Calls of it; `None` where it is the whole row.
+    /// Number of the original row's calls in it; `None` where it is the whole row.
     calls: Option<Estimate>,
 }
 
 /// A call that a window shows.
 struct SeenCall<'a> {
-    /// Its window, and its place in that.
+    /// The index of the call's window, and the call's index in that window.
     at: (usize, usize),
     call: &'a WindowCall,
-    /// The number of its object.
+    /// The number of the call's object.
     object: Option<usize>,
     claimed: Option<Claimed<'a>>,
 }
 
-/// Why the calls of an object are claimed: by which cause, else of which kind.
+/// The reason for which the calls of an object are claimed: a cause, or the kind alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason<'a> {
-    /// Few of them are.
+    /// Too few of the calls are claimed.
     None,
-    /// And what the calls' descriptors lead to, where its cures depend on it.
+    /// The cause's id. Where the cause's cures depend on it, the type of object that the descriptors lead to.
     Cause(&'a str, Option<Target>),
     Kind(Kind),
 }
 
-/// One row's calls, as far as they are seen, in the order they were made.
+/// One row's calls in windows, in the order in which they were made.
 struct RowSeen<'a> {
     id: RowId,
     calls: Vec<SeenCall<'a>>,
     objects: Vec<String>,
 }
 
-/// A part of a row in the making.
+/// A part of a row while it is built.
 #[derive(Default)]
-struct Share {
-    /// The objects it is about; those of no other part where it is the rest.
+struct RowPart {
+    /// Numbers of the objects that the part is about; empty for the rest, which has the objects of no other part.
     objects: Vec<usize>,
     calls: Estimate,
-    /// Of the row's calls.
-    share: f64,
-    /// What a call takes, ns, relative to the other parts.
+    /// Share of the row's calls, 0 to 1.
+    fraction: f64,
+    /// Typical time of one call, ns, for comparison with the other parts.
     weight: f64,
     ledger: Option<Ledger>,
 }
 
-/// Splits the rows that have to be. `None` where none has. `whole` are not to be split: findings of another kind count on them.
-pub(crate) fn split(shown: Shown<'_>, catalogue: &Catalogue, whole: &[RowId], options: &Options) -> Option<Parts> {
-    let Shown { recording, views, claims, .. } = shown;
+/// Splits the rows that need it. Returns `None` if none does. Rows in `whole` are not split: findings of exact counts
+/// refer to them.
+pub(crate) fn split(
+    shown: JudgedView<'_>,
+    catalogue: &Catalogue,
+    whole: &[RowId],
+    options: &Options,
+) -> Option<SplitRecording> {
+    let JudgedView { recording, views, claims, .. } = shown;
     let asked = |id: RowId| {
         let view = views.get(id.0 as usize)?;
         (view.like.is_none() && view.claimed.len() >= SEEN && !whole.contains(&id)).then_some(())
     };
     let mut patterns = Patterns::of(catalogue, views);
-    let mut parts: Option<Parts> = None;
+    let mut parts: Option<SplitRecording> = None;
     for row in seen(recording, claims, |id| asked(id).is_some()) {
         let shares = shares(&row, recording, views, &mut patterns, options);
         if shares.len() > 1 {
-            parts.get_or_insert_with(|| Parts::whole(recording)).put(&row, shares, recording);
+            parts.get_or_insert_with(|| SplitRecording::whole(recording)).put(&row, shares, recording);
         }
     }
     parts
 }
 
-/// The rows that are asked for whose calls are about several objects with names.
+/// Returns those rows that `asked` selects whose windows show calls about several named objects.
 fn seen<'a>(recording: &'a Recording, claims: &'a Claims, asked: impl Fn(RowId) -> bool) -> Vec<RowSeen<'a>> {
     let wanted: Vec<bool> = (0..recording.rows.len() as u32).map(|id| asked(RowId(id))).collect();
     if !wanted.contains(&true) {
@@ -140,19 +146,20 @@ fn seen<'a>(recording: &'a Recording, claims: &'a Claims, asked: impl Fn(RowId) 
     rows
 }
 
-/// Whether it names the same thing whenever it comes: not so a pipe or a socket.
+/// Returns true if the name denotes the same object whenever it occurs, unlike that of a pipe, a socket or an
+/// anonymous inode.
 fn is_name(object: &str) -> bool {
     !object.contains(":[") && !object.starts_with("anon_inode:")
 }
 
-/// The parts of a row; one or none where all of it is alike.
+/// Returns the parts of a row; none if all its calls are alike.
 fn shares<'c>(
     row: &RowSeen<'_>,
     recording: &Recording,
     views: &[RowView<'_>],
     patterns: &mut Patterns<'c>,
     options: &Options,
-) -> Vec<Share> {
+) -> Vec<RowPart> {
     let calls = recording.row(row.id).counts.calls;
     let mut seen: Vec<usize> = vec![0; row.objects.len()];
     row.calls.iter().filter_map(|c| c.object).for_each(|object| seen[object] += 1);
@@ -182,7 +189,8 @@ fn shares<'c>(
     let rest = row.calls.iter().filter(|c| !is_heavy(c.object)).count();
     let rest_matters = rest as f64 > CRUMBS * row.calls.len() as f64;
     let of_rest = if rest_matters { Some(reason(&|of| !is_heavy(of))) } else { None };
-    // What is as the rest is stays with it; where the rest is nothing to speak of, the largest part takes it.
+    // Objects claimed for the same reason as the rest are merged into it. If the rest is negligible, the largest part
+    // takes its place.
     let mut all: Vec<(Reason<'c>, Vec<usize>)> = reasons.into_iter().collect();
     all.sort_by_key(|(reason, objects)| {
         (Some(*reason) != of_rest, std::cmp::Reverse(objects.iter().map(|o| seen[*o]).sum::<usize>()))
@@ -194,16 +202,16 @@ fn shares<'c>(
     if all.len() < 2 {
         return Vec::new();
     }
-    let part = |(_, objects): (Reason<'c>, Vec<usize>)| Share { objects, ..Share::default() };
-    let mut shares: Vec<Share> = all.into_iter().map(part).collect();
+    let part = |(_, objects): (Reason<'c>, Vec<usize>)| RowPart { objects, ..RowPart::default() };
+    let mut shares: Vec<RowPart> = all.into_iter().map(part).collect();
     measure(&mut shares, row, calls, views);
     if shares.iter().skip(1).any(|share| share.calls.estimate > 0) { shares } else { Vec::new() }
 }
 
-/// How many calls each part has, the first of them what is left by the others.
-fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView<'_>]) {
+/// Sets each part's calls, share, weight and ledger. The first part gets what the others leave.
+fn measure(shares: &mut [RowPart], row: &RowSeen<'_>, calls: u64, views: &[RowView<'_>]) {
     let told = views.get(row.id.0 as usize).and_then(|view| view.ledger.told).filter(|told| told.calls > 0);
-    let part_of = |object: Option<usize>, shares: &[Share]| {
+    let part_of = |object: Option<usize>, shares: &[RowPart]| {
         object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
     };
     let parts: Vec<usize> = row.calls.iter().map(|c| part_of(c.object, shares)).collect();
@@ -226,7 +234,7 @@ fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView
         };
         (share.calls, share.ledger) = (of_calls, ledger);
     }
-    // The first part's ledger is what the others leave; where one of them has none, nor has this.
+    // The first part's ledger is the row's without the others'. If one of those has no ledger, no part has.
     let others: Option<Vec<Ledger>> = shares.iter().skip(1).map(|share| share.ledger.clone()).collect();
     let rest = told.zip(others).map(|(told, others)| others.iter().fold(told.clone(), rest_of));
     if rest.is_none() {
@@ -236,12 +244,13 @@ fn measure(shares: &mut [Share], row: &RowSeen<'_>, calls: u64, views: &[RowView
         (first.calls, first.ledger) = (left, rest);
     }
     for (at, share) in shares.iter_mut().enumerate() {
-        share.share = share.calls.estimate as f64 / calls.max(1) as f64;
+        share.fraction = share.calls.estimate as f64 / calls.max(1) as f64;
         share.weight = typical_ns(row, &parts, at);
     }
 }
 
-/// What the ledger of a row says of some of its objects; `None` where it does not name all of them.
+/// Returns the part of a row's ledger that is about the objects `names`; `None` if the ledger does not list all of
+/// them.
 fn ledger_of(told: &Ledger, names: &[&str]) -> Option<Ledger> {
     let top: Vec<_> = told.top.iter().filter(|object| names.contains(&&*object.name)).cloned().collect();
     if told.level > 0 || top.len() < names.len() {
@@ -263,11 +272,11 @@ fn ledger_of(told: &Ledger, names: &[&str]) -> Option<Ledger> {
         top,
         ..Ledger::default()
     };
-    // By which of two ways it was asked before is known of the row alone.
+    // The ledger gives `other_way` for the whole row only.
     Some(Ledger { other_way: 0, ..of })
 }
 
-/// What is left of a ledger.
+/// Returns a ledger without one part.
 fn rest_of(told: Ledger, part: &Ledger) -> Ledger {
     let of_part = |name: &str| part.top.iter().any(|object| *object.name == *name);
     let known = told.repeats.saturating_add(told.other_way).saturating_sub(part.repeats);
@@ -284,8 +293,9 @@ fn rest_of(told: Ledger, part: &Ledger) -> Ledger {
     }
 }
 
-/// A part's calls by the looks of the row's ledger: counted, where each look stands for itself. Calls that no look stands
-/// for may be the part's as well; how many of them are, `by_windows` tells.
+/// Returns the number of a part's calls, estimated from the ledger's looks. The number is exact where each look
+/// represents one call. Calls that no look represents may be the part's as well; `by_windows` estimates how many of
+/// them are.
 fn by_ledger(part: &Ledger, told: &Ledger, calls: u64, by_windows: Estimate) -> Estimate {
     let share = (part.calls as f64 / told.calls as f64).min(1.0);
     let counted = told.squares == told.calls;
@@ -300,7 +310,8 @@ fn by_ledger(part: &Ledger, told: &Ledger, calls: u64, by_windows: Estimate) -> 
     Estimate { estimate: within(by_windows.estimate), low: within(by_windows.low), high: within(by_windows.high) }
 }
 
-/// A part's calls by windows: each octave of the row's count by its size, and an interval from how windows differ.
+/// Returns the number of a part's calls, estimated from windows. Each octave of the row's count has the weight of its
+/// size; the interval comes from the scatter between windows.
 fn by_windows(row: &RowSeen<'_>, is: &[bool], calls: u64) -> Estimate {
     let mut by_octave: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let mut by_window: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
@@ -322,7 +333,7 @@ fn by_windows(row: &RowSeen<'_>, is: &[bool], calls: u64) -> Estimate {
     let mean = some as f64 / all.max(1) as f64;
     let square = |w: &(u64, u64)| (w.1 as f64 - mean * w.0 as f64).powi(2);
     let scatter = 2.0 * by_window.values().map(square).sum::<f64>().sqrt() / all.max(1) as f64;
-    // A window's ends cut off a call more of one than of the other.
+    // The two ends of a window may cut off one call more of one part than of the other.
     let edges = 0.5 * by_window.len() as f64 / all.max(1) as f64;
     estimate(share, scatter + edges, calls)
 }
@@ -334,7 +345,7 @@ fn estimate(share: f64, scatter: f64, calls: u64) -> Estimate {
     Estimate { estimate, low, high: (of(share + scatter).ceil() as u64).clamp(estimate, calls) }
 }
 
-/// What a call of a part takes, waiting left out: the middle one of those seen.
+/// Returns the median time of a part's calls in windows, ns, without waits.
 fn typical_ns(row: &RowSeen<'_>, parts: &[usize], at: usize) -> f64 {
     let of_part = row.calls.iter().zip(parts).filter(|(_, part)| **part == at);
     let mut took: Vec<u64> =
@@ -343,16 +354,17 @@ fn typical_ns(row: &RowSeen<'_>, parts: &[usize], at: usize) -> f64 {
     took.get(took.len() / 2).map_or(1.0, |ns| (*ns).max(1) as f64)
 }
 
-impl Parts {
+impl SplitRecording {
     fn whole(recording: &Recording) -> Self {
-        let of = (0..recording.rows.len() as u32).map(|id| Part { row: RowId(id), calls: None }).collect();
-        Self { recording: recording.clone(), of }
+        let origins = (0..recording.rows.len() as u32).map(|id| RowOrigin { row: RowId(id), calls: None }).collect();
+        Self { recording: recording.clone(), origins }
     }
 
-    /// What windows show of each part; of a row that was not split all that was known of it.
-    pub(crate) fn views<'a>(&'a self, shown: Shown<'a>) -> Vec<RowView<'a>> {
+    /// Returns the views of the split recording's rows. A row that was not split keeps the likeness and the ledger of
+    /// its original view.
+    pub(crate) fn views<'a>(&'a self, shown: JudgedView<'a>) -> Vec<RowView<'a>> {
         let mut views = survey(&self.recording, shown.claims);
-        for ((view, part), of_row) in views.iter_mut().zip(&self.of).zip(shown.views) {
+        for ((view, part), of_row) in views.iter_mut().zip(&self.origins).zip(shown.views) {
             if part.calls.is_none() {
                 (view.like, view.ledger.told) = (of_row.like, of_row.ledger.told);
             }
@@ -360,34 +372,35 @@ impl Parts {
         views
     }
 
-    /// Puts a row's parts in its place.
-    fn put(&mut self, row: &RowSeen<'_>, shares: Vec<Share>, recording: &Recording) {
+    /// Replaces a row by its parts.
+    fn put(&mut self, row: &RowSeen<'_>, shares: Vec<RowPart>, recording: &Recording) {
         let whole = recording.row(row.id);
-        let all: f64 = shares.iter().map(|share| share.share * share.weight).sum();
+        let all: f64 = shares.iter().map(|share| share.fraction * share.weight).sum();
         let mut ids = Vec::new();
         self.recording.ledgers.retain(|ledger| ledger.row != row.id);
         for (at, share) in shares.iter().enumerate() {
             let id = if at == 0 { row.id } else { RowId(self.recording.rows.len() as u32) };
-            let of_time = if all > 0.0 { share.share * share.weight / all } else { share.share };
+            let of_time = if all > 0.0 { share.fraction * share.weight / all } else { share.fraction };
             let failing = failing(row, &shares, at, &whole.counts);
             let counts = Counts { errors: failing, ..part_of(&whole.counts, share, of_time) };
-            let part = Part { row: row.id, calls: Some(share.calls) };
+            let part = RowOrigin { row: row.id, calls: Some(share.calls) };
             let new = systoll_model::Row { counts, ..whole.clone() };
             if at == 0 {
                 if let Some(place) = self.recording.rows.get_mut(id.0 as usize) {
                     *place = new;
                 }
-                if let Some(place) = self.of.get_mut(id.0 as usize) {
+                if let Some(place) = self.origins.get_mut(id.0 as usize) {
                     *place = part;
                 }
             } else {
                 self.recording.rows.push(new);
-                self.of.push(part);
+                self.origins.push(part);
             }
             self.recording.ledgers.extend(share.ledger.clone().map(|ledger| Ledger { row: id, ..ledger }));
             ids.push(id);
         }
-        // What opened a window was a call of the whole row: as often as its largest part's calls come, nearly.
+        // Each window of the row is assigned to the largest part, whose calls occur most nearly as often as the whole
+        // row's.
         let largest = ids.iter().zip(&shares).max_by_key(|(_, share)| share.calls.estimate).map(|(id, _)| *id);
         for window in self.recording.windows.iter_mut().filter(|window| window.row == row.id) {
             window.row = largest.unwrap_or(row.id);
@@ -395,9 +408,9 @@ impl Parts {
         self.renumber(row, &shares, &ids, whole.counts.calls);
     }
 
-    /// Has each call that windows show be one of its part's: its number is how many of the part's calls had been made by
-    /// then, those that are not seen in proportion.
-    fn renumber(&mut self, row: &RowSeen<'_>, shares: &[Share], ids: &[RowId], calls: u64) {
+    /// Renumbers the calls that windows show, so that each is a call of its part. Its new number is that of the
+    /// part's calls made by then, where calls that no window shows are shared out in proportion.
+    fn renumber(&mut self, row: &RowSeen<'_>, shares: &[RowPart], ids: &[RowId], calls: u64) {
         let part_of = |object: Option<usize>| {
             object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
         };
@@ -421,14 +434,14 @@ impl Parts {
         }
     }
 
-    /// Tells a finding of the parts of the rows they are of.
+    /// Rewrites a finding about parts as one about the original rows.
     pub(crate) fn restore(&self, finding: &mut Finding, recording: &Recording) {
-        let of = |id: &RowId| self.of.get(id.0 as usize).copied().unwrap_or(Part { row: *id, calls: None });
-        let parts: Vec<Part> = finding.rows.iter().map(of).collect();
+        let of = |id: &RowId| self.origins.get(id.0 as usize).copied().unwrap_or(RowOrigin { row: *id, calls: None });
+        let parts: Vec<RowOrigin> = finding.rows.iter().map(of).collect();
         if parts.iter().all(|part| part.calls.is_none()) {
             return;
         }
-        let calls = |part: &Part| {
+        let calls = |part: &RowOrigin| {
             let n = recording.row(part.row).counts.calls;
             part.calls.unwrap_or(Estimate { estimate: n, low: n, high: n })
         };
@@ -448,7 +461,7 @@ impl Parts {
         }
         finding.calls = rows.iter().fold(0u64, |sum, id| sum.saturating_add(recording.row(*id).counts.calls));
         finding.toll_ns = rows.iter().map(|id| toll(recording, recording.row(*id))).sum::<f64>().round() as u64;
-        // How many there are is no surer than how many are about the object.
+        // The bounds can't be narrower than those of the number of calls about the object.
         let needless = finding.needless;
         let scaled = |n: u64, bound: u64| (n as f64 * bound as f64 / about.estimate.max(1) as f64).round() as u64;
         finding.needless.low = scaled(needless.low, about.low).min(needless.estimate);
@@ -465,8 +478,8 @@ impl Parts {
     }
 }
 
-/// Those of a row's errors that belong to a part, as those that are seen.
-fn failing(row: &RowSeen<'_>, shares: &[Share], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
+/// Returns a part's share of the row's errors, in proportion to the errors in windows.
+fn failing(row: &RowSeen<'_>, shares: &[RowPart], at: usize, counts: &Counts) -> BTreeMap<systoll_model::Errno, u64> {
     let part_of = |object: Option<usize>| {
         object.and_then(|object| shares.iter().position(|share| share.objects.contains(&object))).unwrap_or(0)
     };
@@ -474,20 +487,20 @@ fn failing(row: &RowSeen<'_>, shares: &[Share], at: usize, counts: &Counts) -> B
         let failed = |c: &&SeenCall<'_>| c.call.errno() == Some(*errno);
         let all = row.calls.iter().filter(failed).count();
         let here = row.calls.iter().filter(failed).filter(|c| part_of(c.object) == at).count();
-        let share = if all > 0 { here as f64 / all as f64 } else { shares.get(at).map_or(0.0, |share| share.share) };
+        let share = if all > 0 { here as f64 / all as f64 } else { shares.get(at).map_or(0.0, |share| share.fraction) };
         (*errno, (share * *calls as f64).round() as u64)
     };
     counts.errors.iter().map(of).filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// The figures of a part of a row: `of_time` of its times.
-fn part_of(whole: &Counts, share: &Share, of_time: f64) -> Counts {
+/// Returns the figures of a part of a row; `of_time` is its share of the row's time, 0 to 1.
+fn part_of(whole: &Counts, share: &RowPart, of_time: f64) -> Counts {
     let time = |ns: u64| (ns as f64 * of_time).round() as u64;
-    let calls = |n: u64| ((n as f64 * share.share).round() as u64).min(share.calls.estimate);
+    let calls = |n: u64| ((n as f64 * share.fraction).round() as u64).min(share.calls.estimate);
     Counts {
         calls: share.calls.estimate,
         unreturned: 0,
-        bytes: (whole.bytes as f64 * share.share).round() as u64,
+        bytes: (whole.bytes as f64 * share.fraction).round() as u64,
         toll_ns: whole.toll_ns.map(time),
         waited_ns: whole.waited_ns.map(time),
         elapsed_ns: time(whole.elapsed_ns),

@@ -1,4 +1,4 @@
-//! Causes: what is known of a disease, as data.
+//! Causes: known diseases, as data.
 
 use crate::author::Author;
 use crate::builtin::{FILES, File};
@@ -12,81 +12,87 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// How a cure can be tried without touching the program.
+/// The way in which a cure can be tried without a change of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Apply {
-    /// By its environment variables.
+    /// Environment variables.
     Env,
-    /// By a library loaded before the others.
+    /// A library that is loaded before the others.
     Shim,
-    /// By answering the call without making it.
+    /// An answer in place of the call, which is not made.
     Elide,
-    /// Not at all.
+    /// None.
     #[default]
     None,
 }
 
-/// One way to stop it.
+/// One way to cure a disease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cure {
-    /// When it is the right one; empty where always.
+    /// The situation in which this cure is the right one; empty if it always is.
     pub situation: String,
-    /// What to do, in a line.
+    /// The advice in one line.
     pub how: String,
-    /// What kind of change it is.
+    /// The kind of change.
     pub kind: CureKind,
-    /// What is lost by it; empty where nothing.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: String,
-    /// Environment variables that do it.
+    /// Environment variables that apply the cure.
     pub env: BTreeMap<String, String>,
-    /// The library of systoll's that does it, by name.
+    /// Name of systoll's library that applies the cure.
     pub shim: Option<String>,
-    /// Where given, the cure is offered only for what matches.
+    /// A pattern of the calls for which the cure is offered; `None`: for all.
     pub when: Option<Pattern>,
-    /// Languages it is for; empty where it is for any.
+    /// Languages for which the cure is offered; empty: for any.
     pub languages: Vec<CodeLanguage>,
-    /// Files it is for, programs or libraries, as patterns with `*`; empty where for any.
+    /// File names of programs or libraries for which the cure is offered, as patterns with `*`; empty: for any.
     pub modules: Vec<String>,
-    /// Source files of which one must be on the stack, as patterns with `*`; empty where any will do.
+    /// Source files of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub sources: Vec<String>,
-    /// Whether it leaves out the library's function that makes the calls, with all that this does besides.
+    /// True if the cure leaves out the library function that makes the calls, with everything else that this function
+    /// does.
     pub whole: bool,
-    /// Functions of which one must be on the stack, as patterns with `*`; empty where any will do.
+    /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub functions: Vec<String>,
-    /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
+    /// Objects for which the cure is offered (a path, a program that is started), as patterns: the finding must be
+    /// about one of them; empty: about anything.
     pub about: Vec<String>,
-    /// Readers it is for; empty where it is a change of the code that makes the calls, or anybody can do it.
+    /// Readers who can apply the cure; empty if it is a change of the code that makes the calls, or anybody can apply
+    /// it.
     pub actors: Vec<Actor>,
-    /// Where given, whether it is for code that each request of a server starts anew.
+    /// If given, the cure is offered only for code that each request of a server starts anew (true), or only for
+    /// other code (false).
     pub served: Option<bool>,
-    /// Where given, whether it is for questions about one thing that several places of the program ask.
+    /// If given, the cure is offered only for questions about one thing that several places of the program ask
+    /// (true), or only for others (false).
     pub several: Option<bool>,
-    /// Where given, whether the program lists the folder that the finding's names are in.
+    /// If given, the cure is offered only if the program lists the folder of the finding's names (true), or only if
+    /// it does not (false).
     pub listed: Option<bool>,
-    /// The first version of the language that has what it takes.
+    /// The first version of the language in which the cure works.
     pub since: Option<Version>,
-    /// The first version of the language that needs it no more.
+    /// The first version of the language that does not need the cure any more.
     pub older_than: Option<Version>,
-    /// The same few lines without it and with it.
+    /// The same few lines before and after the cure.
     pub example: Option<Example>,
 }
 
-/// A few lines that have a disease, and the same without. In compiled languages what stands in `main`.
+/// A few lines that have a disease, and the same lines without it; in compiled languages the body of `main`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// With the disease.
+    /// The lines with the disease.
     pub before: String,
-    /// Without: it does the same.
+    /// Lines without it that do the same.
     pub after: String,
 }
 
-/// How well a cure fits, best first.
+/// The degree to which a cure fits, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
-    /// It is for a file of this program, or for what this finding is about.
+    /// The cure is for a file of this program, or for an object of this finding.
     Particular,
-    /// It is for this language, or for any.
+    /// The cure is for this language, or for any.
     Usual,
 }
 
@@ -95,94 +101,93 @@ pub(crate) enum Fit {
 pub struct Cause {
     /// Its id, e.g. `tz-unset`.
     pub id: Arc<str>,
-    /// What happens, in a line.
+    /// The disease in one line.
     pub title: String,
-    /// What it looks like: any of these.
+    /// The patterns of its calls; one of them must match.
     pub matches: Vec<Pattern>,
-    /// The mechanism in a sentence or two. May hold `{api}`, `{syscall}`, `{what}`, `{agree}`,
-    /// `{windows}`.
+    /// The mechanism in a sentence or two. May hold `{api}`, `{syscall}`, `{what}`, `{agree}`, `{windows}`.
     pub why: String,
-    /// How to recognise it without systoll.
+    /// How a user recognises the disease without systoll.
     pub recognise: String,
-    /// Its cures, most preferable first.
+    /// Its cures, best first.
     pub cures: Vec<Cure>,
-    /// Since which version of what it is mended.
+    /// The first versions of programs or libraries that lack the disease, as text.
     pub mended: Vec<String>,
-    /// Newer versions that do not have it.
+    /// Newer versions that lack the disease.
     pub upgrades: Vec<Upgrade>,
-    /// How a cure can be tried.
+    /// The way in which a cure can be tried.
     pub apply: Apply,
-    /// Public reports it comes from.
+    /// Public reports of the disease.
     pub reports: Vec<String>,
-    /// Test programs that have it.
+    /// Names of the test programs that have it.
     pub cases: Vec<String>,
 }
 
-/// A file that is no cause.
+/// The error of a file that does not describe a cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {problem}")]
 pub struct CauseError {
-    /// The file's name as given.
+    /// The file's name as the caller gave it.
     pub name: String,
-    /// What is wrong, in a line or, from the TOML parser, with the place.
+    /// The problem in one line; from the TOML parser with its position.
     pub problem: String,
 }
 
 /// All known causes, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// Those that come with systoll, where they are among them.
+    /// The built-in causes; `None` if they are left out.
     builtin: Option<Builtin>,
-    /// Others, by id.
+    /// The other causes, by id.
     added: BTreeMap<Arc<str>, Cause>,
 }
 
 impl Catalogue {
-    /// No causes: detectors alone.
+    /// Returns a catalogue without causes: detectors alone judge.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// The causes that come with systoll.
+    /// Returns the causes that come with systoll.
     pub fn builtin() -> Self {
         Self { builtin: Some(Builtin::new()), ..Self::default() }
     }
 
-    /// Reads one cause; `name` is for messages.
+    /// Reads one cause from TOML; `name` is for messages.
     ///
     /// # Errors
-    /// If the text is not TOML, lacks a field, has one too many, or names what does not exist.
+    /// If the text is not TOML, lacks a field, has an unknown one, or names a system call or language that does not exist.
     pub fn parse(name: &str, text: &str) -> Result<Cause, CauseError> {
         let fail = |problem: String| CauseError { name: name.to_owned(), problem };
         let file: CauseFile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
         file.into_cause().map_err(fail)
     }
 
-    /// Reads one that comes with systoll.
+    /// Reads one built-in cause.
     fn read_builtin(file: &File) -> Result<Cause, CauseError> {
         let fail = |problem: String| CauseError { name: file.id.to_owned(), problem };
         let cause: CauseFile = serde_json::from_str(file.json).map_err(|e| fail(e.to_string()))?;
         cause.into_cause().map_err(fail)
     }
 
-    /// Adds causes; one with an id already there replaces it.
+    /// Adds causes; an added cause replaces one with the same id.
     pub fn extend(&mut self, causes: impl IntoIterator<Item = Cause>) {
         self.added.extend(causes.into_iter().map(|cause| (cause.id.clone(), cause)));
     }
 
-    /// The cause with this id.
+    /// Returns the cause with this id.
     pub fn get(&self, id: &str) -> Option<&Cause> {
         self.added.get(id).or_else(|| self.builtin.as_ref()?.get(id))
     }
 
-    /// All causes by id.
+    /// Returns all causes, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
         let builtin = self.builtin.iter().flat_map(Builtin::iter);
         let all: BTreeMap<&str, &Cause> = builtin.chain(self.added.values()).map(|c| (&*c.id, c)).collect();
         all.into_values()
     }
 
-    /// What all causes explain.
+    /// Returns the id and the patterns of each cause.
     pub(crate) fn suspects(&self) -> impl Iterator<Item = Suspect<'_>> {
         let files = self.builtin.iter().flat_map(|_| FILES).filter(|file| !self.added.contains_key(file.id));
         let builtin = files.map(|file| Suspect { id: file.id, matches: file.matches, catalogue: self });
@@ -191,40 +196,40 @@ impl Catalogue {
     }
 }
 
-/// A cause by what it explains. What else is known of it is read when a finding names it.
+/// A cause's id and patterns. The rest of the cause is parsed when a finding names it.
 #[derive(Clone, Copy)]
 pub(crate) struct Suspect<'a> {
-    /// Its id.
+    /// The cause's id.
     pub id: &'a str,
-    /// What it looks like: any of these.
+    /// The patterns of the cause's calls; one of them must match.
     pub matches: &'a [Pattern],
     catalogue: &'a Catalogue,
 }
 
 impl<'a> Suspect<'a> {
-    /// All of it.
+    /// Returns the whole cause.
     pub(crate) fn cause(self) -> Option<&'a Cause> {
         self.catalogue.get(self.id)
     }
 }
 
 impl Cause {
-    /// Whether some of its cures are for files only, or for sockets, and so on: what is done to two of them is then two
-    /// findings, each with its own cure.
+    /// Returns true if some of its cures are for one type of object only (files, sockets …). The same calls on two
+    /// types of object are then two findings, each with its own cure.
     pub(crate) fn is_told_by_target(&self) -> bool {
         self.cures.iter().any(|cure| cure.when.as_ref().is_some_and(|when| !when.on.is_empty()))
     }
 }
 
-/// The built-in causes that were read so far. To read a file takes longer than most runs take to judge, and findings
-/// name few of them.
+/// The built-in causes, each parsed when it is first needed. Parsing takes longer than most runs take to judge, and
+/// findings name few causes.
 #[derive(Clone, Debug)]
 struct Builtin {
     read: Box<[OnceLock<Option<Box<Cause>>>]>,
 }
 
 impl Builtin {
-    /// None read yet.
+    /// Returns the list with none parsed yet.
     fn new() -> Self {
         Self { read: FILES.iter().map(|_| OnceLock::new()).collect() }
     }
@@ -241,12 +246,12 @@ impl Builtin {
         self.read.get(at)?.get_or_init(read).as_deref()
     }
 
-    /// The one with this id.
+    /// Returns the built-in cause with this id.
     fn get(&self, id: &str) -> Option<&Cause> {
         self.at(FILES.binary_search_by(|file| file.id.cmp(id)).ok()?)
     }
 
-    /// All, by id.
+    /// Returns all built-in causes, by id.
     fn iter(&self) -> impl Iterator<Item = &Cause> {
         (0..FILES.len()).filter_map(|at| self.at(at))
     }
@@ -312,7 +317,8 @@ struct CureFile {
 }
 
 impl Cure {
-    /// How well it fits what `author` wrote about these objects; `None` where it is for something else.
+    /// Returns the degree to which the cure fits `author`'s code and these objects; `None` if it is for something
+    /// else.
     pub(crate) fn fit(&self, author: &Author, about: &[&str]) -> Option<Fit> {
         let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
         let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
@@ -328,7 +334,7 @@ impl Cure {
         {
             return None;
         }
-        // Of a version that is not known nothing is left out.
+        // If the version is unknown, a cure is offered whatever versions it is for.
         if let Some(version) = author.version.as_ref().filter(|_| !self.languages.is_empty()) {
             let is_older = |than: &Version| version.compare(than).is_lt();
             if self.since.as_ref().is_some_and(is_older) || self.older_than.as_ref().is_some_and(|v| !is_older(v)) {
@@ -339,39 +345,40 @@ impl Cure {
         Some(if is_particular { Fit::Particular } else { Fit::Usual })
     }
 
-    /// Whether it is for this object by name.
+    /// Returns true if one of the cure's patterns of objects matches `what`.
     pub(crate) fn is_about(&self, what: &str) -> bool {
         self.about.iter().any(|pattern| glob(pattern, what))
     }
 
-    /// Whether it is for no file, function or object in particular.
+    /// Returns true if the cure names no file, function or object.
     fn names_nothing(&self) -> bool {
         [&self.modules, &self.sources, &self.functions, &self.about].iter().all(|names| names.is_empty())
     }
 
-    /// Whether it is a change of the code that makes the calls: nothing that others can do.
+    /// Returns true if the cure is a change of the code that makes the calls, which nobody but its author can make.
     pub(crate) fn changes_the_code(&self) -> bool {
         let in_code = matches!(self.kind, CureKind::Code | CureKind::BuildFlag);
         in_code && self.actors.is_empty() && self.names_nothing()
     }
 
-    /// Whether it says in words for every language what others say in one.
+    /// Returns true if the cure is a sentence for any language, which cures with code of one language make
+    /// superfluous.
     pub(crate) fn is_general(&self) -> bool {
         self.kind == CureKind::Code && self.names_nothing() && self.languages.is_empty() && self.situation.is_empty()
     }
 
-    /// Whether it is code of this language, or for any shell where it is one.
+    /// Returns true if the cure is for `language`, or for a group of languages that holds it (any shell).
     pub fn is_for_language(&self, language: CodeLanguage) -> bool {
         self.languages.iter().any(|own| language.is_a(*own))
     }
 
-    /// Whether systoll can apply it to a run.
+    /// Returns true if systoll can apply the cure to a run.
     pub fn is_applied(&self) -> bool {
         !self.env.is_empty() || self.shim.is_some()
     }
 }
 
-/// What may stand in braces in a cause's `why`.
+/// The names that a cause's `why` may hold in braces.
 pub(crate) const PLACEHOLDERS: &[&str] = &["api", "syscall", "what", "agree", "windows"];
 
 impl CauseFile {

@@ -1,4 +1,4 @@
-//! Whether a cause could explain any call of a run.
+//! The number of a run's calls that a cause could explain.
 
 use crate::catalogue::Cause;
 use crate::finding::Kind;
@@ -6,9 +6,9 @@ use crate::group::{asks_language, symptoms};
 use systoll_model::Recording;
 
 impl Cause {
-    /// How many calls of the run it could be the reason of: by what is known of all calls of a row, the
-    /// system call and who makes it. Of which of them it is, windows would have to tell. `None` where the
-    /// cause does not say which calls.
+    /// Returns the number of calls in rows that the cause's patterns could match by system call, API and language
+    /// alone. This is an upper bound: only windows tell which of these calls the cause does explain. Returns `None`
+    /// if the cause has no patterns.
     pub fn could_explain(&self, recording: &Recording) -> Option<u64> {
         let asked = asks_language(&self.matches);
         let of_row = |row| symptoms(recording, row, Kind::Repeat, None, None).spoken(recording, row, asked);

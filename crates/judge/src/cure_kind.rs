@@ -1,12 +1,12 @@
-//! What kind of change a cure is.
+//! The kinds of change that cures are.
 
 use serde::Deserialize;
 
-/// What kind of change a cure is.
+/// The kind of change that a cure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CureKind {
-    /// A newer version of what the program uses.
+    /// A newer version of a program or library.
     Upgrade,
     /// A setting of the program or the box.
     Configuration,
@@ -21,12 +21,12 @@ pub enum CureKind {
 }
 
 impl CureKind {
-    /// Whether it costs no change of code or build.
+    /// Returns true if the cure needs no change of code or build.
     pub fn is_free(self) -> bool {
         matches!(self, Self::Configuration | Self::Environment)
     }
 
-    /// Its name in causes' files.
+    /// Returns the kind's name in causes' files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Upgrade => "upgrade",

@@ -1,62 +1,63 @@
-//! What being rid of needless calls is expected to win: their price, and what is known to follow them.
+//! The expected gain of removing needless calls: their price, and the costs that follow from them.
 //!
-//! A call's price is the time inside it. With the call goes some of what lies right around it: the library's and the
-//! interpreter's own work to make it, registers saved, caches that the kernel emptied; of a file that is opened again,
-//! what is made of its content. How much of that would go nothing tells, so that it is in no bound; windows tell how
-//! much there is at most: the time that the thread ran between a needless call and its neighbours. docs/evidence/price-against-gain.md has
-//! how the bounds compare with what was won.
+//! A call's price is the time inside it. With the call goes some of the work right around it: the library and the
+//! interpreter that prepare it, saved registers, caches that the kernel emptied, and, for a file that is opened
+//! again, the parsing of its content. Nothing tells how much of that would go, so no bound holds it. Windows give its
+//! upper limit: the time that the thread ran between a needless call and its neighbours.
+//! docs/evidence/price-against-gain.md compares the bounds with measured gains.
 
 use crate::fact::Fact;
 use crate::finding::{Estimate, ExpectedGain, Later};
 use crate::hash::Set;
-use crate::survey::{Shown, windows};
+use crate::survey::{JudgedView, windows};
 use systoll_model::{BackendKind, RowId, Window, WindowCall};
 
-/// Gaps that must have been seen before they say anything.
+/// Least number of gaps in windows for an estimate.
 const ENOUGH: usize = 4;
-/// A gap that is so many times as long as all but one in twenty was not spent by the program: the thread had to wait
-/// for a processor.
+/// Factor above the 95th percentile of the gaps, beyond which a gap is cut: the thread had to wait for a processor.
 const ODD: u64 = 4;
 
-/// Parts of the price that are won at least and at most.
+/// Lower and upper share of the price that is won.
 const PRICE: [f64; 2] = [0.9, 1.1];
-/// An interval whose end is so many times its beginning helps nobody to decide: what is known to go is then told
-/// alone, and where that is as vague, nothing.
+/// Largest ratio of an interval's bounds that helps to decide. If the gap would widen it further, the calls alone are
+/// reported; if their interval is as wide, no gain is.
 const WIDEST: f64 = 3.0;
 
-/// What a finding says of its needless calls.
+/// The needless calls of a finding.
 pub(crate) struct NeedlessCalls<'a> {
     /// Their rows.
     pub rows: &'a [RowId],
-    /// Whether weak claims count too.
+    /// True if weak claims count too.
     pub weak: bool,
-    /// Whether they are starts of programs, which no window shows whole.
+    /// True if the calls are starts of programs, which no window shows whole.
     pub starts: bool,
-    /// Whether the advice leaves out the library's function that makes them, with all that this does besides.
+    /// True if the advice leaves out the library function that makes the calls, with everything else that this
+    /// function does.
     pub whole: bool,
-    /// How many there are.
+    /// Number of the needless calls.
     pub count: Estimate,
     /// Their toll, ns.
     pub toll_ns: f64,
-    /// What they cost later.
+    /// Cost that follows after the calls.
     pub later: Option<Later>,
 }
 
-/// What windows show around needless calls.
+/// Time and share of messages at needless calls, from windows.
 struct Around {
-    /// Time that threads ran right before and after one, ns; what lies between two of them is shared by both.
+    /// Time that the thread ran right before and after a needless call, ns, on average; a gap between two of them is
+    /// shared by both.
     ns_a_call: f64,
-    /// Share of them that move messages, which stay messages: one call for many of them saves the way into the kernel,
-    /// and takes what a message costs as before.
+    /// Share of the calls that send a message of their own, 0 to 1. One call for many messages saves entering the
+    /// kernel only: each message still costs the same.
     messages: f64,
 }
 
-/// What being rid of `needless` wins, and of that no more than `own_cpu_ns`, where that is known. `None` where windows
-/// show too little of them, or their times are a tracer's.
+/// Returns the gain of removing `needless`, at most `own_cpu_ns` if that is known. Returns `None` if windows show too
+/// few of the calls, or their times are a tracer's.
 pub(crate) fn expected_gain(
     needless: &NeedlessCalls<'_>,
     own_cpu_ns: Option<f64>,
-    shown: Shown<'_>,
+    shown: JudgedView<'_>,
 ) -> Option<ExpectedGain> {
     let most = own_cpu_ns.unwrap_or(f64::INFINITY);
     let whole = |ns: f64| ns.clamp(0.0, most).round() as u64;
@@ -72,20 +73,21 @@ pub(crate) fn expected_gain(
     let low = least * of(needless.count.low) + later.low as f64;
     let high = more * of(needless.count.high) + later.high as f64;
     let around_ns = around.ns_a_call * calls;
-    // Of a function that is left out all goes; an end that is far off says less than that of the calls alone.
+    // If the function is left out, its work goes too. Where the gap would make the interval too wide, the calls alone
+    // are counted.
     let high = Some(high + around_ns).filter(|high| needless.whole && *high <= WIDEST * low).unwrap_or(high);
     Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns) }).filter(ExpectedGain::helps)
 }
 
 impl ExpectedGain {
-    /// Whether it helps to decide.
+    /// Returns true if the interval is narrow enough to decide by.
     pub(crate) fn helps(&self) -> bool {
         self.high as f64 <= WIDEST * self.low as f64
     }
 }
 
-fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
-    let Shown { recording, views, claims, .. } = shown;
+fn around(needless: &NeedlessCalls<'_>, shown: JudgedView<'_>) -> Option<Around> {
+    let JudgedView { recording, views, claims, .. } = shown;
     if recording.header.backend != BackendKind::Inproc {
         return None;
     }
@@ -114,7 +116,7 @@ fn around(needless: &NeedlessCalls<'_>, shown: Shown<'_>) -> Option<Around> {
     Some(Around { ns_a_call: ran / calls as f64, messages: messages as f64 / calls as f64 })
 }
 
-/// Times between calls of which one is needless, ns.
+/// Returns the gaps next to needless calls, ns.
 fn beside(window: &Window, needless: &[bool]) -> Vec<u64> {
     let pairs = window.calls.windows(2).zip(needless.windows(2));
     let gap = |pair: &[WindowCall]| match pair {

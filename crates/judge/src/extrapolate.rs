@@ -1,43 +1,43 @@
-//! Rows that no window shows, of programs whose other processes have windows: in the hundredth short process of
-//! a program windows show nothing new, and none is opened there. Likewise rows few of whose calls were looked at one by
-//! one, of programs whose first processes were looked at whole.
+//! Extrapolation to rows that no window shows, from other processes of the same program: in the hundredth short
+//! process windows would show nothing new, so none is opened there. Likewise, ledgers from few looks are replaced by
+//! whole ledgers of like rows.
 //!
-//! The same call of the same program in the same context is taken to be as needless in a process without
-//! windows as in those with windows, the ones that showed no waste included. That needs several such
-//! processes, or one in which the call was made about as often.
+//! The same call of the same program in the same context is taken to be as needless in a process without windows as
+//! in all those with windows, also the ones without waste. This needs several such processes, or one in which the
+//! call was made about as often.
 
 use crate::hash::Map;
 use crate::survey::{Alike, RowView};
 use std::collections::hash_map::Entry;
 use systoll_model::{Ledger, Recording, Row, RowId, StackId, Sysno};
 
-/// Processes to have looked at before others are taken to be alike whatever they count.
+/// Number of sampled processes from which on others count as alike, whatever their counts.
 const SEVERAL: u64 = 3;
-/// How far counts may be apart.
+/// Largest ratio of two counts that are about the same.
 const ABOUT: f64 = 2.0;
-/// The same of rows that are taken to ask the same all in all.
+/// Largest ratio of the counts of two rows for one to use the other's ledger.
 const SAME: f64 = 1.1;
 
-/// A program, by the first process that ran it, and what is alike.
+/// The key of like rows: the first process that ran the program, the system call and the context.
 type Key = (u32, Sysno, StackId);
 
-/// What a row is alike with others by.
+/// Returns the key of a row.
 fn key(recording: &Recording, programs: &[u32], at: usize) -> Option<Key> {
     let row = recording.rows.get(at)?;
     Some((*programs.get(row.process.0 as usize)?, row.syscall, row.context))
 }
 
-/// Each process's program.
+/// Returns for each process the first process that ran the same program.
 fn programs(recording: &Recording) -> Vec<u32> {
     let mut first: Map<&str, u32> = Map::default();
     (0..).zip(&recording.processes).map(|(at, process)| *first.entry(process.name()).or_insert(at)).collect()
 }
 
-/// Gives rows whose ledgers tell of some calls those that tell of all calls of rows alike: of the same call of the same
-/// program in the same context, made as often by each process, as far as their own looks say nothing else.
+/// Gives a row with a sparse ledger the whole ledger of like rows: those of the same call of the same program in the
+/// same context, made as often by each process. The row keeps its own ledger if its looks contradict the other.
 pub(crate) fn lend_ledgers(recording: &Recording, views: &mut [RowView<'_>]) {
     let calls = |at: usize| recording.rows.get(at).map_or(0, |row| row.counts.calls);
-    // Of many processes of a program one row may tell.
+    // A row may represent many processes of a program.
     let each =
         |at: usize| recording.rows.get(at).map_or(0.0, |row| calls(at) as f64 / instances(recording, row) as f64);
     let is_whole = |at: usize, view: &RowView<'_>| view.ledger.nearly_whole(calls(at));
@@ -66,11 +66,8 @@ pub(crate) fn lend_ledgers(recording: &Recording, views: &mut [RowView<'_>]) {
     }
 }
 
-/// The share of repeats that looks as rare as these see at least, where `share` of the calls are repeats.
+/// Returns the least share of repeats that sparse looks would see, where `share` of the calls are repeats.
 ///
-/// Of an object asked about m times, looks that pick each call with chance p see one first time with chance
-/// 1 - (1 - p)^m. That is concave in m: where all objects are asked about equally often, m = 1 / (1 - share), most first
-/// times are seen, and fewest repeats.
 fn seen_at_least(share: f64, looks: &Ledger) -> f64 {
     let picked = (looks.looks as f64 / looks.calls.max(1) as f64).clamp(f64::MIN_POSITIVE, 1.0);
     let objects = (1.0 - share).max(f64::EPSILON);
@@ -78,7 +75,7 @@ fn seen_at_least(share: f64, looks: &Ledger) -> f64 {
     1.0 - first_times / picked
 }
 
-/// What was seen of rows alike.
+/// Sums over the rows of one key that have windows.
 #[derive(Default)]
 struct Pooled {
     lead: Option<RowId>,
@@ -89,7 +86,7 @@ struct Pooled {
     any: f64,
 }
 
-/// Gives rows that were not looked at what was found of those that are alike.
+/// Gives rows without windows the claims of like rows.
 pub(crate) fn extrapolate(recording: &Recording, views: &mut [RowView<'_>]) {
     let unseen = |view: &RowView<'_>| view.seen() == 0;
     if recording.processes.len() < 2 || !views.iter().any(unseen) {
@@ -124,7 +121,7 @@ pub(crate) fn extrapolate(recording: &Recording, views: &mut [RowView<'_>]) {
     }
 }
 
-/// Processes a row is of.
+/// Returns the number of processes that a row represents.
 fn instances(recording: &Recording, row: &Row) -> u64 {
     recording.process(row.process).instances.max(1)
 }
@@ -141,8 +138,8 @@ mod tests {
 
     const CALLS: u64 = 960;
 
-    /// Processes of one program, with a row of [`CALLS`] questions each and what is told of it: by how many looks, and of
-    /// how many of those it knew the answers.
+    /// Returns a recording of processes of one program, each with a row of [`CALLS`] questions. `told` has for each
+    /// ledger the number of its looks and the number of looks that repeat a known answer.
     fn processes(told: &[(u64, u64)]) -> Recording {
         let mut recording = Recording::default();
         for (n, (looks, known)) in (0..).zip(told) {
@@ -166,7 +163,7 @@ mod tests {
         recording
     }
 
-    /// How many looks tell of each process's row, after lending.
+    /// Returns the number of looks in each row's ledger after lending.
     fn looks(recording: &Recording) -> Vec<u64> {
         let claims = crate::detect::claims(recording, &crate::semantics::Semantics::new());
         let mut views = survey(recording, &claims);
@@ -178,9 +175,9 @@ mod tests {
     fn a_whole_ledger_tells_of_rows_alike_that_were_looked_at_here_and_there() {
         let whole = (CALLS, 850);
         assert_eq!(looks(&processes(&[whole, whole, whole, (60, 50)])), [CALLS; 4]);
-        // Two do not make a habit.
+        // Two processes are too few.
         assert_eq!(looks(&processes(&[whole, whole, (60, 50)])), [CALLS, CALLS, 60]);
-        // Its own looks say that it asks other things.
+        // The row's own looks show that it asks other questions.
         assert_eq!(looks(&processes(&[whole, whole, whole, (60, 3)])), [CALLS, CALLS, CALLS, 60]);
     }
 
@@ -189,7 +186,7 @@ mod tests {
         let picking = |looks: u64| Ledger { row: RowId(0), looks, calls: CALLS, ..Ledger::default() };
         let at_least = |share: f64, looks: u64| (100.0 * seen_at_least(share, &picking(looks))).round();
         assert_eq!([0.0, 0.5, 0.9, 1.0].map(|share| at_least(share, CALLS)), [0.0, 50.0, 90.0, 100.0]);
-        // Half of the calls of pairs: of three pairs in four one is seen at least, of one both.
+        // In half of the calls of pairs: for three pairs in four at least one call is seen, for one pair both.
         assert_eq!(at_least(0.5, CALLS / 2), 25.0);
         assert_eq!([0.0, 0.9, 1.0].map(|share| at_least(share, CALLS / 16)), [0.0, 24.0, 100.0]);
     }

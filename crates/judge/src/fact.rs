@@ -1,45 +1,45 @@
 //! Facts of a call that a cause may ask for. Each fact is one line of [`with_facts!`].
 
-/// Hands the facts to a macro: a fact's name in a cause's file, what it counts for where two causes match,
-/// and whether it is the same for all calls of a row, so that it is known without a window.
+/// Hands the facts to a macro: a fact's name in causes' files, its weight where two causes match, and `of_row`, true
+/// if it is the same for all calls of a row and so known without a window.
 macro_rules! with_facts {
     ($make:ident) => {
         $make! {
-            /// The call is one of many places looked into for one thing.
+            /// The call is one of a search for one thing in many places.
             search => Search { weight: 2, of_row: false },
-            /// The call is one of a walk down a path, a component at a time.
+            /// The call is one of a walk down a path, one component at a time.
             walk => Walk { weight: 3, of_row: false },
-            /// The call is part of a loop that sleeps for a moment and looks again.
+            /// The call is part of a loop that sleeps briefly and then looks again.
             sleeps => Sleeps { weight: 2, of_row: false },
             /// The question comes before each piece that is read of a file.
             per_read => PerRead { weight: 2, of_row: false },
-            /// The look comes where a wait ran out and what was left of its time was rounded down to none.
+            /// The call polls with timeout zero after a wait whose remaining time was rounded down to zero.
             rounded => Rounded { weight: 3, of_row: false },
-            /// The call makes, begins or ends a thread that hardly lives.
+            /// The call creates, begins or ends a short-lived thread.
             thread => Thread { weight: 2, of_row: false },
-            /// The name asked about was found missing right before.
+            /// The call before it found the same name missing.
             missing => Missing { weight: 3, of_row: false },
-            /// The program makes what it found missing.
+            /// The program creates the object that it found missing.
             made => Made { weight: 1, of_row: false },
-            /// The name was looked for in many folders, none of which holds it.
+            /// The name was looked for in many folders, and none of them holds it.
             nowhere => Nowhere { weight: 2, of_row: false },
-            /// The call belongs to the opening of a file that was opened before, and goes with it.
+            /// The call belongs to opening a file that was opened before, and goes with it.
             reopened => Reopened { weight: 2, of_row: false },
-            /// The size set is that which the next writes lead to.
+            /// The size that the call sets is the size that the next writes lead to.
             presized => Presized { weight: 2, of_row: false },
-            /// The file asked about has grown by what the program itself wrote to it, and by nothing else.
+            /// The file asked about has grown by the program's own writes alone.
             own_writes => OwnWrites { weight: 2, of_row: false },
-            /// What the call maps or unmaps is a file that stays open.
+            /// The call maps or unmaps a file that stays open.
             mapping => Mapping { weight: 2, of_row: false },
-            /// The call wakes who has not yet seen to the wake before.
+            /// The call wakes a thread that has not yet handled the wake before.
             awake => Awake { weight: 2, of_row: false },
-            /// The call leaves a lock that is taken again right away, or takes it again.
+            /// The call releases a lock that is taken again right away, or takes it again.
             relock => Relock { weight: 2, of_row: false },
-            /// What the call reads lies close to what was read before, though not behind it.
+            /// The call reads a range close to the one read before, but not adjacent to it.
             near => Near { weight: 2, of_row: false },
-            /// What the call moved is a piece of what a terminal had or was given at once.
+            /// The call moved one piece of the data that a terminal had, or got, at once.
             terminal => Terminal { weight: 2, of_row: false },
-            /// What the call moved was a message of its own: it can't be joined with others.
+            /// The call moved a message of its own, which can't be joined with others.
             message => Message { weight: 1, of_row: false },
             /// The call's thread was woken together with others.
             herd => Herd { weight: 2, of_row: false },
@@ -47,7 +47,7 @@ macro_rules! with_facts {
             vdso => Vdso { weight: 1, of_row: true },
             /// The C library made the call for itself, not by its wrapper of that name.
             inside_libc => InsideLibc { weight: 1, of_row: true },
-            /// Nothing tells who made the call: an imported trace without stacks, a file that lost them.
+            /// The caller is unknown: an imported trace without stacks, or a file that lost them.
             unknown_caller => UnknownCaller { weight: 1, of_row: true },
         }
     };
@@ -56,31 +56,31 @@ pub(crate) use with_facts;
 
 macro_rules! define {
     ($($(#[$doc:meta])* $name:ident => $fact:ident { weight: $weight:literal, of_row: $of_row:literal }),* $(,)?) => {
-        /// Something that is so of a call, or is not.
+        /// A property that a call has or lacks.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Fact {
             $($(#[$doc])* $fact,)*
         }
 
         impl Fact {
-            /// All of them.
+            /// All facts.
             pub const ALL: &[Self] = &[$(Self::$fact),*];
 
-            /// Its name in causes' files.
+            /// Returns the fact's name in causes' files.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$fact => stringify!($name),)*
                 }
             }
 
-            /// What it counts for where several causes match.
+            /// Returns the fact's weight where several causes match.
             fn weight(self) -> usize {
                 match self {
                     $(Self::$fact => $weight,)*
                 }
             }
 
-            /// Whether it is the same for all calls of a row.
+            /// Returns true if the fact is the same for all calls of a row.
             const fn is_of_row(self) -> bool {
                 match self {
                     $(Self::$fact => $of_row,)*
@@ -91,12 +91,12 @@ macro_rules! define {
 }
 with_facts!(define);
 
-/// Facts that hold of a call.
+/// A set of facts that hold for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Facts(u32);
 
 impl Facts {
-    /// Those that are the same for all calls of a row.
+    /// The facts that are the same for all calls of a row.
     const OF_ROWS: Self = {
         let (mut all, mut at) = (Self(0), 0);
         while at < Fact::ALL.len() {
@@ -106,17 +106,17 @@ impl Facts {
         all
     };
 
-    /// These, and this one too where it holds.
+    /// Returns the set with `fact` added if it holds.
     pub(crate) const fn with(self, fact: Fact, holds: bool) -> Self {
         Self(self.0 | (holds as u32) << fact as u32)
     }
 
-    /// These and those.
+    /// Returns the union of two sets.
     pub(crate) fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Whether it is among them.
+    /// Returns true if the fact is in the set.
     pub(crate) fn contains(self, fact: Fact) -> bool {
         self.0 >> fact as u32 & 1 == 1
     }
@@ -136,32 +136,32 @@ pub struct AskedFacts {
 }
 
 impl AskedFacts {
-    /// Asks for nothing.
+    /// Asks for no fact.
     pub(crate) const NONE: Self = Self { hold: Facts(0), lack: Facts(0) };
 
-    /// Asks for one more, if at all.
+    /// Returns the same with one more fact asked for, if `holds` says how.
     pub(crate) const fn ask(self, fact: Fact, holds: Option<bool>) -> Self {
         let hold = self.hold.with(fact, matches!(holds, Some(true)));
         Self { hold, lack: self.lack.with(fact, matches!(holds, Some(false))) }
     }
 
-    /// What is asked of a fact: to hold, not to, or nothing.
+    /// Returns true if the fact is asked to hold, false if it is asked not to; `None` if it is not asked for.
     pub fn of(&self, fact: Fact) -> Option<bool> {
         if self.hold.contains(fact) { Some(true) } else { self.lack.contains(fact).then_some(false) }
     }
 
-    /// Whether these facts are as asked.
+    /// Returns true if these facts are as asked.
     pub(crate) fn allow(&self, facts: Facts) -> bool {
         self.hold.0 & !facts.0 == 0 && self.lack.0 & facts.0 == 0
     }
 
-    /// Whether calls of a row of which these facts hold can be as asked.
+    /// Returns true if calls of a row for which these facts hold can be as asked.
     pub(crate) fn may_allow(&self, row: Facts) -> bool {
         let of_rows = Facts::OF_ROWS.0;
         Self { hold: Facts(self.hold.0 & of_rows), lack: Facts(self.lack.0 & of_rows) }.allow(row)
     }
 
-    /// What all that is asked counts for.
+    /// Returns the weights of all facts asked for, added up.
     pub(crate) fn weight(&self) -> usize {
         if *self == Self::NONE {
             return 0;
@@ -180,7 +180,7 @@ mod tests {
         let herd = Facts::from(Fact::Herd);
         assert!(asked.allow(herd) && asked.allow(herd.with(Fact::Search, true)));
         assert!(!asked.allow(Facts::default()) && !asked.allow(herd.with(Fact::Vdso, true)));
-        // Of a row it is known that it is no call of the vDSO, not whether its threads are woken together.
+        // A row tells that its calls are none of the vDSO, but not that its threads are woken together.
         assert!(asked.may_allow(Facts::default()) && !asked.may_allow(Fact::Vdso.into()));
         assert_eq!(
             (asked.of(Fact::Herd), asked.of(Fact::Vdso), asked.of(Fact::Search)),

@@ -1,4 +1,4 @@
-//! What the judge says: findings and remarks.
+//! The judge's result: findings and remarks.
 
 use crate::cure_kind::CureKind;
 use crate::language::CodeLanguage;
@@ -8,21 +8,21 @@ use systoll_model::{FrameId, Phase, ProcessId, RowId, Sysno};
 /// The kinds of waste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Same question, same answer.
+    /// A question is asked again and gets the same answer.
     Repeat,
-    /// Sets what is already so.
+    /// A setting is set to the value that it has.
     NoOp,
-    /// Two calls that cancel each other.
+    /// Two calls cancel each other.
     Toggle,
-    /// Fails the same way each time.
+    /// Calls fail the same way each time.
     Failing,
-    /// Many small transfers where one would do.
+    /// Many small transfers are made in place of one.
     SmallIo,
-    /// A cheaper way to the same answer exists here.
+    /// A cheaper way to the same result exists.
     SlowPath,
-    /// Returns at once with nothing, again and again.
+    /// Calls return at once with nothing, again and again.
     BusyPoll,
-    /// Waits where there is no need to.
+    /// The program waits without need.
     Blocking,
 }
 
@@ -39,12 +39,12 @@ impl Kind {
         Self::Blocking,
     ];
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Its name in JSON and in causes' files.
+    /// Returns the kind's name in JSON and in causes' files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Repeat => "repeat",
@@ -59,30 +59,30 @@ impl Kind {
     }
 }
 
-/// How sure a finding is that its calls are needless.
+/// The certainty that a finding's calls are needless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
     /// A remark.
     Low,
-    /// A finding that rests on looks which were not whole, as a problem of the recording says.
+    /// A finding that rests on incomplete windows, as a problem of the recording says.
     Medium,
     /// A finding.
     High,
 }
 
-/// A number of calls known from windows: an estimate with its interval.
+/// A number of calls estimated from windows, with its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Best estimate.
+    /// The best estimate.
     pub estimate: u64,
-    /// At least.
+    /// The lower bound.
     pub low: u64,
-    /// At most.
+    /// The upper bound.
     pub high: u64,
 }
 
 impl Estimate {
-    /// Both together.
+    /// Returns the sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             estimate: self.estimate.saturating_add(other.estimate),
@@ -92,57 +92,57 @@ impl Estimate {
     }
 }
 
-/// What calls cost after they have returned, or while others ran.
+/// Costs of calls that arise after they have returned, or while other threads ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Later {
-    /// Page faults by which memory came back that the needless calls had given back.
+    /// Page faults on memory that the needless calls had given back.
     pub faults: Estimate,
-    /// Switches to other threads in the needless calls themselves.
+    /// Context switches inside the needless calls.
     pub switches: Estimate,
-    /// What both took, ns: alone, not the cold memory.
+    /// Time of the faults and switches themselves, ns, without the cache misses after them.
     pub ns: Estimate,
-    /// `ns` as a share of the run's processor time; `None` where it can't be told.
+    /// `ns` as a share of the run's processor time, 0 to 1; `None` if that is unknown.
     pub share_of_cpu: Option<f64>,
 }
 
-/// What being rid of needless calls is expected to win, ns of the run's processor time.
+/// The expected gain of removing needless calls, ns of the run's processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedGain {
-    /// At least.
+    /// The lower bound, ns.
     pub low: u64,
-    /// At most.
+    /// The upper bound, ns.
     pub high: u64,
-    /// The program's own work right around the calls, of which some may go with them.
+    /// The program's own work right around the calls, ns; some of it may go with them.
     pub around_ns: u64,
 }
 
-/// What a program does once a round, the nearest to what it is for first.
+/// The work that a program does once a round, the nearest to the program's purpose first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkUnit {
-    /// Bytes taken from a socket, where bytes go back.
+    /// Reading bytes from a socket to which bytes are written back.
     Request,
-    /// A connection accepted.
+    /// Accepting a connection.
     Connection,
-    /// Bytes taken from a pipe or terminal, where others are answered.
+    /// Reading bytes from a pipe or terminal, and writing others in answer.
     Item,
-    /// A wait for descriptors that ended with some.
+    /// A wait for descriptors that ended with some ready.
     WakeUp,
-    /// A file opened, another one each time.
+    /// Opening a file, another one each time.
     File,
-    /// A file opened, be it the same.
+    /// Opening a file, possibly the same again.
     Opening,
-    /// Bytes read from a file.
+    /// Reading bytes from a file.
     Read,
-    /// Bytes written.
+    /// Writing bytes.
     Write,
 }
 
 impl WorkUnit {
-    /// All of them.
+    /// All units.
     pub const ALL: [Self; 8] =
         [Self::Request, Self::Connection, Self::Item, Self::WakeUp, Self::File, Self::Opening, Self::Read, Self::Write];
 
-    /// Its name in JSON, and one of them in a sentence.
+    /// Returns the unit's name in JSON and, in the singular, in sentences.
     pub fn name(self) -> &'static str {
         match self {
             Self::Request => "request",
@@ -157,20 +157,20 @@ impl WorkUnit {
     }
 }
 
-/// How many of a finding's calls go with each round of what the program does.
+/// The number of a finding's calls in each round of the program's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerUnit {
-    /// What marks a round.
+    /// The work that marks a round.
     pub per: WorkUnit,
-    /// Rounds after `main` began, by the exact counts.
+    /// Rounds since `main` began, by exact counts.
     pub rounds: u64,
     /// Calls of the finding's rows in each round.
     pub calls: u64,
-    /// Of these, needless.
+    /// Needless calls among `calls`.
     pub needless: u64,
-    /// Whole rounds seen in windows.
+    /// Number of whole rounds in windows.
     pub looked_at: u64,
-    /// Of these, with just `calls` calls.
+    /// Number of these rounds that have exactly `calls` calls.
     pub agree: u64,
 }
 
@@ -179,36 +179,36 @@ pub struct PerUnit {
 pub struct ObjectShare {
     /// A path, or a descriptor's target.
     pub name: String,
-    /// Its part of the calls that were looked at, 0 to 1.
+    /// Its share of the sampled calls, 0 to 1.
     pub share: f64,
 }
 
-/// What one row has of a finding's needless calls.
+/// One row's part of a finding's needless calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowNeedless {
-    /// Needless calls, an estimate.
+    /// Needless calls, estimated.
     pub calls: u64,
-    /// Their toll, ns.
+    /// Toll of the needless calls, ns.
     pub toll_ns: u64,
 }
 
-/// What a finding rests on.
+/// The observations that a finding rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Basis {
-    /// Windows: some calls in a row, looked at whole.
+    /// Windows: consecutive calls, recorded whole.
     #[default]
     Samples,
-    /// Looks at single calls, from the run's start to its end; windows hold too few of them close together.
+    /// Looks at single calls over the whole run, where windows hold too few of them close together.
     Looks,
-    /// Exact counts, of programs started or of waits before `main`; windows are no evidence of it.
+    /// Exact counts of programs started or of waits before `main`, which windows don't show.
     Counts,
 }
 
 impl Basis {
-    /// All of them.
+    /// All bases.
     pub const ALL: [Self; 3] = [Self::Samples, Self::Looks, Self::Counts];
 
-    /// Its name in JSON.
+    /// Returns the basis's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Samples => "samples",
@@ -218,26 +218,26 @@ impl Basis {
     }
 }
 
-/// Why needless calls are told as a remark and not as a finding.
+/// The reason for which needless calls are a remark and not a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Doubt {
-    /// They cost too little, or are too few.
+    /// The calls cost too little, or are too few.
     Cheap,
-    /// What is known of each call leaves room for a good reason.
+    /// Each call may have a good reason, as far as is known.
     Unsure,
-    /// Most calls of their rows are of use.
+    /// Most calls of the rows are useful.
     PartOfRow,
-    /// Too few of their rows' calls were looked at, or these do not agree.
+    /// Windows hold too few of the rows' calls, or do not agree.
     FewSamples,
-    /// They are out of a run that is not seen whole: what they cost in it can't be told.
+    /// The calls are from an excerpt of a run, which doesn't tell what they cost in the whole run.
     Excerpt,
 }
 
 impl Doubt {
-    /// All of them.
+    /// All doubts.
     pub const ALL: [Self; 5] = [Self::Cheap, Self::Unsure, Self::PartOfRow, Self::FewSamples, Self::Excerpt];
 
-    /// Its name in JSON.
+    /// Returns the doubt's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cheap => "cheap",
@@ -249,109 +249,112 @@ impl Doubt {
     }
 }
 
-/// What was looked at.
+/// The windows behind a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// Windows that held calls of the finding's rows.
+    /// Number of windows with calls of the finding's rows.
     pub windows: u64,
-    /// Windows in which the claim held for most of those calls.
+    /// Number of windows in which at least half of those calls are claimed.
     pub agree: u64,
-    /// Calls of the rows seen in windows.
+    /// Number of the rows' calls in windows.
     pub calls: u64,
-    /// Of these, claimed needless.
+    /// Number of these calls that are claimed needless.
     pub claimed: u64,
 }
 
-/// One way to stop it, for this program.
+/// One cure of a finding, for this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// What to do, in a line; with the situation it is for, where it is not for all.
+    /// The advice in one line, preceded by its situation if it is not for all.
     pub how: String,
-    /// What kind of change it is; `None` where no cause is known.
+    /// The kind of change; `None` if no cause is known.
     pub kind: Option<CureKind>,
-    /// What is lost by it; empty where nothing.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: String,
-    /// The language it is code of; `None` where it is of no language.
+    /// The language in which it is code; `None` if it is in no language.
     pub language: Option<CodeLanguage>,
-    /// Whether `systoll prove` can try it.
+    /// True if `systoll prove` can try it.
     pub is_applied: bool,
-    /// Whether it is the one that says what to do without one of the programs that a finding lists.
+    /// True if it is for only one of the programs that a finding lists, and avoids that program.
     pub is_for_one: bool,
 }
 
 /// A claim that calls are needless, with its price and its cure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Id of the cause, where one of the catalogue matches.
+    /// The id of the cause, if a cause of the catalogue matches.
     pub cause: Option<Arc<str>>,
     /// Kind of waste.
     pub kind: Kind,
-    /// How sure.
+    /// The certainty of the claim.
     pub confidence: Confidence,
-    /// Rows it is about, costliest first.
+    /// The rows with the calls, costliest first.
     pub rows: Vec<RowId>,
-    /// System calls it is about, most calls first.
+    /// The system calls, most calls first.
     pub syscalls: Vec<Sysno>,
-    /// Public APIs of its rows, most calls first.
+    /// The public APIs of the rows, most calls first.
     pub apis: Vec<Arc<str>>,
-    /// The user's own frame of its costliest row.
+    /// The user's own frame of the costliest row.
     pub user: Option<FrameId>,
-    /// The object it is about: a path, an option, a descriptor's target.
+    /// The object of the calls: a path, an option, a descriptor's target.
     pub what: Option<String>,
-    /// Where it is about several objects: the most frequent, of those that were looked at.
+    /// If the calls are about several objects: the most frequent of those in windows.
     pub objects: Vec<ObjectShare>,
-    /// How many different objects were seen, `objects` among them; there may be more.
+    /// Number of different objects in windows, `objects` among them; there may be more.
     pub objects_seen: usize,
-    /// All calls of its rows.
+    /// Number of all calls of the rows.
     pub calls: u64,
-    /// Of these, those that are about its objects, where its rows have calls about others too; `None` where all are.
+    /// Number of these calls that are about the finding's objects, if the rows have calls about others too; `None` if
+    /// all are.
     pub calls_about: Option<Estimate>,
-    /// The calls it claims needless.
+    /// Number of calls claimed needless.
     pub needless: Estimate,
-    /// Starts of programs, where it is they that are needless: `needless` counts them, not their calls.
+    /// True if starts of programs are needless: `needless` counts the starts, not their calls.
     pub starts: bool,
-    /// Toll of all calls of its rows, ns.
+    /// Toll of all calls of the rows, ns.
     pub toll_ns: u64,
-    /// Toll of the needless ones, ns.
+    /// Toll of the needless calls, ns.
     pub needless_toll_ns: u64,
-    /// What each of `rows`, in their order, has of `needless.estimate` and `needless_toll_ns`: adds up to both.
+    /// The share that each of `rows`, in their order, has in `needless.estimate` and `needless_toll_ns`: the shares
+    /// add up to both.
     pub by_row: Vec<RowNeedless>,
-    /// How many of them fall on each request, connection, …; `None` where they do not agree on a number.
+    /// Number of the calls on each request, connection, …; `None` if windows do not agree on a number.
     pub per_unit: Option<PerUnit>,
-    /// What the needless ones cost later, on top; `None` where nothing was seen.
+    /// Cost that follows after the needless calls, in addition; `None` if windows show none.
     pub later: Option<Later>,
-    /// What being rid of them is expected to win; `None` where it can't be told, or is waiting.
+    /// Expected gain of removing the needless calls; `None` if it is unknown, or the price is waiting.
     pub expected_gain: Option<ExpectedGain>,
-    /// Time waited in its rows, ns; `None` where it can't be told.
+    /// Time waited in the rows, ns; `None` if it is unknown.
     pub waited_ns: Option<u64>,
-    /// `needless_toll_ns` as a share of the run's processor time; `None` where it can't be told.
+    /// `needless_toll_ns` as a share of the run's processor time, 0 to 1; `None` if it is unknown.
     pub share_of_cpu: Option<f64>,
-    /// `waited_ns` as a share of its phase's wall time, for the thread that holds the program up.
+    /// `waited_ns` as a share of its phase's wall time, 0 to 1, for the thread that holds the program up.
     pub share_of_wall: Option<f64>,
-    /// `calls` as a share of all calls of the run.
+    /// `calls` as a share of all calls of the run, 0 to 1.
     pub share_of_calls: f64,
-    /// Phase most of its calls fall in.
+    /// The phase with most of the rows' calls.
     pub phase: Phase,
-    /// What was looked at.
+    /// The windows behind it.
     pub evidence: Evidence,
-    /// What it rests on.
+    /// The observations that it rests on.
     pub basis: Basis,
-    /// Why it is a remark; `None` where it is a finding.
+    /// The reason for which it is a remark; `None` if it is a finding.
     pub doubt: Option<Doubt>,
     /// The mechanism and the evidence, in a sentence or two.
     pub why: String,
-    /// The language of the code that makes the calls; `None` where nothing tells.
+    /// The language of the code that makes the calls; `None` if it is unknown.
     pub language: Option<CodeLanguage>,
-    /// What that language calls the function that was called: `os.path.realpath`; `None` where nothing tells.
+    /// The name that this language gives to the function that was called (`os.path.realpath`); `None` if it is
+    /// unknown.
     pub language_api: Option<String>,
-    /// How to stop it, most preferable first: what fits this program, and nothing for others.
+    /// The cures that fit this program, best first.
     pub cures: Vec<Advice>,
     /// The next command to type, as argv.
     pub prove: Vec<String>,
 }
 
 impl Advice {
-    /// In general words, for any language, that gives nothing up.
+    /// Returns advice in general words, for any language, that gives nothing up.
     pub fn general(how: impl Into<String>) -> Self {
         let gives_up = String::new();
         Self { how: how.into(), kind: None, gives_up, language: None, is_applied: false, is_for_one: false }
@@ -359,17 +362,17 @@ impl Advice {
 }
 
 impl Finding {
-    /// The cures' lines alone, most preferable first.
+    /// Returns the cures' lines, best first.
     pub fn stop(&self) -> Vec<&str> {
         self.cures.iter().map(|cure| &*cure.how).collect()
     }
 
-    /// What the first cure gives up; empty where nothing.
+    /// Returns what the first cure gives up; empty if nothing.
     pub fn gives_up(&self) -> &str {
         self.cures.first().map_or("", |cure| &cure.gives_up)
     }
 
-    /// Whether it is about time waited rather than paid.
+    /// Returns true if the finding's price is time waited rather than processor time.
     pub fn is_about_waiting(&self) -> bool {
         match (self.share_of_wall, self.share_of_cpu) {
             (Some(wall), Some(cpu)) => wall > cpu,
@@ -378,8 +381,8 @@ impl Finding {
         }
     }
 
-    /// What it would win at most, ns: the needless calls' toll and what they cost later, or the
-    /// waiting where that is the price ([`Finding::share_of_wall`] or a blocking kind).
+    /// Returns the most time that a cure would win, ns: the needless calls' toll and the cost that follows them, or
+    /// the waiting if that is the price ([`Finding::share_of_wall`] or a blocking kind).
     pub fn time_to_win_ns(&self) -> u64 {
         let waits = self.share_of_wall.is_some() || self.kind == Kind::Blocking;
         let waited = self.waited_ns.filter(|_| waits).unwrap_or(0);
@@ -388,48 +391,48 @@ impl Finding {
     }
 }
 
-/// Needless calls that are in no finding and no remark: too few, or too cheap.
+/// Needless calls that no finding and no remark reports: they are too few, or too cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Untold {
-    /// Calls that are needless, an estimate.
+    /// Needless calls, estimated.
     pub calls: u64,
-    /// Their toll, ns.
+    /// Toll of these calls, ns.
     pub toll_ns: u64,
-    /// Calls that may be needless and may have a reason, beside those.
+    /// Further calls that may be needless and may have a reason, estimated.
     pub unsure_calls: u64,
-    /// Their toll, ns.
+    /// Toll of these calls, ns.
     pub unsure_toll_ns: u64,
 }
 
-/// Calls of which nothing could be said: none of their row was looked at, nor of a row alike, or systoll knows nothing of
-/// what such a call asks or changes.
+/// Calls that can't be judged: neither their row nor a like row has windows, or systoll has no rule for what such a
+/// call asks or changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unjudged {
-    /// How many, exactly.
+    /// Number of such calls, exact.
     pub calls: u64,
-    /// Their toll, ns.
+    /// Toll of these calls, ns.
     pub toll_ns: u64,
 }
 
-/// Waits of one row for the same thing that ended alike.
+/// Waits of one row for the same thing that ended in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// The row they were counted on.
+    /// The row that counts the calls.
     pub row: RowId,
     /// The system call.
     pub syscall: Sysno,
-    /// What was waited for: a file, a peer, a descriptor's number; empty where nothing tells.
+    /// The thing waited for: a file, a peer, a descriptor's number; empty if it is unknown.
     pub about: String,
-    /// How many waited.
+    /// Number of calls that waited.
     pub calls: u64,
-    /// Whether all of them ended because their time was over.
+    /// True if all of them ended by their timeouts.
     pub ran_out: bool,
     /// Time waited, ns.
     pub ns: u64,
-    /// The longest of them, ns.
+    /// The longest wait, ns.
     pub longest_ns: u64,
-    /// `ns` as a share of the time the trace shows; above 1 where several threads waited at once. `None` where lines have
-    /// no times.
+    /// `ns` as a share of the time that the trace shows; above 1 if several threads waited at once. `None` if lines
+    /// have no times.
     pub share: Option<f64>,
 }
 
@@ -440,11 +443,11 @@ pub struct Counted {
     pub process: ProcessId,
     /// The row's system call first, then those it is compared with.
     pub syscalls: Vec<Sysno>,
-    /// What the table shows of it.
+    /// The observation, in words.
     pub text: String,
-    /// What that is mostly; empty where nothing is known.
+    /// Its usual meaning; empty if none is known.
     pub may_be: &'static str,
-    /// Ids of the causes that this may be.
+    /// Ids of the causes to which it may belong.
     pub causes: &'static [&'static str],
     /// The command that shows which it is, as argv; `CMD` stands for the program's own.
     pub find_out: Vec<String>,

@@ -1,5 +1,5 @@
-//! Claims of rows become claims of one disease: rows that share a cause, or, without one, a
-//! program's rows that share a system call or an object.
+//! Groups of rows with one disease. Rows join that share a cause or, without a cause, rows of one program that share
+//! a system call or an object.
 
 use crate::author::Author;
 use crate::catalogue::{Catalogue, Cause, Suspect};
@@ -20,32 +20,32 @@ use systoll_model::{FrameClass, FrameId, Recording, Row, RowId, Sysno, WindowCal
 
 /// Rows with one disease.
 pub(crate) struct Group<'a> {
-    /// The cause, where one is known.
+    /// The cause, if one is known.
     pub cause: Option<Suspect<'a>>,
     /// Its rows.
     pub rows: Vec<RowId>,
-    /// The kind most of its claims are of.
+    /// The kind of most of its claims.
     pub kind: Kind,
-    /// The claim that stands for all.
+    /// The claim that represents all of them.
     pub claim: Option<Claim>,
-    /// Whether its price is waiting.
+    /// True if its price is waiting.
     pub by_wait: bool,
-    /// What it waited for before `main`, where that is the finding.
+    /// The awaited thing before `main`, if that is the finding.
     pub startup: Option<&'static str>,
-    /// The programs it started, where that is the finding.
+    /// The programs started, if they are the finding.
     pub children: Option<Children>,
 }
 
-/// What rows of one group have in common.
+/// The key of a group: what its rows have in common.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct CauseAndObject<'a> {
     cause: &'a str,
     object: Option<Arc<str>>,
-    /// What their descriptors lead to, where the cause's cures depend on it.
+    /// The target of the descriptors, if the cause's cures depend on it.
     target: Option<Target>,
 }
 
-/// All groups, in no particular but a fixed order.
+/// Returns all groups, in a fixed order without a meaning.
 pub(crate) fn groups<'a>(
     recording: &Recording,
     views: &[RowView<'_>],
@@ -64,7 +64,7 @@ pub(crate) fn groups<'a>(
             Some(cause) => {
                 let object = cause.matches.iter().any(|m| !m.objects.is_empty()).then(|| common_object(&[view]));
                 let object = object.flatten().map(|o| of_itself(o, recording.process(row.process).pid));
-                // What one line of a program does to several files is one disease.
+                // Calls of one line of the program about several files are one disease.
                 let object = match row.user {
                     Some(user) => objects.entry((cause.id, user)).or_insert(object).clone(),
                     None => object,
@@ -92,7 +92,7 @@ pub(crate) fn groups<'a>(
     groups
 }
 
-/// Rows that no window shows join the groups of the rows that stand for them.
+/// Adds rows without windows to the groups of the rows that they are like.
 fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
     let mut places: Map<RowId, Vec<usize>> = Map::default();
     for (at, group) in groups.iter().enumerate() {
@@ -107,7 +107,7 @@ fn add_unseen(groups: &mut [Group<'_>], views: &[RowView<'_>]) {
     }
 }
 
-/// Rows of a cause that are about no one object, or have no descriptor, belong to the only group with one that there is.
+/// Joins the rows of a cause that have no common object, or no descriptor, to the cause's only group that has one.
 fn join_nameless<'a>(known: &mut BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<RowId>)>) {
     let nameless = |key: &&CauseAndObject<'a>| key.object.is_none() || key.target.is_none();
     let keys: Vec<CauseAndObject<'a>> = known.keys().filter(nameless).cloned().collect();
@@ -129,7 +129,7 @@ fn join_nameless<'a>(known: &mut BTreeMap<CauseAndObject<'a>, (Suspect<'a>, Vec<
     }
 }
 
-/// What the descriptors of most of a row's claimed calls lead to.
+/// Returns the target that most descriptors of a row's claimed calls have; `None` if no target has most.
 pub(crate) fn common_target(row: &Row, view: &RowView<'_>) -> Option<Target> {
     let mut counts = [0usize; Target::ALL.len()];
     for target in view.claimed.iter().filter_map(|claimed| Target::of(row.syscall, claimed.call)) {
@@ -141,7 +141,7 @@ pub(crate) fn common_target(row: &Row, view: &RowView<'_>) -> Option<Target> {
     (2 * most.1 > view.claimed.len()).then_some(*most.0)
 }
 
-/// A path under a process's own folder in /proc, whichever of its two names was used.
+/// Returns the path with a process's own folder in /proc written as `/proc/self`.
 fn of_itself(path: Arc<str>, pid: u32) -> Arc<str> {
     match path.strip_prefix(&format!("/proc/{pid}/")) {
         Some(rest) => format!("/proc/self/{rest}").into(),
@@ -150,32 +150,32 @@ fn of_itself(path: Arc<str>, pid: u32) -> Arc<str> {
 }
 
 /// A pattern and its cause.
-type Known<'a> = (&'a Pattern, Suspect<'a>);
+type Candidate<'a> = (&'a Pattern, Suspect<'a>);
 
-/// Those that may hold for calls of a row, and what they look at of each call.
+/// The patterns that may hold for calls of a row, and the properties of a call that they look at.
 #[derive(Clone)]
 struct Possible<'a> {
-    known: Rc<[Known<'a>]>,
+    known: Rc<[Candidate<'a>]>,
     looks: LooksAt,
 }
 
-/// What is the same for all calls of a row.
+/// The properties that all calls of a row share.
 #[derive(PartialEq, Eq, Hash)]
-struct OfRow {
+struct RowKey {
     syscall: Sysno,
     api: Option<Arc<str>>,
     facts: Facts,
     language: Option<CodeLanguage>,
 }
 
-/// The catalogue's patterns by what is the same for all calls of a row, looked up once.
+/// The catalogue's patterns, looked up once for each [`RowKey`].
 pub(crate) struct Patterns<'a> {
     catalogue: &'a Catalogue,
-    /// Whether any of them is for some languages.
+    /// True if any of them is for certain languages.
     asks_language: bool,
     /// The kinds of all claims.
     kinds: Vec<Kind>,
-    possible: Map<OfRow, Possible<'a>>,
+    possible: Map<RowKey, Possible<'a>>,
 }
 
 impl<'a> Patterns<'a> {
@@ -191,7 +191,7 @@ impl<'a> Patterns<'a> {
     }
 
     fn of_row(&mut self, row: &Row, call: &Symptoms<'_>) -> Possible<'a> {
-        let key = OfRow { syscall: row.syscall, api: row.api.clone(), facts: call.facts, language: call.language };
+        let key = RowKey { syscall: row.syscall, api: row.api.clone(), facts: call.facts, language: call.language };
         let of = || {
             let known = possible(self.catalogue, call, &self.kinds);
             let looks = known.iter().fold(LooksAt::default(), |all, (pattern, _)| all.and(pattern.looks_at()));
@@ -201,16 +201,17 @@ impl<'a> Patterns<'a> {
     }
 }
 
-/// Those patterns that may hold for claims of one kind with the same facts: calls of a row have few different ones.
+/// The patterns that may hold for claims of one kind with the same facts. The calls of a row have few such pairs, so
+/// the last is kept.
 #[derive(Default)]
-struct OfClaim<'a> {
+struct ClaimCandidates<'a> {
     of: Option<(Kind, Facts)>,
-    known: Vec<Known<'a>>,
+    known: Vec<Candidate<'a>>,
 }
 
-impl<'a> OfClaim<'a> {
-    /// Those of the possible ones that may hold for the call.
-    fn among(&mut self, possible: &[Known<'a>], call: &Symptoms<'_>) -> &[Known<'a>] {
+impl<'a> ClaimCandidates<'a> {
+    /// Returns those of the possible patterns that may hold for the call.
+    fn among(&mut self, possible: &[Candidate<'a>], call: &Symptoms<'_>) -> &[Candidate<'a>] {
         let of = (call.kind, call.facts);
         if self.of != Some(of) {
             self.known.clear();
@@ -221,7 +222,7 @@ impl<'a> OfClaim<'a> {
     }
 }
 
-/// The cause that explains most of a row's claims.
+/// Returns the cause that explains most of a row's claims.
 fn row_cause<'a>(
     recording: &Recording,
     row: &Row,
@@ -231,8 +232,8 @@ fn row_cause<'a>(
     cause_of(recording, row, view.claimed.iter(), patterns)
 }
 
-/// The cause that explains most of these claims of a row. What only makes a remark counts for half: of two causes that
-/// explain as many calls each, as where each item is asked about in two ways, the edges of windows would decide.
+/// Returns the cause that explains most of these claims of a row. A weak claim counts half. Otherwise, if two causes
+/// explain as many calls each (each item is asked about in two ways), the edges of windows would decide.
 pub(crate) fn cause_of<'a, 'c>(
     recording: &Recording,
     row: &Row,
@@ -241,14 +242,14 @@ pub(crate) fn cause_of<'a, 'c>(
 ) -> Option<Suspect<'a>> {
     let of_row = symptoms(recording, row, Kind::Repeat, None, None).spoken(recording, row, patterns.asks_language);
     let possible = patterns.of_row(row, &of_row);
-    // Few different ones: a list is quicker than a table.
+    // The list has few elements, so that a search through it is quicker than a table.
     let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
-    let mut of_claim = OfClaim::default();
+    let mut of_claim = ClaimCandidates::default();
     for claimed in claimed {
         let alike =
             |of: &Claimed<'_>| std::ptr::eq(of.claim, claimed.claim) && possible.looks.alike(of.call, claimed.call);
-        // Mostly it is as the one before.
+        // Most claims are like the one before.
         let cause = match last {
             Some((before, cause)) if alike(before) => cause,
             _ => {
@@ -267,19 +268,20 @@ pub(crate) fn cause_of<'a, 'c>(
     votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| c.id)))?.0
 }
 
-/// Whether any of these patterns is for some languages only.
+/// Returns true if any of these patterns is for certain languages only.
 pub(crate) fn asks_language(patterns: &[Pattern]) -> bool {
     patterns.iter().any(|pattern| !pattern.languages.is_empty())
 }
 
 impl<'a> Symptoms<'a> {
-    /// The same with the language of the row's code, where that is `asked` for: to find it out takes its whole stack.
+    /// Returns the same with the language of the row's code, if it is `asked` for: finding it takes the row's whole
+    /// stack.
     pub(crate) fn spoken(self, recording: &Recording, row: &Row, asked: bool) -> Self {
         let language = if asked { Author::of(recording, row).language } else { None };
         Self { language, ..self }
     }
 
-    /// The same row's, of one claimed call.
+    /// Returns the same row's symptoms with those of one claimed call.
     pub(crate) fn with(&self, claimed: &'a Claimed<'a>) -> Symptoms<'a> {
         Symptoms {
             kind: claimed.claim.kind,
@@ -293,7 +295,7 @@ impl<'a> Symptoms<'a> {
     }
 }
 
-/// What is known of a row, and of a call of it.
+/// Returns what is known of a row and of a call of it.
 pub(crate) fn symptoms<'a>(
     recording: &Recording,
     row: &'a Row,
@@ -323,25 +325,25 @@ fn explain<'a>(catalogue: &'a Catalogue, call: &Symptoms<'_>) -> Option<Suspect<
     most_telling(&possible(catalogue, call, &[call.kind]), call)
 }
 
-/// The patterns that could hold for calls of a row with claims of these kinds, with their causes: those that ask for
-/// most first, of equals ordered by id.
-fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>, kinds: &[Kind]) -> Vec<Known<'a>> {
+/// Returns the patterns that could hold for calls of a row with claims of these kinds, each with its cause. The
+/// pattern that asks for most comes first; equals are ordered by id.
+fn possible<'a>(catalogue: &'a Catalogue, row: &Symptoms<'_>, kinds: &[Kind]) -> Vec<Candidate<'a>> {
     let may = |pattern: &&Pattern| pattern.could_match(row) && pattern.is_of_kind(kinds);
     let of = |suspect: Suspect<'a>| suspect.matches.iter().filter(may).map(move |pattern| (pattern, suspect));
-    let mut known: Vec<Known<'a>> = catalogue.suspects().flat_map(of).collect();
+    let mut known: Vec<Candidate<'a>> = catalogue.suspects().flat_map(of).collect();
     known.sort_by_cached_key(|(pattern, suspect)| (Reverse(pattern.weight()), suspect.id));
     known
 }
 
-/// The cause whose pattern holds and asks for most; of equals the first by its id.
-fn most_telling<'a>(possible: &[Known<'a>], call: &Symptoms<'_>) -> Option<Suspect<'a>> {
+/// Returns the cause whose pattern holds and asks for most; among equals the first by id.
+fn most_telling<'a>(possible: &[Candidate<'a>], call: &Symptoms<'_>) -> Option<Suspect<'a>> {
     possible.iter().find(|(pattern, _)| pattern.matches(call)).map(|(_, cause)| *cause)
 }
 
-/// The object of nine claims in ten.
+/// Returns the object that nine claims in ten share.
 pub(crate) fn common_object(views: &[&RowView<'_>]) -> Option<Arc<str>> {
     let objects = || views.iter().flat_map(|v| &v.claimed).map(|c| c.claim.object.as_ref());
-    // Mostly all have the same one, or none has any.
+    // In most cases all claims have the same object, or none has any.
     let first = objects().next()?;
     if objects().all(|object| object == first) {
         return first.cloned();
@@ -353,10 +355,10 @@ pub(crate) fn common_object(views: &[&RowView<'_>]) -> Option<Arc<str>> {
     object.cloned()
 }
 
-/// Leaves out rows with few claims where another row has many, and rows with few calls where another row has
-/// many. They would only blur the share and the names.
+/// Leaves out rows with a small needless share, and rows with few needless calls beside a row with many. They would
+/// only blur the share and the names.
 fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], options: &Options) -> Vec<RowId> {
-    // Needless calls, and what share of the row's they are.
+    // Needless calls, and their share of the row's calls.
     let needless = |id: &RowId| {
         let calls = recording.row(*id).counts.calls;
         let any = views.get(id.0 as usize).map_or(0.0, |v| v.needless(calls).any);
@@ -373,7 +375,7 @@ fn strong_rows(rows: Vec<RowId>, recording: &Recording, views: &[RowView<'_>], o
     rows.into_iter().zip(&of_rows).filter(|(_, row)| counts(row)).map(|(id, _)| id).collect()
 }
 
-/// What ties rows of one program together.
+/// A property that ties rows of one program together.
 #[derive(PartialEq, Eq, Hash)]
 enum Tied {
     Call(Sysno),
@@ -381,9 +383,9 @@ enum Tied {
     Toggle(&'static str),
 }
 
-/// Rows of one program that share a system call or an object, directly or through others.
+/// Returns groups of rows of one program that share a system call or an object, directly or through other rows.
 fn related(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Vec<Vec<RowId>> {
-    // Each row's way to the row that stands for its group.
+    // Union-find: for each row the next row on the way to its group's root.
     let mut above: Vec<usize> = (0..rows.len()).collect();
     let mut first: Map<(&str, Tied), usize> = Map::default();
     for (at, id) in rows.iter().enumerate() {
@@ -392,7 +394,7 @@ fn related(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Vec<
         let mut ties = vec![Tied::Call(row.syscall)];
         ties.extend(views.get(id.0 as usize).and_then(|v| common_object(&[v])).map(Tied::Object));
         let toggles = views.get(id.0 as usize).into_iter().flat_map(|v| &v.claimed);
-        // Making and unmaking are two calls of one disease.
+        // Making a thing and undoing it are two calls of one disease.
         let toggle = toggles.map(|c| c.claim).find(|c| c.kind == Kind::Toggle);
         ties.extend(toggle.map(|t| Tied::Toggle(t.about)));
         for tie in ties {
@@ -410,7 +412,7 @@ fn related(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Vec<
     groups.into_values().collect()
 }
 
-/// The row that stands for a row's group; shortens the way to it.
+/// Returns the root of a row's group and shortens the way to it.
 fn top(above: &mut [usize], mut at: usize) -> usize {
     while let Some(next) = above.get(at).copied().filter(|next| *next != at) {
         let after = above.get(next).copied().unwrap_or(next);
@@ -446,7 +448,7 @@ fn group<'a>(cause: Option<Suspect<'a>>, rows: Vec<RowId>, views: &[RowView<'_>]
     }
 }
 
-/// The group of programs that are started for each item.
+/// Returns the group of programs that are started for each item.
 pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: &'a Catalogue) -> Group<'a> {
     let rows = children.rows.iter().map(|id| recording.row(*id));
     let program = children.programs.first().map(|started| started.program.clone());
@@ -467,7 +469,7 @@ pub(crate) fn started<'a>(children: Children, recording: &Recording, catalogue: 
     }
 }
 
-/// A row that waited before `main` joins the group of its cause, else stands alone.
+/// Adds a row that waited before `main` to the group of its cause, or as a group of its own.
 fn add_wait<'a>(
     groups: &mut Vec<Group<'a>>,
     wait: &StartupWait,

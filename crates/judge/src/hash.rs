@@ -1,23 +1,22 @@
-//! The judge's tables: with the standard hash, hashing was most of what judging took. foldhash is quick and
-//! begins with random numbers of the process's own, so that a recording can't be written whose keys all fall
-//! together.
+//! Hash tables for the judge. With the standard hash, hashing took most of the judge's time. foldhash is quick, and
+//! seeded with random numbers of the process, so that nobody can write a recording whose keys all collide.
 
 pub(crate) use foldhash::fast::RandomState as Seeded;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-/// A table; its order says nothing.
+/// A hash table; its order has no meaning.
 pub(crate) type Map<K, V> = std::collections::HashMap<K, V, Seeded>;
-/// A set; its order says nothing.
+/// A hash set; its order has no meaning.
 pub(crate) type Set<K> = std::collections::HashSet<K, Seeded>;
 
-/// Numbers byte strings in the order they are first met.
+/// A table that numbers byte strings in the order in which they are first met.
 ///
-/// Their bytes lie in one buffer: with a box each, allocating was much of what judging took.
+/// All bytes lie in one buffer: with an allocation for each string, allocating took much of the judge's time.
 #[derive(Default)]
 pub(crate) struct Spellings {
     bytes: Vec<u8>,
-    /// Where each one ends in `bytes`.
+    /// For each string, the offset in `bytes` at which it ends.
     ends: Vec<usize>,
     table: HashTable<Spelled>,
     seeded: Seeded,
@@ -30,7 +29,8 @@ struct Spelled {
 }
 
 impl Spellings {
-    /// None yet, with room for so many of so many bytes each: growing bit by bit costs as much as what is kept.
+    /// Returns an empty table with room for `strings` strings of `bytes` bytes each. Growing it in small steps would
+    /// cost as much as the entries themselves.
     pub(crate) fn with_room(strings: usize, bytes: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(strings * bytes),
@@ -40,7 +40,7 @@ impl Spellings {
         }
     }
 
-    /// Its number. `None` where there are too many.
+    /// Returns the string's number, a new one if it was not met before; `None` if there are too many.
     pub(crate) fn number(&mut self, spelled: &[u8]) -> Option<u32> {
         let hash = self.seeded.hash_one(spelled);
         let same = |other: &Spelled| other.hash == hash && self.spelling(other.number) == Some(spelled);

@@ -1,25 +1,25 @@
-//! All that the judge says.
+//! The judge's whole result.
 
 use crate::finding::{Counted, Finding, Unjudged, Untold, Wait};
 use crate::rounds::Round;
 
-/// All the judge has to say of a recording.
+/// The judge's whole result on a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
-    /// Findings, most time to win first.
+    /// The findings, most time to win first.
     pub findings: Vec<Finding>,
-    /// Less sure or too small to be findings.
+    /// The remarks: needless calls that are less sure, or cost too little for a finding.
     pub also: Vec<Finding>,
-    /// What is in neither.
+    /// Needless calls that no finding and no remark reports.
     pub untold: Untold,
-    /// What nothing can be said of.
+    /// Calls that can't be judged.
     pub unjudged: Unjudged,
-    /// What threads do again and again, dearest first.
+    /// Sequences of calls that threads make again and again, costliest first.
     pub rounds: Vec<Round>,
-    /// What the calls of a trace waited for.
+    /// Waits of an imported trace.
     pub waits: Vec<Wait>,
     /// Rows of tables that are worth a closer look.
     pub counted: Vec<Counted>,
-    /// True if the recording is made of an excerpt of a trace.
+    /// True if the recording was made from an excerpt of a trace.
     pub is_excerpt: bool,
 }

@@ -1,8 +1,8 @@
-//! The language, and its version, of the code that makes the calls: what its author has to change.
+//! The language, and its version, of the code that makes the calls.
 //!
-//! A cure for another language is worse than none, so a language is named only where frames, modules or the program
-//! say so: scripts by the lines that were read from their interpreter, by the interpreter's file on the stack, or by
-//! the program that runs; compiled ones by their source files and by the names their functions have.
+//! A cure for another language is worse than none, so a language is named only if frames, modules or the program tell
+//! it. A script's language comes from the lines read from its interpreter, from the interpreter's file on the stack,
+//! or from the program that runs; a compiled language from source files and from the form of functions' names.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,32 +10,32 @@ use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Process};
 
 macro_rules! languages {
     ($($(#[$doc:meta])* $language:ident = $name:literal, $shown:literal, [$($file:literal),*], [$($also:literal),*];)*) => {
-        /// A language that programs and scripts are written in, as far as a cure may be for it.
+        /// A language of programs and scripts for which there may be cures.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum CodeLanguage {
             $($(#[$doc])* $language,)*
         }
 
         impl CodeLanguage {
-            /// All of them.
+            /// All languages.
             pub const ALL: &[Self] = &[$(Self::$language),*];
 
-            /// Its name in causes' files and in JSON.
+            /// Returns the language's name in causes' files and in JSON.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$language => $name,)* }
             }
 
-            /// Its name for a reader.
+            /// Returns the language's name for readers.
             pub fn shown(self) -> &'static str {
                 match self { $(Self::$language => $shown,)* }
             }
 
-            /// Other names that people have for it: endings of its files, short forms.
+            /// Returns other names for it: endings of its files, short forms.
             pub fn aliases(self) -> &'static [&'static str] {
                 match self { $(Self::$language => &[$($also),*],)* }
             }
 
-            /// Files that run it, without versions: programs and libraries.
+            /// Returns the names, without versions, of programs and libraries that run it.
             pub fn files(self) -> &'static [&'static str] {
                 match self { $(Self::$language => &[$($file),*],)* }
             }
@@ -62,13 +62,13 @@ languages! {
     Php = "php", "PHP", ["php", "php-cgi", "php-fpm", "libphp"], [];
     /// JavaScript, as Node and its like run it.
     JavaScript = "javascript", "JavaScript", ["node", "nodejs", "libnode", "bun", "deno"], ["js", "ts", "typescript", "mjs"];
-    /// Java and what else runs in its virtual machine.
+    /// Java and other languages of its virtual machine.
     Java = "java", "Java", ["java", "libjvm", "libjava", "libnio"], ["kotlin", "scala", "jvm"];
-    /// Any shell.
+    /// Any POSIX shell.
     Shell = "shell", "shell", ["sh", "dash", "ash", "ksh", "mksh", "yash", "zsh"], ["posix-shell"];
     /// Bash: a shell with expansions of its own.
     Bash = "bash", "bash", ["bash"], [];
-    /// Fish: a shell that is no other's.
+    /// Fish: a shell with a syntax of its own.
     Fish = "fish", "fish", ["fish"], [];
     /// Awk.
     Awk = "awk", "awk", ["awk", "mawk", "gawk", "nawk", "original-awk"], [];
@@ -82,7 +82,7 @@ languages! {
     Julia = "julia", "Julia", ["julia", "libjulia"], ["jl"];
     /// Erlang and Elixir.
     Erlang = "erlang", "Erlang", ["beam.smp", "erl"], ["elixir", "ex"];
-    /// C# and what else runs on .NET.
+    /// C# and other languages of .NET.
     CSharp = "c#", "C#", ["dotnet", "libcoreclr", "mono"], ["cs", "csharp", ".net"];
     /// Scheme.
     Scheme = "scheme", "Scheme", ["guile", "libguile"], ["scm"];
@@ -93,19 +93,19 @@ languages! {
 }
 
 impl CodeLanguage {
-    /// The language with this name.
+    /// Returns the language with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|language| language.name() == name)
     }
 
-    /// The language that has this name, this alias, or an interpreter of this name.
+    /// Returns the language with this name or alias, or with an interpreter of this name.
     pub fn meant(name: &str) -> Option<Self> {
         let also = |language: &Self| language.aliases().contains(&name) || language.files().contains(&name);
         Self::named(name).or_else(|| Self::ALL.iter().copied().find(also))
     }
 
-    /// The language with this name, for tables that are made when the code is compiled; the compiler refuses a name
-    /// that none has.
+    /// Returns the language with this name, for tables that are made at compile time. A name that no language has
+    /// does not compile.
     pub(crate) const fn known(name: &str) -> Self {
         let mut at = 0;
         while !same(Self::ALL[at].name().as_bytes(), name.as_bytes()) {
@@ -122,7 +122,7 @@ impl CodeLanguage {
         })
     }
 
-    /// Whether what is said for `general` holds for this one too: bash is a shell.
+    /// Returns true if advice for `general` holds for this language too: bash is a shell.
     pub(crate) fn is_a(self, general: Self) -> bool {
         self == general || (self, general) == (Self::Bash, Self::Shell)
     }
@@ -140,19 +140,19 @@ impl CodeLanguage {
         }
     }
 
-    /// The one whose interpreter a process is.
+    /// Returns the language whose interpreter the process is.
     pub(crate) fn of_program(program: &Process) -> Option<Self> {
         Self::of_file(program.name()).or_else(|| applet(program))
     }
 
-    /// The one whose interpreter has this file name.
+    /// Returns the language whose interpreter has this file name.
     pub(crate) fn of_file(name: &str) -> Option<Self> {
         let stem = stem(name);
         Self::ALL.iter().copied().find(|language| language.files().contains(&stem))
     }
 }
 
-/// Compares texts when code is compiled.
+/// Returns true if two texts are equal, at compile time.
 const fn same(one: &[u8], other: &[u8]) -> bool {
     let mut at = 0;
     while at < one.len() && at < other.len() && one[at] == other[at] {
@@ -166,12 +166,12 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 pub struct Version(Vec<u32>);
 
 impl Version {
-    /// Reads `3.14`; `None` for anything else.
+    /// Reads a version such as `3.14`. Returns `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         text.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>().map(Self)
     }
 
-    /// Compares as many numbers as both have: what 3.14 has, 3.14.1 has.
+    /// Compares as many numbers as both have, so that 3.14.1 has whatever 3.14 has.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let both = self.0.len().min(other.0.len());
         self.0[..both].cmp(&other.0[..both])
@@ -185,31 +185,32 @@ impl fmt::Display for Version {
     }
 }
 
-/// `python3.11`, `libpython3.11.so.1.0`, `php-fpm8.2`, `libruby-3.1.so`: without what changes with the version.
+/// Returns an interpreter's file name without its version: `python3.11`, `libpython3.11.so.1.0`, `php-fpm8.2`,
+/// `libruby-3.1.so`.
 fn stem(name: &str) -> &str {
     let name = name.split_once(".so").map_or(name, |(stem, _)| stem);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     bare.trim_end_matches(['-', '_'])
 }
 
-/// The version in a file's name.
+/// Returns the version in a file's name.
 pub(crate) fn version_of(name: &str) -> Option<Version> {
     let (stem, behind) = name.split_once(".so").map_or((name, ""), |(stem, behind)| (stem, behind));
     let numbers = |text: &str| {
         let start = text.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').len();
         text.get(start..).map(|n| n.trim_matches('.')).filter(|n| !n.is_empty()).and_then(Version::parse)
     };
-    // libperl.so.5.36: behind the suffix where there is none before.
+    // libperl.so.5.36: the version is behind the suffix if there is none before it.
     numbers(stem).or_else(|| numbers(behind))
 }
 
-/// BusyBox is what it is called as.
+/// Returns the language that BusyBox runs, by the name under which it was called.
 pub(crate) fn applet(program: &Process) -> Option<CodeLanguage> {
     let called = || program.argv.first().map(|word| word.rsplit('/').next().unwrap_or(word).trim_start_matches('-'));
     if program.name() == "busybox" { CodeLanguage::of_file(called()?) } else { None }
 }
 
-/// The language of compiled code, by the user's own frame and else by those around it.
+/// Returns the language of compiled code: by the user's own frame, else by the frames around it.
 pub(crate) fn compiled(user: Option<&Frame>, frames: &[&Frame]) -> Option<CodeLanguage> {
     let own = frames.iter().copied().filter(|f| !matches!(f.class, FrameClass::Libc | FrameClass::Loader));
     user.and_then(by_source)
@@ -219,7 +220,7 @@ pub(crate) fn compiled(user: Option<&Frame>, frames: &[&Frame]) -> Option<CodeLa
 }
 
 fn by_source(frame: &Frame) -> Option<CodeLanguage> {
-    // The last is the function's own; others were inlined into it.
+    // The last location is the frame's own function; the others were inlined into it.
     let file = frame.locations.last()?.file.as_deref()?;
     match file.rsplit_once('.')?.1 {
         "c" => Some(CodeLanguage::C),
@@ -231,7 +232,7 @@ fn by_source(frame: &Frame) -> Option<CodeLanguage> {
     }
 }
 
-/// Functions that only programs of one language have on their stacks.
+/// Returns the language by functions that only programs of that language have on their stacks.
 fn by_runtime(frame: &Frame) -> Option<CodeLanguage> {
     let name = frame.function();
     let starts = |prefixes: &[&str]| prefixes.iter().any(|p| name.starts_with(p));
@@ -248,7 +249,7 @@ fn by_runtime(frame: &Frame) -> Option<CodeLanguage> {
     starts(&["std::basic_", "std::ostream", "std::__", "__gnu_cxx::", "operator new"]).then_some(CodeLanguage::Cpp)
 }
 
-/// By the shape of a function's name: `run(int)` and `ns::run` are C++, a plain word is C.
+/// Returns the language by the form of a function's name: `run(int)` is C++, a plain word is C.
 fn by_name(frame: &Frame) -> Option<CodeLanguage> {
     let name = frame.function();
     if name.is_empty() || name == "?" || name.contains("+0x") {

@@ -1,4 +1,4 @@
-//! What the caller's language calls the function that was called: `os.path.realpath`, not `readlink`.
+//! The name that the caller's language gives to the function that was called: `os.path.realpath`, not `readlink`.
 
 mod known;
 
@@ -6,10 +6,10 @@ use crate::language::CodeLanguage;
 use crate::target::Target;
 use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, Row};
 
-/// The function of the language's own library that the user's code called: by the script's lines, where its library
-/// is written in the language; by the functions of its run-time on the stack; else by what calls the C library's
-/// function in that language. `None` where nothing tells, or where it is called as in C.
-/// A function that serves several is named by what the calls' descriptors lead to.
+/// Returns the name of the function of the language's own library that the user's code called. It comes from the
+/// script's lines if the library is written in the language, from functions of the run-time on the stack, or from the
+/// C library's function that the language's function calls. The target of the calls' descriptors tells functions
+/// apart that share these. Returns `None` if nothing tells the name, or if it is that of the C function.
 pub(crate) fn language_api(
     recording: &Recording,
     row: &Row,
@@ -31,7 +31,7 @@ pub(crate) fn language_api(
         }
         (CodeLanguage::Java, Some(frame)) if frame.language == Some(ScriptLanguage::Java) => java_name(frame),
         (CodeLanguage::Rust, _) => rust_name(&frames),
-        // As it is imported: `os.Stat`, and `fmt.Println`.
+        // Go's functions are named as they are imported: `os.Stat`, `fmt.Println`.
         (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
         _ => None,
     };
@@ -40,13 +40,14 @@ pub(crate) fn language_api(
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
 
-/// `path/filepath.EvalSymlinks` as it is called: `filepath.EvalSymlinks`; `None` for what isn't Go's.
+/// Returns `path/filepath.EvalSymlinks` as `filepath.EvalSymlinks`; `None` for a function that isn't Go's.
 fn go_name(api: &str) -> Option<String> {
     let api = api.rsplit('/').next().unwrap_or(api);
     api.contains('.').then(|| api.to_owned())
 }
 
-/// Ruby's functions that are written in C have a name and no line: `realpath`; those of its library have both.
+/// Returns the name of a method of Ruby's library. Methods in C have a name and no line (`realpath`), the others have
+/// both.
 fn ruby_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let name = place.function.rsplit([' ', '#', '.']).next().unwrap_or_default();
@@ -59,13 +60,13 @@ fn ruby_name(frame: &Frame) -> Option<String> {
         .then(|| known::ruby(name).map_or_else(|| name.to_owned(), str::to_owned))
 }
 
-/// PHP's own functions are written in C, and have a name and no line.
+/// Returns the name of a function of PHP. PHP's own functions are in C: they have a name and no line.
 fn php_name(frame: &Frame) -> Option<String> {
     frame.location().filter(|place| place.file.is_none()).map(|place| place.function.to_string())
 }
 
-/// A function of Node's library as its documentation has it: `openSync` of `node:fs` is `fs.openSync`; those that only
-/// Node itself can call are not named.
+/// Returns the documented name of a function of Node's library: `openSync` of `node:fs` is `fs.openSync`; `None` for
+/// functions that only Node itself can call.
 fn node_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let module = match place.file.as_deref()?.strip_prefix("node:")?.replace('/', ".") {
@@ -80,8 +81,8 @@ fn node_name(frame: &Frame) -> Option<String> {
     named.then(|| format!("{module}.{}", place.function))
 }
 
-/// A method of Java's library as its documentation has it: `java.nio.file.Files.newBufferedReader` is
-/// `Files.newBufferedReader`, and a constructor `new FileReader`.
+/// Returns the documented name of a method of Java's library: `java.nio.file.Files.newBufferedReader` is
+/// `Files.newBufferedReader`, and a constructor is `new FileReader`.
 fn java_name(frame: &Frame) -> Option<String> {
     let name = &frame.location()?.function;
     let (class, method) = name.rsplit_once('.')?;
@@ -96,7 +97,8 @@ fn java_name(frame: &Frame) -> Option<String> {
     }
 }
 
-/// Perl's own functions have the name of their operation and no line; those of its library have both.
+/// Returns the name of a function of Perl. Perl's own functions have the name of their operation and no line; those
+/// of its library have both.
 fn perl_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     match &place.file {
@@ -105,20 +107,20 @@ fn perl_name(frame: &Frame) -> Option<String> {
     }
 }
 
-/// The outermost function of Rust's library that the user's code called: `std::fs::metadata`, `File::read`.
+/// Returns the outermost function of Rust's library that the user's code called: `std::fs::metadata`, `File::read`.
 fn rust_name(frames: &[&Frame]) -> Option<String> {
     let of_library =
         |name: &str| name.starts_with("std::") || name.starts_with("<std::") || name.starts_with("<&std::");
     let names = frames.iter().flat_map(|frame| &frame.locations).map(|place| &*place.function);
-    // Those of start-up, which are outside of `main`, are not what it calls.
+    // The search stops at the first frame of another crate: the library's start-up functions lie outside of `main`.
     let before_user = names.skip_while(|name| !of_library(name)).take_while(|name| {
         of_library(name) || name.starts_with("core::") || name.starts_with("<core::") || name.starts_with("alloc::")
     });
     before_user.filter_map(rust_path).last()
 }
 
-/// `std::fs::metadata::<&str>` as `fs::metadata`, `<&std::fs::File as std::io::Read>::read` as `File::read`; `None` for
-/// what isn't called from outside the library.
+/// Returns `std::fs::metadata::<&str>` as `fs::metadata`, and `<&std::fs::File as std::io::Read>::read` as
+/// `File::read`; `None` for a function that can't be called from outside the library.
 fn rust_path(name: &str) -> Option<String> {
     if ["std::sys::", "std::rt::", "std::panic", "{closure", "_print", "drop", "FnOnce"]
         .iter()
@@ -141,7 +143,8 @@ fn rust_path(name: &str) -> Option<String> {
     (!last.is_empty() && last.chars().all(word)).then_some(last)
 }
 
-/// `realpath` in `<frozen posixpath>` is `os.path.realpath`, `info` in `…/logging/__init__.py` is `logging.info`.
+/// Returns the qualified name of a function of Python's library: `realpath` in `<frozen posixpath>` is
+/// `os.path.realpath`, `info` in `…/logging/__init__.py` is `logging.info`.
 fn python_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let file = place.file.as_deref()?;

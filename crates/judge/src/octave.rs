@@ -1,7 +1,8 @@
-//! Octaves of a row's count. Windows crowd where a row begins, so that what they show counts by the octave's size.
+//! Octaves of a row's count. Most windows open where a row begins, so their calls are weighted by their octaves'
+//! sizes.
 
-/// Each octave of `calls` calls: how many of them it holds, and which of those that were `seen` stands for it: itself, or the
-/// nearest, of two the later. Nothing where none was seen.
+/// Returns for each octave of `calls` calls the number of calls in it, and the octave of `seen` that represents it:
+/// itself, or the nearest, the later of two. Returns nothing if `seen` is empty.
 pub(crate) fn octaves(calls: u64, seen: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = (u64, u32)> {
     (0..=calls.max(1).ilog2()).filter_map(move |octave| {
         let first = 1u64 << octave;

@@ -1,66 +1,66 @@
-//! The thresholds, in one place.
+//! The thresholds of the judge, in one place.
 
-/// Where a claim becomes a finding. The defaults were measured on programs with one known waste,
-/// their cured twins and healthy programs; each comment says what breaks beside it.
+/// Thresholds from which on a claim becomes a finding. The defaults were measured on programs with one known waste,
+/// their cured twins and healthy programs; a comment names what breaks beyond its threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Needless calls a finding has at least.
+    /// Least number of needless calls in a finding.
     pub min_calls: u64,
-    /// The same where the price is waiting.
+    /// The same number if the price is waiting.
     pub min_waits: u64,
-    /// Least share of its rows' calls that is needless: above 0.48 real waste is lost, at 0.2
-    /// event-driven servers turn sick.
+    /// Least share of a finding's rows' calls that is needless, 0 to 1. Above 0.48 real waste is lost; at 0.2
+    /// event-driven servers are reported.
     pub min_row_share: f64,
-    /// Least share of the phase's processor time (or wall time, for waits).
+    /// Least price, as a share of the phase's processor time (of its wall time for waits), 0 to 1.
     pub min_price: f64,
-    /// Least price in ns; alternatively [`Options::small_share`] or [`Options::many_calls`].
+    /// Least price, ns; [`Options::small_share`] or [`Options::many_calls`] may take its place.
     pub min_ns: u64,
-    /// Share of processor time that looks which find nothing have at least, unless they are [`Options::min_spin_share`] of
-    /// all calls.
+    /// Least share of processor time, 0 to 1, of polls that find nothing, unless they are [`Options::min_spin_share`]
+    /// of all calls.
     pub dear_share: f64,
-    /// Needless calls that make up for a price under [`Options::min_ns`]: they cost about that, and their number is the
-    /// same in each run.
+    /// Number of needless calls that makes up for a price below [`Options::min_ns`]. So many calls cost about that,
+    /// and their number is the same in each run.
     pub many_calls: u64,
-    /// Share of the phase's processor time, its doubt added, that makes up for a short run, of [`Options::low_calls`] calls
-    /// that are known to be alike: what a run costs hangs on how long somebody let it go, a share does not. At 0.03 what
-    /// goes with a dearer habit of the same loop is told as a finding of its own.
+    /// Share of the phase's processor time with its doubt, 0 to 1, that makes up for a price below
+    /// [`Options::min_ns`] if [`Options::low_calls`] calls are known to be alike. A total depends on how long the run
+    /// was; a share does not. At 0.03 calls that accompany a costlier habit of the same loop are reported as a
+    /// finding of their own.
     pub small_share: f64,
-    /// Times that one process starts the same program before that is a habit.
+    /// Number of times that one process starts the same program from which on that is a habit.
     pub min_children: u64,
-    /// Mean processor time of such a program, ns, at most: one that takes more was started for its work.
+    /// Largest mean processor time of such a program, ns: a program that takes more was started for its work.
     pub short_life_ns: u64,
-    /// Share of the run's processor time that starting it takes at least. What is known of a start is less than
-    /// it takes: neither the end of what was there before, nor that of the program.
+    /// Least share of the run's processor time, 0 to 1, that the starts take. The known part of a start excludes the
+    /// teardown of the memory before `execve` and the program's exit.
     pub min_start_share: f64,
-    /// Share of all calls that looks which find nothing have at least, alternatively to
-    /// [`Options::dear_share`] of processor time: what a spin costs is the spinning.
+    /// Least share of all calls, 0 to 1, of polls that find nothing; [`Options::dear_share`] may take its place. A
+    /// spinning program's cost is the spinning itself.
     pub min_spin_share: f64,
-    /// Needless calls a remark has at least.
+    /// Least number of needless calls in a remark.
     pub low_calls: u64,
-    /// Price in ns a remark has at least: a program that reads its processor time 120 times in a
-    /// millisecond's run is none.
+    /// Least price of a remark, ns: a program that reads its processor time 120 times in a run of a millisecond is
+    /// none.
     pub low_ns: u64,
-    /// Needless calls that make up for a price under [`Options::low_ns`]: they cost about that, and what they cost differs
-    /// from run to run, while their number does not.
+    /// Number of needless calls that makes up for a price below [`Options::low_ns`]. So many calls cost about that;
+    /// their cost differs from run to run, their number does not.
     pub many_low_calls: u64,
-    /// Calls seen in windows that must agree.
+    /// Least number of agreeing calls in windows.
     pub min_agreeing: u64,
-    /// The same where the price is waiting.
+    /// The same number if the price is waiting.
     pub min_agreeing_waits: u64,
-    /// Windows that must hold agreeing calls.
+    /// Least number of windows with agreeing calls.
     pub min_windows: u64,
-    /// Octaves of a row's count these windows must lie in.
+    /// Least number of octaves of a row's count with such windows.
     pub min_octaves: u64,
-    /// Least share of the rows' calls that is needless, two standard errors over windows taken off.
+    /// Least share of the rows' calls that is needless, 0 to 1, two standard errors over windows subtracted.
     pub min_low_share: f64,
-    /// Rows with a smaller share than this are left out of a finding that has a stronger one.
+    /// Share of needless calls, 0 to 1, below which a row is left out of a finding that has a stronger row.
     pub faint_row: f64,
-    /// Rows with less than this share of the needless calls of a finding's strongest row are left
-    /// out of it.
+    /// Part of the needless calls of a finding's strongest row, 0 to 1, below which a row is left out of the finding.
     pub crumb: f64,
-    /// A single wait before `main` worth a finding, in ns: below it, preemption looks the same.
+    /// Shortest single wait before `main` for a finding, ns: preemption may look like a shorter one.
     pub long_wait_ns: u64,
-    /// Two waits of one row before `main` worth a finding, in ns each.
+    /// Shortest length of two waits of one row before `main` for a finding, ns each.
     pub paired_wait_ns: u64,
 }
 

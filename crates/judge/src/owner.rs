@@ -1,39 +1,40 @@
-//! Whose code makes the calls: a cure is something that its reader can do.
+//! The owner of the code that makes the calls, which decides the cures that a reader can apply.
 //!
-//! Somebody who runs `sed` changes no line of it, and who calls a package waits for its authors. So it is read from the
-//! stack whether the calling code is the reader's own, an installed package's, or that of a program which came with the
-//! system.
+//! A user of `sed` changes no line of it, and the caller of a package waits for its authors. Therefore the stack
+//! tells whether the calling code is the reader's own, an installed package's, or that of a program which came with
+//! the system.
 
 use crate::language::CodeLanguage;
 use serde::Deserialize;
 use systoll_model::{Frame, FrameClass, Process, Recording, Row};
 
-/// Who can act on a cure.
+/// A reader who can apply a cure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actor {
-    /// Who writes the code that makes the calls.
+    /// The author of the code that makes the calls.
     Author,
-    /// Who writes code that calls the package or library that makes them.
+    /// The author of code that calls the package or library which makes the calls.
     Caller,
-    /// Who only runs the program that makes them.
+    /// A user who only runs the program that makes the calls.
     User,
 }
 
-/// Whose code makes the calls.
+/// The owner of the code that makes the calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The reader's, as far as is known.
+    /// The reader, as far as is known.
     #[default]
     Reader,
-    /// A package's, a library's or a module's of the language's own library, by its name; and the reader's line that calls
-    /// it, where that is known.
+    /// A package, a library, or a module of the language's own library, by its name; and the reader's line that calls
+    /// it, if that is known.
     Package { name: String, called_at: Option<String> },
-    /// A program's that came with the system, by its name.
+    /// A program that came with the system, by its name.
     Program(String),
 }
 
-/// Folders into which a system's packages put programs and libraries; what people build themselves lies elsewhere.
+/// Folders into which a system's packages put programs and libraries. Programs that users build themselves lie
+/// elsewhere.
 const OF_SYSTEM: &[&str] = &[
     "/usr/bin/",
     "/usr/sbin/",
@@ -50,12 +51,12 @@ const OF_SYSTEM: &[&str] = &[
     "/snap/",
 ];
 
-/// Folders in which installers of packages put sources, a folder each.
+/// Folders into which package managers put sources, one folder for each package.
 const OF_PACKAGES: &[&str] =
     &["/site-packages/", "/dist-packages/", "/node_modules/", "/gems/", "/pkg/mod/", "/registry/src/", "/vendor/"];
 
-/// Modules of languages' own libraries whose functions are what cures name, and what people call: to call
-/// `os.path.exists` is to ask `stat`.
+/// Modules of languages' own libraries whose functions programs call and cures name: calling `os.path.exists` is
+/// asking `stat`.
 const THIN: &[&str] = &[
     "asyncio",
     "codecs",
@@ -86,7 +87,7 @@ const THIN: &[&str] = &[
 ];
 
 impl Owner {
-    /// Finds out whose code makes a row's calls.
+    /// Returns the owner of the code that makes a row's calls.
     pub(crate) fn of(recording: &Recording, row: &Row) -> Self {
         let program = recording.process(row.process);
         let frames: Vec<&Frame> = recording.row_frames(row).collect();
@@ -101,14 +102,15 @@ impl Owner {
             );
         }
         if CodeLanguage::runs(program) {
-            // What the interpreter runs is its first word, where that is no option.
+            // The interpreter's script is its first argument, unless that is an option.
             let file = program.argv.get(1).filter(|word| is_of_system(word));
             return file.map_or(Self::Reader, |path| Self::Program(name_of(path)));
         }
         Self::of_compiled(recording, row, program)
     }
 
-    /// `inner` are the script's frames up to the first that is no part of the language's library; `outer` those from there.
+    /// Returns the owner of a script. `inner` has the frames inside the first frame that is not in the language's
+    /// library; `outer` has that frame and those outside of it.
     fn of_script(inner: &[&Frame], outer: &[&Frame], program: &Process) -> Self {
         let file = |frame: &&Frame| frame.location().and_then(|place| place.file.clone());
         let Some(path) = outer.first().and_then(file) else { return Self::Reader };
@@ -123,7 +125,7 @@ impl Owner {
         }
         let library = inner.last().and_then(file).and_then(|path| module(&path));
         match library {
-            // A function that makes the call straight is a name for it.
+            // A library function that makes the call directly is only a name for it.
             Some(name) if inner.len() > 1 && !THIN.contains(&name.as_str()) => {
                 Self::Package { name, called_at: outer.first().and_then(|f| place(f)) }
             }
@@ -147,7 +149,7 @@ impl Owner {
         }
     }
 
-    /// Who the reader is, to that code.
+    /// Returns the reader's relation to the code.
     pub(crate) fn reader(&self) -> Actor {
         match self {
             Self::Reader => Actor::Author,
@@ -156,7 +158,7 @@ impl Owner {
         }
     }
 
-    /// What a change of the code is called by who does not write it.
+    /// Returns the cure `how`, preceded by the owner of the code that has to change if that is not the reader.
     pub(crate) fn in_its_code(&self, how: &str) -> String {
         match self {
             Self::Reader => how.to_owned(),
@@ -164,7 +166,8 @@ impl Owner {
         }
     }
 
-    /// What is left to somebody who does not write the code, where nothing is known that they could set.
+    /// Returns what a reader can do who doesn't write the code, if no setting helps; `None` for the reader's own
+    /// code.
     pub(crate) fn else_to_do(&self) -> Option<String> {
         match self {
             Self::Reader => None,
@@ -185,7 +188,7 @@ fn is_of_system(path: &str) -> bool {
     OF_SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Whether a source is nobody's but the reader's.
+/// Returns true if a source file is the reader's own.
 fn is_own(path: &str) -> bool {
     !path.starts_with('<') && package(path).is_none() && !is_of_system(path) && !path.contains("/lib/python3")
 }
@@ -194,13 +197,13 @@ fn name_of(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
-/// `app.py:12`.
+/// Returns a frame's position, such as `app.py:12`.
 fn place(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     Some(format!("{}:{}", name_of(place.file.as_deref()?), place.line?))
 }
 
-/// The package that a source is of: `/x/site-packages/pymongo/pool.py` is of pymongo.
+/// Returns the package of a source file: `/x/site-packages/pymongo/pool.py` belongs to pymongo.
 fn package(path: &str) -> Option<String> {
     let (at, folder) =
         OF_PACKAGES.iter().filter_map(|folder| Some((path.rfind(folder)?, folder))).max_by_key(|(at, _)| *at)?;
@@ -209,7 +212,7 @@ fn package(path: &str) -> Option<String> {
         parts.next();
     }
     let mut name = parts.next().filter(|name| !name.is_empty())?.to_owned();
-    // npm's scopes, Go's hosts and owners, Composer's vendors.
+    // A name has more than one part with npm's scopes, Go's hosts and owners, Composer's vendors.
     let more = match *folder {
         "/node_modules/" => usize::from(name.starts_with('@')),
         "/vendor/" => 1,
@@ -222,7 +225,7 @@ fn package(path: &str) -> Option<String> {
             break;
         }
     }
-    // A module of one file, and a folder named with its version: `uuid-1.0.0`, `uuid@v1.3.0`.
+    // Cuts off the ending of a module of one file, and the version of a folder: `uuid-1.0.0`, `uuid@v1.3.0`.
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let version = name.char_indices().find(|(at, c)| {
         *at > 0
@@ -232,12 +235,12 @@ fn package(path: &str) -> Option<String> {
     name.get(..version.map_or(name.len(), |(at, _)| at)).map(str::to_owned)
 }
 
-/// The module of a language's own library: `/usr/lib/python3.11/logging/handlers.py` is of logging.
+/// Returns the module of a language's own library: `/usr/lib/python3.11/logging/handlers.py` belongs to logging.
 fn module(path: &str) -> Option<String> {
     let rest = match path.strip_prefix("<frozen ") {
         Some(rest) => rest.trim_end_matches('>').split('.').next()?,
         None => ["/lib/python3", "/lib/ruby/"].iter().find_map(|lib| path.split_once(lib)).and_then(|(_, rest)| {
-            // Behind the version's folder.
+            // The module's path follows the version's folder.
             rest.split_once('/').map(|(_, rest)| rest)
         })?,
     };
@@ -247,13 +250,13 @@ fn module(path: &str) -> Option<String> {
 }
 
 impl CodeLanguage {
-    /// Whether a process runs a script that it reads.
+    /// Returns true if the program is an interpreter, which runs a script.
     fn runs(program: &Process) -> bool {
         CodeLanguage::of_program(program).is_some()
     }
 }
 
-/// Whether each request of a server starts the script anew, so that nothing is kept in its variables.
+/// Returns true if each request of a server starts the script anew, so that its variables keep nothing.
 pub(crate) fn is_served(program: &Process, files: &[String]) -> bool {
     let name = program.name();
     let by_server = name.starts_with("php-fpm") || name.starts_with("php-cgi");

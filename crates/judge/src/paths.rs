@@ -1,5 +1,5 @@
-//! Paths by number. A program asks about the same few again and again, and what they are made of is then looked up
-//! rather than looked for.
+//! Paths by number. A program asks about the same few paths again and again, so that the parts of a path are found
+//! once and then looked up.
 
 use crate::hash::Spellings;
 use std::borrow::Cow;
@@ -7,31 +7,31 @@ use std::ops::{Deref, Range};
 use std::rc::Rc;
 use systoll_model::WindowCall;
 
-/// Bytes of most paths and parts of paths.
+/// Usual length of paths and of their parts, bytes.
 const USUAL: usize = 32;
 
-/// A text's number: equal texts have equal ones.
+/// A text's number: equal texts have equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PathId(u32);
 
 impl PathId {
-    /// Its place among all.
+    /// Returns the number as an index.
     pub(crate) fn place(self) -> usize {
         self.0 as usize
     }
 
-    /// Its bytes, for keys.
+    /// Returns the number's bytes, for keys.
     pub(crate) fn to_bytes(self) -> [u8; 4] {
         self.0.to_le_bytes()
     }
 }
 
-/// A path as text: of the recording, or made up. Each step of a window has a copy.
+/// The text of a path, from the recording or made by the judge. Each step of a window has a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum Text<'a> {
-    /// As it was read.
+    /// A text in the recording.
     Seen(&'a str),
-    /// Made up.
+    /// A text that the judge made.
     Made(Rc<str>),
 }
 
@@ -61,25 +61,25 @@ impl<'a> From<Cow<'a, str>> for Text<'a> {
     }
 }
 
-/// What a path with a slash is made of.
+/// The parts of a path that has a slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
-    /// Where its last slash stands.
+    /// Offset of the last slash, bytes.
     pub slash: usize,
-    /// What is before it.
+    /// The part before the last slash.
     pub folder: PathId,
-    /// What is behind it.
+    /// The part after the last slash.
     pub name: PathId,
-    /// The name without what stands for its sort: a search tries those in turn.
+    /// The name without its ending: a search tries several endings in turn.
     pub stem: PathId,
 }
 
-/// What is known of a text.
-struct Known<'a> {
+/// A text and its cached properties.
+struct KnownText<'a> {
     text: Text<'a>,
-    /// Of bytes that are no text: the number of the text that they are shown as.
+    /// For bytes that are not UTF-8: the number of the text that they are shown as.
     shown: Option<PathId>,
-    /// Once they were asked for, what it is made of.
+    /// The path's parts, once they were asked for; `Some(None)` if it has no slash.
     parts: Option<Option<Parts>>,
 }
 
@@ -87,8 +87,8 @@ struct Known<'a> {
 #[derive(Default)]
 pub(crate) struct Paths<'a> {
     numbers: Spellings,
-    known: Vec<Known<'a>>,
-    /// What was looked up last: of one call it is asked for several times.
+    known: Vec<KnownText<'a>>,
+    /// The argument that was looked up last, since a call's argument is asked for several times.
     last: Option<(Argument<'a>, Option<PathId>)>,
 }
 
@@ -97,9 +97,9 @@ pub(crate) struct Paths<'a> {
 pub(crate) struct Argument<'a> {
     /// The call.
     pub call: &'a WindowCall,
-    /// The argument that holds the descriptor of the folder it begins in.
+    /// The position of the argument with the descriptor of the folder in which the path begins.
     pub at: Option<u8>,
-    /// The argument that points to it.
+    /// The position of the argument that points to the path.
     pub path: u8,
 }
 
@@ -110,12 +110,13 @@ impl Argument<'_> {
 }
 
 impl<'a> Paths<'a> {
-    /// None yet, with room for so many.
+    /// Returns an empty table with room for `paths` paths.
     pub(crate) fn with_room(paths: usize) -> Self {
         Self { numbers: Spellings::with_room(paths, USUAL), known: Vec::with_capacity(paths), last: None }
     }
 
-    /// The number of the path that an argument holds, as it was looked up last or as `look_up` says.
+    /// Returns the number of the path in an argument: the last look-up's if that was the same argument, else that of
+    /// `look_up`.
     pub(crate) fn of_argument(
         &mut self,
         argument: Argument<'a>,
@@ -131,16 +132,16 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The number of a text.
+    /// Returns the number of a text; `None` if there are too many.
     pub(crate) fn number(&mut self, text: Cow<'a, str>) -> Option<PathId> {
         let number = self.numbers.number(text.as_bytes())?;
         if self.known.len() == number as usize {
-            self.known.push(Known { text: text.into(), shown: None, parts: None });
+            self.known.push(KnownText { text: text.into(), shown: None, parts: None });
         }
         Some(PathId(number))
     }
 
-    /// The number of a part of a text, which is copied only where the part is new and the text was made up.
+    /// Returns the number of a part of a text. The part is copied only if it is new and the judge made the text.
     fn number_part(&mut self, text: &Text<'a>, part: Range<usize>) -> Option<PathId> {
         let number = self.numbers.number(text.get(part.clone())?.as_bytes())?;
         if self.known.len() == number as usize {
@@ -148,17 +149,17 @@ impl<'a> Paths<'a> {
                 Text::Seen(text) => Text::Seen(text.get(part)?),
                 Text::Made(text) => Text::Made(text.get(part)?.into()),
             };
-            self.known.push(Known { text, shown: None, parts: None });
+            self.known.push(KnownText { text, shown: None, parts: None });
         }
         Some(PathId(number))
     }
 
-    /// The number of the text that bytes are shown as.
+    /// Returns the number of the text that bytes are shown as.
     pub(crate) fn of_bytes(&mut self, bytes: &'a [u8]) -> Option<PathId> {
         let number = self.numbers.number(bytes)?;
         if self.known.len() == number as usize {
             let text = String::from_utf8_lossy(bytes);
-            self.known.push(Known { text: text.clone().into(), shown: None, parts: None });
+            self.known.push(KnownText { text: text.clone().into(), shown: None, parts: None });
             if let Cow::Owned(_) = text {
                 let shown = self.number(text);
                 self.known.get_mut(number as usize)?.shown = shown;
@@ -167,17 +168,17 @@ impl<'a> Paths<'a> {
         Some(self.known.get(number as usize)?.shown.unwrap_or(PathId(number)))
     }
 
-    /// The text with this number.
+    /// Returns the text with this number.
     pub(crate) fn text(&self, path: PathId) -> Text<'a> {
         self.known.get(path.place()).map(|known| known.text.clone()).unwrap_or_default()
     }
 
-    /// Whether it begins at the root.
+    /// Returns true if the path begins at the root.
     pub(crate) fn is_absolute(&self, path: PathId) -> bool {
         self.known.get(path.place()).is_some_and(|known| known.text.starts_with('/'))
     }
 
-    /// What it is made of; `None` where it has no slash.
+    /// Returns the path's parts; `None` if it has no slash.
     pub(crate) fn parts(&mut self, path: PathId) -> Option<Parts> {
         let known = self.known.get(path.place())?;
         if let Some(parts) = known.parts {
@@ -200,7 +201,7 @@ impl<'a> Paths<'a> {
         Some(Parts { slash, folder: self.number_part(path, 0..slash)?, name, stem })
     }
 
-    /// The folder that a path lies in, slashes at its end taken off.
+    /// Returns the folder that a path lies in, without slashes at the path's end.
     pub(crate) fn folder(&mut self, path: PathId) -> Option<PathId> {
         let text = self.text(path);
         if !text.ends_with('/') {
@@ -211,7 +212,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// The name up to its first dot but for one that it begins with.
+/// Returns the name up to its first dot; a dot at its beginning does not count.
 fn stem(name: &str) -> &str {
     let dot = name.bytes().skip(1).position(|byte| byte == b'.');
     dot.and_then(|at| name.get(..at + 1)).unwrap_or(name)

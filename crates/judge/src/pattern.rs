@@ -1,4 +1,4 @@
-//! Patterns: what the calls that a cause explains look like.
+//! Patterns of the calls that a cause explains.
 
 use crate::fact::{AskedFacts, Facts};
 use crate::finding::Kind;
@@ -8,30 +8,30 @@ use crate::target::Target;
 use std::borrow::Cow;
 use systoll_model::{Sysno, WindowCall};
 
-/// What is known of a claimed call: patterns are held against it.
+/// Properties of a claimed call that patterns are compared with.
 pub(crate) struct Symptoms<'a> {
     pub kind: Kind,
     pub syscall: Sysno,
     pub api: Option<&'a str>,
     pub object: Option<&'a str>,
-    /// `None` where no window shows the call.
+    /// The call's arguments; `None` if no window shows the call.
     pub args: Option<[u64; 6]>,
-    /// What a claimed call returned; `None` where no window shows it.
+    /// The call's result; `None` if no window shows it.
     pub result: Option<i64>,
-    /// What its descriptor leads to, where it has one and a window shows that.
+    /// The type of the object behind the call's descriptor, if it has one and a window shows it.
     pub target: Option<Target>,
-    /// The language of the code that makes it; `None` where no pattern asks for it, or nothing tells.
+    /// The language of the code that makes the call; `None` if no pattern asks for it, or it is unknown.
     pub language: Option<CodeLanguage>,
     pub facts: Facts,
 }
 
-/// Part of the code, as of the causes that come with systoll, or read from a file.
+/// A list in the code, as those of built-in causes are, or one read from a file.
 pub type List<T> = Cow<'static, [T]>;
 
-/// Values of an argument, which is told by its position from 0.
+/// An argument's position, from 0, and the values of it.
 pub type ArgValues = (u8, List<i32>);
 
-/// A pattern: all that is given must hold. Empty lists allow anything.
+/// A pattern: every condition given must hold. An empty list allows anything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pattern {
     /// Kinds of waste.
@@ -40,26 +40,26 @@ pub struct Pattern {
     pub syscalls: List<Sysno>,
     /// Public APIs.
     pub apis: List<Cow<'static, str>>,
-    /// Paths the call is about; `*` stands for anything.
+    /// Paths of the call's object; `*` matches any text.
     pub objects: List<Cow<'static, str>>,
-    /// What its descriptor leads to.
+    /// Types of the object behind the call's descriptor.
     pub on: List<Target>,
     /// Languages of the code that makes the call.
     pub languages: List<CodeLanguage>,
-    /// Values an argument may have, by position. Compared as signed 32-bit numbers.
+    /// Values that an argument may have, by position, compared as signed 32-bit numbers.
     pub args: List<ArgValues>,
-    /// Values an argument may not have; where no window shows it, the pattern does not match.
+    /// Values that an argument may not have; the pattern does not match if no window shows the argument.
     pub not_args: List<ArgValues>,
-    /// Values the call may return; an errno is negative.
+    /// Values that the call may return; an errno is negative.
     pub results: List<i64>,
-    /// What must be so of the call, and what must not.
+    /// Facts that must hold for the call, and facts that must not.
     pub facts: AskedFacts,
-    /// The mechanism, where it differs from the cause's own.
+    /// The mechanism, if it differs from the cause's own.
     pub why: Option<Cow<'static, str>>,
 }
 
 impl Pattern {
-    /// One that allows anything.
+    /// The pattern that allows anything.
     pub(crate) const ANYTHING: Self = Self {
         kinds: Cow::Borrowed(&[]),
         syscalls: Cow::Borrowed(&[]),
@@ -79,7 +79,7 @@ impl Pattern {
             list.is_empty() || value.is_some_and(|v| list.iter().any(|l| test(l, v)))
         };
         let value = |n: u8| call.args.and_then(|a| a.get(usize::from(n)).copied()).map(|a| a as i32);
-        // Paths last: they take longest to compare.
+        // Paths come last: their comparison takes longest.
         (self.kinds.is_empty() || self.kinds.contains(&call.kind))
             && self.facts.allow(call.facts)
             && (self.syscalls.is_empty() || self.syscalls.contains(&call.syscall))
@@ -92,23 +92,23 @@ impl Pattern {
             && allows(&self.objects, call.object, glob)
     }
 
-    /// Whether it is for the language of the code that makes the call.
+    /// Returns true if the pattern is for any language, or for that of the code that makes the call.
     fn speaks(&self, call: &Symptoms<'_>) -> bool {
         let asked = |own: CodeLanguage| self.languages.iter().any(|language| own.is_a(*language));
         self.languages.is_empty() || call.language.is_some_and(asked)
     }
 
-    /// Whether it could hold for a claim of one of these kinds.
+    /// Returns true if the pattern can hold for a claim of one of these kinds.
     pub(crate) fn is_of_kind(&self, kinds: &[Kind]) -> bool {
         self.kinds.is_empty() || kinds.iter().any(|kind| self.kinds.contains(kind))
     }
 
-    /// Whether it could hold for a call with such a claim.
+    /// Returns true if the pattern can hold for a call that is claimed with this kind and these facts.
     pub(crate) fn is_of_claim(&self, kind: Kind, facts: Facts) -> bool {
         self.is_of_kind(&[kind]) && self.facts.allow(facts)
     }
 
-    /// Whether it could hold for any call of a row: what is the same for all of them does.
+    /// Returns true if the pattern can hold for a call of a row, by the properties that all calls of a row share.
     pub(crate) fn could_match(&self, row: &Symptoms<'_>) -> bool {
         (self.syscalls.is_empty() || self.syscalls.contains(&row.syscall))
             && (self.apis.is_empty() || row.api.is_some_and(|api| self.apis.iter().any(|a| a == api)))
@@ -116,7 +116,7 @@ impl Pattern {
             && self.speaks(row)
     }
 
-    /// What of a call decides whether it holds for one of a row and not for another with the same claim.
+    /// Returns the parts of a call that decide whether the pattern holds, among calls of a row with the same claim.
     pub(crate) fn looks_at(&self) -> LooksAt {
         let at = |all: u8, (n, _): &ArgValues| all | 1 << n.min(&RESULT);
         let args = self.args.iter().chain(self.not_args.iter()).fold(0, at);
@@ -124,13 +124,14 @@ impl Pattern {
         LooksAt(args | u8::from(result) << RESULT | u8::from(target) << TARGET)
     }
 
-    /// Whether it would hold for every call.
+    /// Returns true if the pattern holds for every call.
     fn asks_nothing(&self) -> bool {
         let anything = Self { why: self.why.clone(), ..Self::ANYTHING };
         *self == anything
     }
 
-    /// How much it asks for: of two patterns that hold, the one that asks for more knows better.
+    /// Returns the weight of all conditions. Of two patterns that hold, the one with the larger weight is the more
+    /// specific.
     pub(crate) fn weight(&self) -> usize {
         let lists = [
             (!self.kinds.is_empty(), 1),
@@ -148,22 +149,22 @@ impl Pattern {
     }
 }
 
-/// Arguments of a call, a bit each by position, its result and its descriptor's target.
+/// A bit set of parts of a call: its arguments by position, its result, its descriptor's target.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LooksAt(u8);
 
-/// The result's bit: behind those of six arguments.
+/// The result's bit, after those of six arguments.
 const RESULT: u8 = 6;
 /// The target's bit.
 const TARGET: u8 = 7;
 
 impl LooksAt {
-    /// These and those.
+    /// Returns the union of two sets.
     pub(crate) fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Whether two calls are the same in all of it.
+    /// Returns true if two calls are equal in all parts of the set.
     pub(crate) fn alike(self, one: &WindowCall, other: &WindowCall) -> bool {
         let looks = |at: usize| self.0 >> at & 1 == 1;
         let mut args = one.args.iter().zip(&other.args).enumerate();
@@ -173,9 +174,9 @@ impl LooksAt {
     }
 }
 
-/// Whether `text` fits a pattern in which `*` stands for anything, `/` included.
+/// Returns true if `text` matches a pattern in which `*` matches any text, `/` included.
 pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    // Most differ where they begin.
+    // Most texts differ from the pattern at their beginning.
     let begins = pattern.bytes().take_while(|byte| *byte != b'*');
     if begins.zip(text.bytes()).any(|(asked, has)| asked != has) {
         return false;

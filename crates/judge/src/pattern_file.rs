@@ -1,4 +1,4 @@
-//! A pattern as it stands in a cause's file. The build script reads built-in causes by the same type.
+//! A pattern as causes' files write it. The build script reads built-in causes by the same type.
 
 use crate::fact::{AskedFacts, Fact, with_facts};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 macro_rules! pattern_file {
     ($($(#[$doc:meta])* $name:ident => $fact:ident { $($_:tt)* }),* $(,)?) => {
-        /// A pattern as it stands in a file.
+        /// A pattern as a file writes it.
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct PatternFile {
@@ -33,7 +33,7 @@ macro_rules! pattern_file {
         }
 
         impl PatternFile {
-            /// The facts that it asks for.
+            /// Returns the facts that the pattern asks for.
             pub(crate) fn facts(&self) -> AskedFacts {
                 AskedFacts::default()$(.ask(Fact::$fact, self.$name))*
             }

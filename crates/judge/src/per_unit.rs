@@ -1,64 +1,69 @@
-//! Calls per unit of work: "3 needless per request". A unit is what the program handles one after another:
-//! requests, connections, items, files. A call that begins one marks a round.
+//! Calls per unit of work: "3 needless per request". A unit is a request, a connection, an item, a file: what the
+//! program handles one after another. A call that begins a unit marks a round.
 //!
-//! Claimed only where two things agree. In windows, each round holds the same number of the finding's calls. In
-//! the exact counts, the finding's calls are a whole multiple of the marking calls.
+//! The number is reported only if two observations agree: in windows, each round holds the same number of the
+//! finding's calls; and in the exact counts, the finding's calls are a whole multiple of the marking calls.
 
 use crate::finding::{Estimate, PerUnit, WorkUnit};
 use crate::hash::{Map, Set};
 use crate::semantics::{COUNTERS, Effect, Lines, ObservedCall, TERMINALS, Unit, Way};
-use crate::survey::{self, RowView, Shown};
+use crate::survey::{self, JudgedView, RowView};
 use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
 
-/// Windows looked at, at most, and calls of each: a regular number shows in a few.
+/// Largest number of windows searched: a regular number shows in a few.
 const WINDOWS: usize = 64;
+/// Largest number of calls searched in a window.
 const CALLS: usize = 256;
-/// Whole rounds that must have been seen, and windows they must lie in.
+/// Least number of whole rounds in windows.
 const ROUNDS: u64 = 8;
+/// Least number of windows with such rounds.
 const SEVERAL: u64 = 3;
-/// Rounds a run has at least: a few rounds show nothing regular.
+/// Least number of rounds in a run: a few rounds show nothing regular.
 const HABIT: u64 = 32;
-/// Share of the rounds seen that must have the same number of calls, and share that must have the same number
-/// of needless ones. The second is lower: near a window's ends fewer calls are known to be needless.
+/// Share of the rounds in windows, 0 to 1, that must have the same number of calls.
 const SAME: f64 = 0.9;
+/// Share of the rounds in windows, 0 to 1, that must have the same number of needless calls. It is lower than
+/// [`SAME`]: near a window's ends fewer calls are known to be needless.
 const SAME_CLAIMS: f64 = 0.6;
-/// Needless calls by windows are at least this share of needless calls by rounds, for the same reason.
+/// Least ratio of needless calls by windows to needless calls by rounds, below one for the same reason.
 const IN_ALL: f64 = 0.8;
-/// Share of a row's seen calls that must mark a round: only then is the row's count the number of rounds.
+/// Share of a row's calls in windows, 0 to 1, that must mark a round: only then is the row's count the number of
+/// rounds.
 const PURE: f64 = 0.98;
-/// How far the counts may be from a whole multiple: first and last rounds, ends of connections.
+/// Largest relative distance of the counts from a whole multiple: first and last rounds and ends of connections may
+/// differ.
 const ABOUT: f64 = 0.02;
 
-/// A row of any process, by what it is of.
+/// The system call and context of rows, in any process.
 type CallPlace = (Sysno, StackId);
 
-/// What windows show of calls that may mark rounds.
+/// Calls in windows that may mark rounds, all of one system call and context.
 #[derive(Default)]
 struct Marks {
-    /// Calls that did not fail.
+    /// Number of calls that did not fail.
     calls: u64,
-    /// Of these, by what they marked.
+    /// Number of these calls by the unit that they mark.
     marks: [u64; WorkUnit::ALL.len()],
-    /// Calls of the finding, and needless ones, in each whole round seen.
+    /// Number of whole rounds by their calls of the finding and the needless ones among these.
     rounds: Map<(u64, u64), u64>,
     windows: u64,
-    /// Files that were opened, each once.
+    /// Names of the files opened.
     files: Set<String>,
 }
 
-/// What is looked for: a finding's rows, and how many of their calls are needless.
+/// A finding's rows and the number of their needless calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     /// The rows.
     pub rows: &'a [RowId],
-    /// Whether weak claims count.
+    /// True if weak claims count.
     pub weak: bool,
-    /// Needless calls.
+    /// Number of needless calls.
     pub needless: Estimate,
 }
 
-/// The unit of work that a finding's calls go with; of several, the one nearest to what the program is for.
-pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> {
+/// Returns the unit of work that a finding's calls accompany; of several, the nearest to the program's purpose.
+pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerUnit> {
     let mut marks: Map<CallPlace, Marks> = Map::default();
     let mut answers = Answers::default();
     for at in windows(wanted.rows, shown.views) {
@@ -74,7 +79,8 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> 
         let needless = found.needless.saturating_mul(rounds) as f64;
         let (low, high) = (wanted.needless.low as f64, wanted.needless.high as f64);
         let claimed = needless >= low * (1.0 - ABOUT) && needless * IN_ALL <= high;
-        // Ends of connections mark no round of these calls; what is opened or written does each time.
+        // The end of a connection marks a round without these calls, so rounds are counted by the calls; an opening
+        // or a write marks one each time.
         let counted = matches!(per, WorkUnit::File | WorkUnit::Opening | WorkUnit::Write);
         let rounds_with = if counted { rounds } else { (calls + found.calls / 2) / found.calls.max(1) };
         (rounds >= HABIT && fits(calls, found.calls) && claimed).then_some(PerUnit {
@@ -83,7 +89,7 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> 
             ..found
         })
     };
-    // Of equal ones the same each time.
+    // Among equal units the same one is chosen each time.
     marks
         .iter()
         .filter_map(|m| Some((of_place(m)?, *m.0)))
@@ -91,21 +97,21 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> 
         .map(|r| r.0)
 }
 
-/// The windows that show the rows' calls: some of each stretch where there are many.
+/// Returns the windows that show the rows' calls, evenly thinned if there are many.
 fn windows(rows: &[RowId], views: &[RowView<'_>]) -> Vec<usize> {
     let at: Vec<usize> = survey::windows(rows, views).collect();
     let step = at.len().div_ceil(WINDOWS).max(1);
     at.into_iter().step_by(step).collect()
 }
 
-/// Answers seen: bytes that went out to where requests come from.
+/// Numbers of reads and writes that moved data, by the type of their object: they tell if input is answered.
 #[derive(Default)]
 struct Answers {
     given: [u64; 3],
     taken: [u64; 3],
 }
 
-/// What is at the other end of a descriptor.
+/// The type of the object behind a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// A socket.
@@ -117,7 +123,7 @@ enum End {
 }
 
 impl Answers {
-    /// Whether at least every second of what came in was followed by something going out.
+    /// Returns true if there were at least half as many writes to objects of this type as reads from them.
     fn to(&self, end: End) -> bool {
         let of = |n: &[u64; 3]| n.get(end as usize).copied().unwrap_or(0);
         2 * of(&self.given) >= of(&self.taken)
@@ -131,7 +137,7 @@ impl Answers {
     }
 }
 
-/// The end of the call's descriptor; `None` where its name was not read, or where it only counts.
+/// Returns the type of the object behind the call's descriptor; `None` if its name was not read, or it is a counter.
 fn end(observed: &ObservedCall<'_>) -> Option<End> {
     let target = observed.call.fd.as_deref()?;
     let is_terminal = TERMINALS.iter().any(|t| target.starts_with(t));
@@ -143,7 +149,7 @@ fn end(observed: &ObservedCall<'_>) -> Option<End> {
     }
 }
 
-/// What a call that succeeded marks.
+/// Returns the unit of work that a successful call marks.
 fn mark(lines: &Lines, observed: &ObservedCall<'_>, answers: &mut Answers) -> Option<WorkUnit> {
     let got = observed.call.result?;
     if let Some(line) = lines.transfer(observed) {
@@ -167,16 +173,16 @@ fn mark(lines: &Lines, observed: &ObservedCall<'_>, answers: &mut Answers) -> Op
     lines.does(|e| matches!(e, Effect::OpensPath { .. })).then_some(WorkUnit::Opening)
 }
 
-/// Takes in what a window shows.
+/// Counts the marks and rounds of a window.
 fn look(
     window: &Window,
     at: usize,
     wanted: Wanted<'_>,
-    shown: Shown<'_>,
+    shown: JudgedView<'_>,
     marks: &mut Map<CallPlace, Marks>,
     answers: &mut Answers,
 ) {
-    // Since the last mark of each place: calls of the finding and needless ones so far.
+    // By place of mark: the values of `calls` and `needless` when it was last seen.
     let mut since: Map<CallPlace, (u64, u64)> = Map::default();
     let (mut calls, mut needless) = (0u64, 0u64);
     for (index, call) in window.calls.iter().enumerate().take(CALLS) {
@@ -192,7 +198,7 @@ fn look(
         let observed = ObservedCall { window, call, syscall: row.syscall };
         let place = (row.syscall, row.context);
         let Some(per) = mark(shown.semantics.of(row.syscall), &observed, answers) else {
-            // Of calls that mark nothing at all most are never asked about.
+            // No rounds are kept for calls that never mark a unit.
             if let Some(marks) = marks.get_mut(&place) {
                 marks.calls += 1;
             }
@@ -215,12 +221,12 @@ fn look(
 }
 
 impl Marks {
-    /// What the rounds seen have in common: what marks them, and their calls.
+    /// Returns the unit that marks the rounds in windows, and the number of calls on which they agree.
     fn agreed(&self, answers: &Answers) -> Option<(WorkUnit, PerUnit)> {
         let seen: u64 = self.rounds.values().sum();
         let share = |n: u64, of: u64| n as f64 / of.max(1) as f64;
         let (per, marked) = WorkUnit::ALL.into_iter().zip(self.marks).max_by_key(|(_, n)| *n)?;
-        // Files are worked at where each is another one.
+        // The unit is a file if most openings are of different files.
         let files = per == WorkUnit::Opening && share(self.files.len() as u64, marked) >= SAME;
         let per = if files { WorkUnit::File } else { per };
         let answered = match per {
@@ -242,7 +248,7 @@ impl Marks {
     }
 }
 
-/// Calls made after `main` began; `succeeded`: those that did not fail.
+/// Returns the number of calls after `main` began; if `succeeded` is true, of those that did not fail.
 fn steady<'a>(rows: impl Iterator<Item = &'a Row>, succeeded: bool) -> u64 {
     rows.map(|row| {
         let failed = if succeeded { row.counts.failed() } else { 0 };
@@ -251,7 +257,7 @@ fn steady<'a>(rows: impl Iterator<Item = &'a Row>, succeeded: bool) -> u64 {
     .fold(0, u64::saturating_add)
 }
 
-/// How often the rows of a place marked a round, in the processes of `rows`.
+/// Returns the number of rounds that the rows of a place marked in the processes of `rows`.
 fn rounds_of((syscall, context): CallPlace, rows: &[RowId], recording: &Recording) -> u64 {
     let mut processes: Vec<u32> = rows.iter().map(|id| recording.row(*id).process.0).collect();
     processes.sort_unstable();
@@ -261,7 +267,7 @@ fn rounds_of((syscall, context): CallPlace, rows: &[RowId], recording: &Recordin
     steady(recording.rows.iter().filter(of_place), true)
 }
 
-/// Whether `n` is `of`, but for some of the last and first `each`.
+/// Returns true if `n` is about `of`, where up to two rounds of `each` calls may be missing.
 fn is_about(n: u64, of: u64, each: u64) -> bool {
     n.abs_diff(of) as f64 <= of as f64 * ABOUT + 2.0 * each as f64
 }

@@ -1,36 +1,36 @@
-//! The phases of a run: how long they took, and what rows' calls cost and waited in them.
+//! The phases of a run: their times, and the tolls and waits of rows.
 
 use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
 
-/// Processor time and wall time of the run's phases, in ns, the observer's share taken off.
+/// Processor time and wall time of the run's phases, ns, without the observer's share.
 pub(crate) struct Phases {
-    /// This and the next are upper bounds where the run's processor time is not known.
+    /// Processor time of start-up, ns. This and the next are upper bounds if the run's processor time is unknown.
     startup_cpu: f64,
     steady_cpu: f64,
     observer_wall: f64,
-    /// Processor time that was taken off as the observer's and may have been the program's.
+    /// Part of the observer's processor time that may have been the program's, ns.
     pub doubt: f64,
-    /// Calls of the run.
+    /// Number of calls of the run.
     pub calls: u64,
 }
 
-/// How far off the observer's share of processor time may be, where it is large: a program of 12 ms
-/// that stops at 15,000 calls, which take 64 ms, was measured to have 4 ms of its own.
+/// Relative uncertainty of the observer's share of processor time. In one measurement, a program of 12 ms of its own
+/// that stopped at 15,000 calls, which took 64 ms, seemed to have 4 ms.
 const DOUBT: f64 = 0.1;
 
-/// Where nothing tells the processor time (a trace without times), it is taken to be so many times what the calls cost:
-/// what is worth telling is then a tenth of that.
+/// Ratio of processor time to the calls' toll that is assumed if nothing tells the processor time (a trace without
+/// times).
 const UNTOLD: f64 = 10.0;
 
 impl Phases {
-    /// Adds up the phases of a run.
+    /// Returns the times of the phases of a run.
     pub(crate) fn of(recording: &Recording) -> Self {
         let startup: u64 = recording.processes.iter().fold(0, |sum, p| sum.saturating_add(p.startup_cpu_ns));
-        // A crossing is processor time too, so there was at least as much as calls cost.
+        // Crossings are processor time too, so the program used at least its calls' toll.
         let toll: f64 = recording.rows.iter().map(|r| toll(recording, r)).sum();
         let header = &recording.header;
         let observer = sound(header.observer_ns_per_call) * recording.calls() as f64;
-        // What was measured, less what surely was the observer's, is the most that it can have been.
+        // The measured time less the least possible share of the observer is an upper bound.
         let measured = || header.user_ns.saturating_add(header.sys_ns) as f64 - (1.0 - DOUBT) * observer;
         let most = || header.own_cpu_most_ns.map_or_else(measured, |most| most as f64);
         let all = header.own_cpu_ns.map_or_else(most, |own| own as f64).max(toll);
@@ -46,23 +46,23 @@ impl Phases {
         }
     }
 
-    /// Processor time of the run, ns.
+    /// Returns the processor time of the run, ns.
     pub(crate) fn all_cpu(&self) -> f64 {
         self.startup_cpu + self.steady_cpu
     }
 
-    /// Processor time of a phase, ns.
+    /// Returns the processor time of a phase, ns.
     pub(crate) fn cpu(&self, phase: Phase) -> f64 {
         let all = self.all_cpu();
         match phase {
-            // Processor time is read at stops, so a phase may look shorter than what was paid in it.
+            // Processor time is read at stops, so a phase may look shorter than the calls in it.
             Phase::StartUp if self.startup_cpu > 0.0 => self.startup_cpu,
             Phase::Steady | Phase::Exit if self.steady_cpu > 0.1 * all => self.steady_cpu,
             _ => all,
         }
     }
 
-    /// How long a phase of the rows' process took, ns; of several processes the run.
+    /// Returns the wall time of a phase of the rows' process, ns; that of the run if the rows have several processes.
     pub(crate) fn wall(&self, recording: &Recording, phase: Phase, rows: &[RowId]) -> f64 {
         let whole = (recording.header.wall_ns as f64 - self.observer_wall * self.calls as f64).max(0.0);
         let mut processes: Vec<ProcessId> = rows.iter().map(|r| recording.row(*r).process).collect();
@@ -78,12 +78,12 @@ impl Phases {
     }
 }
 
-/// A figure from a file may be anything.
+/// Returns a figure of a recording with negative and non-finite values replaced by 0, since a file may hold any.
 fn sound(ns: f64) -> f64 {
     if ns.is_finite() { ns.max(0.0) } else { 0.0 }
 }
 
-/// What a row's calls cost, ns: never more than the time they took less what they waited.
+/// Returns the toll of a row's calls, ns, at most their elapsed time less their waits.
 pub(crate) fn toll(recording: &Recording, row: &Row) -> f64 {
     let counts = &row.counts;
     let price = || {
@@ -97,7 +97,7 @@ pub(crate) fn toll(recording: &Recording, row: &Row) -> f64 {
     }
 }
 
-/// What a row's calls waited, ns; from elapsed time where waiting was not measured.
+/// Returns the time that a row's calls waited, ns; derived from elapsed time if waits were not measured.
 pub(crate) fn waited(phases: &Phases, recording: &Recording, row: &Row) -> f64 {
     let counts = &row.counts;
     match counts.waited_ns {

@@ -1,4 +1,4 @@
-//! What a finding says: the mechanism with its evidence, the cures, the next command.
+//! A finding's words: the mechanism with its evidence, the cures, the next command.
 
 use crate::author::Author;
 use crate::catalogue::{Cause, Cure, Fit, Suspect};
@@ -12,7 +12,7 @@ use crate::pattern::{Pattern, Symptoms};
 use crate::survey::RowView;
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId, Sysno, WindowCall};
 
-/// Fills in the finding's words. Whether the cure offered first leaves out the library's function that makes the calls.
+/// Fills in the finding's words. Returns true if the first cure leaves out the library function that makes the calls.
 pub(crate) fn put(
     finding: &mut Finding,
     group: &Group<'_>,
@@ -32,14 +32,14 @@ pub(crate) fn put(
     match cause {
         Some(cause) => {
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
-            // The mechanism of the row that the finding shows first; others may have another.
+            // The finding has the mechanism of its first row; other rows may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let about = subjects(finding, group);
             let cures = offered(cause, &calls, &author, &about, finding.starts);
-            // Of the environment only where it is what is offered first: a variable that is right in
-            // some situations is no cure in others.
+            // Environment variables are applied only if they are the first cure: a variable that is right in some
+            // situations is no cure in others.
             let first = cures.first().filter(|c| !c.env.is_empty());
             whole = cures.first().is_some_and(|c| c.whole);
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
@@ -66,7 +66,8 @@ pub(crate) fn put(
     whole
 }
 
-/// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
+/// Returns the name of a cure for `systoll prove --cure`: the cause's id alone if it is the first cure that can be
+/// applied.
 fn asked_as(cause: &Cause, cure: &Cure) -> String {
     let first = cause.cures.iter().find(|c| c.is_applied());
     match cause.cures.iter().position(|c| std::ptr::eq(c, cure)) {
@@ -75,7 +76,8 @@ fn asked_as(cause: &Cause, cure: &Cure) -> String {
     }
 }
 
-/// What a finding is about: its object, or the programs that are started, and of shells what these run.
+/// Returns the names that a finding is about: if it starts shells, the programs these run; otherwise its object and
+/// the programs it starts.
 fn subjects<'a>(finding: &'a Finding, group: &'a Group<'_>) -> Vec<&'a str> {
     if let Some(children) = group.children.as_ref().filter(|children| !children.within.is_empty()) {
         return children.within.iter().map(|program| &**program).collect();
@@ -84,9 +86,9 @@ fn subjects<'a>(finding: &'a Finding, group: &'a Group<'_>) -> Vec<&'a str> {
     finding.what.as_deref().into_iter().chain(programs).collect()
 }
 
-/// The cures that fit the program, best first: those for a file of it or for what the finding is about, then the
-/// others as the cause lists them; where a cure is in the program's language, none in general words. What the next
-/// command tries is among the first two, which is all that a short report shows.
+/// Returns the cures that fit the program, best first: those for its files or for the finding's objects, then the
+/// others in the cause's order. If a cure is in the program's language, those in general words are left out. The cure
+/// that the next command tries is among the first two, since a short report shows only these.
 fn offered<'a>(
     cause: &'a Cause,
     calls: &ClaimedCalls<'_>,
@@ -99,12 +101,12 @@ fn offered<'a>(
     if fitting.iter().any(|(_, cure)| cure.kind == CureKind::Code && !cure.languages.is_empty()) {
         fitting.retain(|(_, cure)| !cure.is_general());
     }
-    // Where it is known what to do without each of the programs, nothing is said of programs as such.
+    // If each program has a cure of its own, cures for programs in general are left out.
     let known = |what: &&str| fitting.iter().any(|(_, cure)| cure.is_about(what));
     if starts && about.iter().all(known) {
         fitting.retain(|(fit, _)| *fit == Fit::Particular);
     }
-    // Who runs a program has its setting: how its code would have to change is nothing to them then.
+    // A reader who only runs the program has a setting to change: a change of its code is no cure for them then.
     let by_others = author.owner.reader() != Actor::Author;
     if by_others && fitting.iter().any(|(fit, _)| *fit == Fit::Particular) {
         fitting.retain(|(_, cure)| !cure.changes_the_code());
@@ -119,11 +121,11 @@ fn offered<'a>(
     cures
 }
 
-/// The same, in front of them one for each of the objects that some are for by name, in the objects' order.
+/// Returns the cures with one for each named object moved to the front, in the objects' order.
 fn one_for_each<'a>(mut cures: Vec<&'a Cure>, about: &[&str]) -> Vec<&'a Cure> {
     let mut first = Vec::new();
     for what in about {
-        // One that is for this object alone says more than one that is for others as well.
+        // A cure for this object alone says more than one for several.
         let others = |cure: &Cure| about.iter().filter(|other| cure.is_about(other)).count();
         let best =
             cures.iter().enumerate().filter(|(_, cure)| cure.is_about(what)).min_by_key(|(_, cure)| others(cure));
@@ -135,7 +137,7 @@ fn one_for_each<'a>(mut cures: Vec<&'a Cure>, about: &[&str]) -> Vec<&'a Cure> {
     first
 }
 
-/// How many of the cures, from the first, are each for another one of the programs that are started.
+/// Returns the number of cures at the front that are each for another one of the started programs.
 fn cures_for_each(cures: &[&Cure], about: &[&str], starts: bool) -> usize {
     let mut told: Vec<&str> = Vec::new();
     let is_for_another = |cure: &&&Cure| {
@@ -157,7 +159,7 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
     }
 }
 
-/// Whether a cure that fits the group costs no change of code or build.
+/// Returns true if a cure that fits the group needs no change of code or build.
 pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
@@ -170,7 +172,7 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
     cures.any(|cure| cure.fit(&author, &[]).is_some() && calls.ask_for(cure))
 }
 
-/// The calls a finding is about, to hold patterns against.
+/// The calls of a finding, for comparison with patterns.
 #[derive(Clone, Copy)]
 struct ClaimedCalls<'a> {
     rows: &'a [RowId],
@@ -180,14 +182,14 @@ struct ClaimedCalls<'a> {
 }
 
 impl<'a> ClaimedCalls<'a> {
-    /// Whether the cure is one for these calls.
+    /// Returns true if the cure's conditions hold for these calls.
     fn ask_for(&self, cure: &Cure) -> bool {
         cure.when.as_ref().is_none_or(|when| self.any(when))
             && cure.several.is_none_or(|several| several == self.are_of_several_places())
             && cure.listed.is_none_or(|listed| listed == self.is_listed())
     }
 
-    /// Whether a window shows the program listing the folder of a name that is asked about.
+    /// Returns true if a window shows the program listing a folder that holds a name of the calls.
     fn is_listed(&self) -> bool {
         let Some(process) = self.rows.first().map(|id| self.recording.row(*id).process) else { return false };
         let of_process = self.recording.windows.iter().filter(|window| window.process == process);
@@ -200,7 +202,7 @@ impl<'a> ClaimedCalls<'a> {
             && names.filter_map(|name| name.rsplit_once('/')).any(|(folder, _)| folders.contains(folder))
     }
 
-    /// Whether two places of the program, or more, ask about the same thing.
+    /// Returns true if two or more contexts of the program ask about the same object.
     fn are_of_several_places(&self) -> bool {
         let mut asked: Map<&str, RowId> = Map::default();
         let views = self.rows.iter().filter_map(|id| Some((*id, self.views.get(id.0 as usize)?)));
@@ -211,7 +213,8 @@ impl<'a> ClaimedCalls<'a> {
         })
     }
 
-    /// The pattern that most of the claimed calls have as their first; `None` where none holds for any.
+    /// Returns the pattern that holds for most of the claimed calls, the first of equals; `None` if none holds for
+    /// any.
     fn mostly<'p>(&self, patterns: &'p [Pattern]) -> Option<&'p Pattern> {
         let holds = |pattern: &&Pattern| self.count(pattern);
         let mut best: Option<(usize, &Pattern)> = None;
@@ -223,7 +226,7 @@ impl<'a> ClaimedCalls<'a> {
         best.map(|(_, pattern)| pattern)
     }
 
-    /// For how many of the claimed calls the pattern holds.
+    /// Returns the number of claimed calls for which the pattern holds.
     fn count(&self, pattern: &Pattern) -> usize {
         let of_row = |id: &RowId| {
             let Some(view) = self.views.get(id.0 as usize) else { return 0 };
@@ -238,7 +241,7 @@ impl<'a> ClaimedCalls<'a> {
         self.rows.iter().map(of_row).sum()
     }
 
-    /// Whether the pattern holds for a claimed call of the finding.
+    /// Returns true if the pattern holds for a claimed call of the finding.
     fn any(&self, pattern: &Pattern) -> bool {
         self.rows.iter().any(|id| {
             let Some(view) = self.views.get(id.0 as usize) else { return false };
@@ -249,12 +252,12 @@ impl<'a> ClaimedCalls<'a> {
         })
     }
 
-    /// What stands for a row of which nothing is claimed but its waiting.
+    /// Returns the call that represents a row whose only claim is that it waits.
     fn waited(&self, view: &RowView<'a>) -> Option<&'a WindowCall> {
         view.sample.filter(|_| self.kind == Kind::Blocking)
     }
 
-    /// What the pattern is held against for calls of a row.
+    /// Returns the symptoms of a row's calls for comparison with the pattern.
     fn symptoms(&self, id: RowId, view: &RowView<'a>, pattern: &Pattern) -> Symptoms<'a> {
         let row = self.recording.row(id);
         let asked = !pattern.languages.is_empty();
@@ -266,7 +269,7 @@ fn line(cure: &Cure) -> String {
     if cure.situation.is_empty() { cure.how.clone() } else { format!("{} ({})", cure.how, cure.situation) }
 }
 
-/// How many of the looks agreed: `in all 24 samples`, `in 20 of 24 samples`.
+/// Returns the windows that agree, in words: `in all 24 samples`, `in 20 of 24 samples`.
 fn samples(finding: &Finding) -> String {
     let Evidence { agree, windows, .. } = finding.evidence;
     match (agree, windows) {
@@ -283,7 +286,7 @@ fn samples(finding: &Finding) -> String {
 fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
     let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
     let mut out = String::with_capacity(text.len() + 32);
-    // Causes speak of windows; a reader knows samples.
+    // Causes' texts say windows, which readers know as samples.
     let samples = samples(finding);
     let text = text.replace("so it was in {agree} of {windows} windows", &format!("seen {samples}"));
     let text = text.replace("so in {agree} of {windows} windows", &format!("seen {samples}"));
@@ -294,7 +297,7 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
             continue;
         };
         match name {
-            // Of `syscall(SYS_statx, …)` it is statx that does something.
+            // In `syscall(SYS_statx, …)` statx is the function.
             "api" => out.push_str(api.filter(|a| *a != "syscall").unwrap_or(&syscall)),
             "syscall" => out.push_str(&syscall),
             "what" if finding.starts && finding.what.is_none() => {
@@ -310,7 +313,7 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
     out
 }
 
-/// Returns what is said of small writes to standard output or error, of which no line shows where that goes.
+/// Returns the sentence about small writes to standard output or error if no line shows their reader.
 pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
     let syscall = finding.syscalls.first().map_or_else(|| "the call".to_owned(), ToString::to_string);
     format!(
@@ -319,7 +322,7 @@ pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
     )
 }
 
-/// Words for waste that no cause names.
+/// Fills in words for waste without a known cause.
 fn generic(finding: &mut Finding, group: &Group<'_>) {
     let windows = samples(finding);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
@@ -350,11 +353,11 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
     finding.cures = vec![Advice { gives_up, ..Advice::general(instead.unwrap_or(stop)) }];
 }
 
-/// The next command to type, as argv: one that exists in this version. Where systoll can apply
-/// the cure itself, it proves what that wins.
+/// Returns the next command to type, as argv; this version has it. If systoll can apply the cure itself, the command
+/// proves its gain.
 fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
     let backend = recording.backend;
-    // A command that the trace has cut off can't be typed.
+    // A command that the trace cut off can't be typed.
     let cut = backend == BackendKind::Import && recording.command.iter().any(|word| word.ends_with('…'));
     let unknown = ["CMD".to_owned()];
     let command = if cut { unknown.as_slice() } else { recording.command.as_slice() };
@@ -365,7 +368,7 @@ fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Findin
         argv.extend_from_slice(command);
         argv
     };
-    // Whole stacks show who asks for it.
+    // Without a known cause, whole stacks show which code makes the calls.
     let Some(cause) = cause else {
         if command.is_empty() {
             return words(&["systoll", "causes"]);
@@ -385,15 +388,15 @@ fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Findin
     argv
 }
 
-/// The finding's system calls between commas, where each of its needless calls can be answered
-/// without the kernel: what that would win can be seen before the program is mended.
+/// Returns the finding's system calls, separated by commas, if each of its needless calls can be answered without the
+/// kernel: an experiment then shows the gain before the program is changed. Returns `None` otherwise.
 fn answered_in_place(finding: &Finding) -> Option<String> {
     let names: Vec<&str> = finding
         .syscalls
         .iter()
         .map(|s| s.name().and_then(Elision::from_name).map(Elision::name))
         .collect::<Option<_>>()?;
-    // Masks that a call made by number sets are not followed.
+    // systoll doesn't track signal masks that are set by `syscall(SYS_rt_sigprocmask, …)`.
     let by_number = finding.apis.iter().any(|a| &**a == "syscall") && names.contains(&"rt_sigprocmask");
     let answered = matches!(finding.kind, Kind::Repeat | Kind::NoOp) && !names.is_empty() && !by_number;
     answered.then(|| names.join(","))

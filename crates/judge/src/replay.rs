@@ -1,6 +1,6 @@
-//! Goes through the windows in order and keeps what is known, as a program could have kept it.
+//! Goes through the windows in order and keeps the answers and settings that a program could have kept.
 //!
-//! Answers are kept from window to window where that is sound; see [`crate::semantics::Across`].
+//! Answers are kept from window to window if that is sound; see [`crate::semantics::Across`].
 
 use crate::hash::{Map, Set};
 use crate::paths::{PathId, Paths};
@@ -15,43 +15,44 @@ use std::cell::RefCell;
 use systoll_model::constants::{O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Before, Process, Recording, Row};
 
-/// Keys kept of what descriptors share: a trace is one long window, and each is looked at.
+/// Largest number of keys kept for state that descriptors share. The list is searched linearly, and an imported trace
+/// is one long window.
 const MOST_SHARED: usize = 64;
 
 /// The state of all processes, as far as windows show it.
 pub(crate) struct Replay<'a> {
     recording: &'a Recording,
     semantics: &'a Semantics,
-    /// Calls that end what answers hold, which a process made.
+    /// Calls that end the validity of answers, by the process that made them.
     made: Set<(u32, &'static str)>,
     generations: Generations,
     known: Known<'a>,
     positions: Map<(u32, i32), u64>,
     ranges: Map<(u32, StateId), Vec<(u64, u64)>>,
-    /// What the window's descriptors lead to, as far as calls say.
+    /// Names of the files behind the window's descriptors, as far as calls tell them.
     names: Map<(u32, i32), Option<&'a str>>,
-    /// Keys of states that descriptors share, which the window has met, with the file's name.
+    /// Keys of state that descriptors share, as met in the window, each with the file's name.
     shared: Vec<(u32, StateId, Key, Option<&'a str>)>,
     paths: Paths<'a>,
-    /// Whether any detector asks what objects are made of.
+    /// True if a detector asks for the parts of objects.
     takes_apart: bool,
-    /// Generations of what was opened, by process, whether it was for writing, and path.
+    /// Generations of opened files by process, true if opened for writing, and path.
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
-    /// Whether a process's answers about a state hold from window to window, once looked up.
+    /// By process and state: true if answers hold from window to window. Filled when first asked for.
     kept: RefCell<Map<(u32, StateId), bool>>,
     window: u64,
-    /// The generations' version when the window began.
+    /// The generations' version at the beginning of the window.
     began: u32,
 }
 
 impl<'a> Replay<'a> {
-    /// Nothing known yet. Steps have their [`Step::parts`] where `takes_apart`.
+    /// Returns a replay that knows nothing yet. Steps have their [`Step::parts`] if `takes_apart` is true.
     pub(crate) fn new(recording: &'a Recording, semantics: &'a Semantics, takes_apart: bool) -> Self {
         let ends = |row: &&Row| semantics.of(row.syscall).ends_answers;
         let made = || recording.rows.iter().filter(ends).filter_map(|row| Some((row.process.0, row.syscall.name()?)));
-        // Of the calls of windows hardly more than one in three is about something new.
+        // In windows, hardly more than one call in three is about something new.
         let room = recording.windows.iter().map(|window| window.calls.len()).sum::<usize>() / 3;
         Self {
             recording,
@@ -76,19 +77,19 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// See [`Step::who`].
+    /// Returns the value of [`Step::who`] for a window.
     fn who(&self, window: &systoll_model::Window) -> u32 {
         const OF_MANY: u32 = 1 << 31;
         let process = window.process.0;
         if self.is_many(process) { OF_MANY | window.thread } else { process }
     }
 
-    /// Whether an entry stands for many processes: what one knows another does not.
+    /// Returns true if an entry represents many processes, which do not share what they know.
     fn is_many(&self, process: u32) -> bool {
         self.recording.processes.get(process as usize).is_some_and(Process::is_many)
     }
 
-    /// Puts the steps of the next window into `steps`, in place of others, and tells what they show.
+    /// Replaces `steps` by the steps of the next window. Returns the signs that the window shows.
     pub(crate) fn window(&mut self, window: &'a systoll_model::Window, steps: &mut Vec<Step<'a>>) -> Signs {
         self.window += 1;
         self.positions.clear();
@@ -111,7 +112,7 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// All that is known of a call, but for what that shows.
+    /// Returns all that is known of a call except its signs.
     fn step(&mut self, index: usize, observed: ObservedCall<'a>) -> Step<'a> {
         if observed.call.signals_before > 0 {
             self.shake(&observed);
@@ -140,7 +141,7 @@ impl<'a> Replay<'a> {
         if let Some(meaning) = &meaning {
             self.learn(meaning, &observed, failed);
         }
-        // Last, and changed no more, so that it is not copied: it is large.
+        // The step is built last and is not changed afterwards: it is large and must not be copied.
         Step {
             index,
             who: self.who(observed.window),
@@ -167,7 +168,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The path, or the file behind the descriptor, that a call is about.
+    /// Returns the path, or the file behind the descriptor, that a call is about.
     fn object(&mut self, line: &'static StateLine, observed: &ObservedCall<'a>) -> Option<PathId> {
         let name = |observed: &ObservedCall<'a>| observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
         line.key.iter().find_map(|source| match *source {
@@ -177,13 +178,14 @@ impl<'a> Replay<'a> {
         })?
     }
 
-    /// What an opening opened, and whether it was opened before and is still the same.
+    /// Returns the file that a call opened. It counts as opened again if the process opened it before and it has not
+    /// changed since.
     fn open(&mut self, observed: &ObservedCall<'a>, at: Option<u8>, path: u8, flags: Option<u8>) -> Option<Opened<'a>> {
         let path = observed.path_id(&mut self.paths, at, path)?;
         let flags = flags.map_or(O_RDWR | O_CREAT | O_TRUNC, |f| observed.arg(f) as u32);
         let writes = flags & O_RDWR != 0 || flags & O_WRONLY != 0;
         let anew = flags & (O_TRUNC | O_EXCL) != 0;
-        // Our own writes to a file that is open for writing are what it is opened for.
+        // A program that opens a file for writing does so for its writes: they do not count as changes.
         let generation = if writes { 0 } else { self.generations.path(path) };
         let wanders = self.wanders.contains(&observed.window.process.0);
         let told = observed.call.before == Before::Same
@@ -194,19 +196,19 @@ impl<'a> Replay<'a> {
         Some(Opened { path: self.paths.text(path), writes, anew, again })
     }
 
-    /// A signal was handled, or its handler returned.
+    /// Voids the state that a signal handler, or the return from one, may have changed.
     fn shake(&mut self, observed: &ObservedCall<'_>) {
         for state in Semantics::shaken_by_signals() {
             self.generations.void_state(observed.window.process.0, None, state);
         }
     }
 
-    /// Part of a key that changes with each window where an answer can't be kept.
+    /// Returns a part of a key that differs in each window if the answer can't be kept; `None` if it can.
     fn gap(&self, state: &'static State, process: u32) -> Option<u64> {
         (self.is_many(process) || !self.is_kept(state, process)).then_some(self.window)
     }
 
-    /// Whether a process's answers about a state hold from window to window.
+    /// Returns true if a process's answers about a state hold from window to window.
     fn is_kept(&self, state: &'static State, process: u32) -> bool {
         match state.across {
             Across::Keep => true,
@@ -229,7 +231,7 @@ impl<'a> Replay<'a> {
             known = self.positions.get(&(process, observed.descriptor(0))).map(|p| Value::word(*p));
         }
         let Act::Set { value: source, old, how, never } = line.act else {
-            // Of what a call does, only that it can't is an answer.
+            // For a call that does something, only a failure counts as an answer.
             let now = match line.act {
                 Act::Ask(sources) => answer(sources, observed),
                 _ => answer(&[], observed).filter(|_| observed.call.errno().is_some()),
@@ -261,8 +263,8 @@ impl<'a> Replay<'a> {
         Some(Meaning { line, key, version, from_before, known, now, operand, changes_nothing })
     }
 
-    /// Whether the ledger of the run knows the answer from before: an equal one is as good a proof as one from
-    /// another window. The caller sees to what the window itself shows to have changed.
+    /// Returns true if the ledger knows that the same answer was given before: this proves as much as an equal answer
+    /// in another window. The caller checks that the window itself shows no change since.
     fn asked_before(&self, line: &'static StateLine, observed: &ObservedCall<'a>) -> bool {
         let process = observed.window.process.0;
         let about = line.about.is(&PATH) || line.about.is(&NAME) || line.about.is(&ATTEMPT);
@@ -274,7 +276,7 @@ impl<'a> Replay<'a> {
         about && known && self.is_kept(line.about, process) && !self.is_relative(line.key, observed)
     }
 
-    /// Whether the path is relative to a working directory that is another now and then.
+    /// Returns true if the path is relative and the process changes its working directory.
     fn is_relative(&self, key: &[Source], observed: &ObservedCall<'a>) -> bool {
         let path = |source: &Source| match *source {
             Source::Path { at, path } => observed.path(at, path),
@@ -284,7 +286,7 @@ impl<'a> Replay<'a> {
         self.wanders.contains(&observed.window.process.0) && !absolute()
     }
 
-    /// Keeps the answer or the value set, under the key that holds after the call's own effects.
+    /// Stores the answer, or the value set, under the key that holds after the call's own effects.
     fn learn(&mut self, meaning: &Meaning<'a>, observed: &ObservedCall<'a>, failed: bool) {
         let process = observed.window.process.0;
         let line = meaning.line;
@@ -317,8 +319,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Notes a key of a state that descriptors share. After a set that may have changed something, what is
-    /// known by other keys of the same piece of state may be wrong.
+    /// Notes a key of state that descriptors share. If a set may have changed the state, values known by other keys
+    /// of it are voided.
     fn doubt_shared(&mut self, meaning: &Meaning<'a>, key: Key, observed: &ObservedCall<'a>) {
         let about = meaning.line.about;
         if about.shared == Shared::No {
@@ -344,7 +346,7 @@ impl<'a> Replay<'a> {
         self.shared.push((process, about.id(), key, name));
     }
 
-    /// The file's size may be another, whatever descriptor it is known by.
+    /// Voids the size of a file, by whichever descriptor it is known.
     fn doubt_size(&mut self, process: u32, name: Option<&str>) {
         for (of, state, key, file) in &self.shared {
             if (*of, *state) == (process, SIZE.id()) && maybe_same(*file, name) {
@@ -353,7 +355,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The position moved: others that lead to the same file may share it.
+    /// Voids the positions of other descriptors of the same file, which may share the position that moved.
     fn moved_beside(&mut self, process: u32, fd: i32) {
         let Some(name) = self.names.get(&(process, fd)).copied().filter(|_| !self.positions.is_empty()) else { return };
         let names = &self.names;
@@ -392,7 +394,7 @@ impl<'a> Replay<'a> {
             Effect::OpensPath { .. } => {
                 let flags = observed.call.args;
                 self.replace(process, result as i32);
-                // Otherwise a write moves the position to the end, wherever that is.
+                // With O_APPEND a write moves the position to the end of the file, which is unknown.
                 if (flags[1] | flags[2]) & u64::from(O_APPEND) == 0 {
                     self.positions.insert((process, result as i32), 0);
                 }
@@ -403,7 +405,7 @@ impl<'a> Replay<'a> {
             }
             Effect::Path { at, path } => match observed.path_id(&mut self.paths, at, path) {
                 Some(path) => {
-                    // Moved or removed: what is opened there next is another file.
+                    // The path was moved or removed: the next opening of it opens another file.
                     if !self.semantics.of(observed.syscall).does(|e| matches!(e, Effect::OpensPath { .. })) {
                         self.opened.remove(&(process, true, path));
                     }
@@ -470,13 +472,13 @@ impl<'a> Replay<'a> {
         self.generations.void_file(process, fd, &FILE_STATUS);
         self.generations.void_file(process, fd, &SIZE);
         self.doubt_size(process, self.names.get(&(process, fd)).copied().flatten());
-        // Another descriptor may lead to the same file, so a write anywhere leaves all unsynced.
+        // Another descriptor may lead to the same file, so a write anywhere leaves all files unsynced.
         self.generations.void_state(process, None, &SYNCED);
         if let Some(path) = observed.call.fd.as_deref().filter(|f| arg == 0 && f.starts_with('/')) {
             if let Some(path) = self.paths.number(path.into()) {
                 self.generations.void_content(path);
             }
-            // A thread's name, its slack, a group's processors.
+            // Such a file may set a thread's name, its timer slack, or a cgroup's processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
                 self.generations.void_state(process, None, &ATTRIBUTES);
                 self.generations.void_state(process, None, &SCHEDULING);
@@ -485,12 +487,12 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Whether two descriptors may lead to one file: by its name, where both have one.
+/// Returns true if two descriptors may lead to the same file: if their names are equal, or a name is missing.
 fn maybe_same(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
 
-/// The first eight bytes as a number.
+/// Returns the first eight bytes as a number.
 fn word(bytes: &[u8]) -> Option<u64> {
     bytes.first_chunk().map(|b| u64::from_le_bytes(*b))
 }

@@ -1,7 +1,7 @@
-//! A whole number shared out by weights, so that the parts add up to it.
+//! Division of a whole number in proportion to weights, so that the parts add up to it.
 
-/// `total` in parts as large as `weights` are to each other. Where none has a weight, the first part is all of it.
-/// As many parts as weights; they add up to `total` unless there are none.
+/// Returns `total` divided in proportion to `weights`, one part for each. If no weight is positive, the first part is
+/// all of it. The parts add up to `total` unless there are none.
 pub(crate) fn share_out(total: u64, weights: &[f64]) -> Vec<u64> {
     let sound = |w: &f64| if w.is_finite() { w.max(0.0) } else { 0.0 };
     let sum: f64 = weights.iter().map(sound).sum();
@@ -9,7 +9,7 @@ pub(crate) fn share_out(total: u64, weights: &[f64]) -> Vec<u64> {
     let (mut so_far, mut given) = (0.0, 0u64);
     let part = |(i, weight): (usize, &f64)| {
         so_far += sound(weight);
-        // Of the running sum, so that what is rounded off here is given there.
+        // The running sum is rounded, so that later parts make up for rounding.
         let up_to = if i >= last { total } else { ((total as f64 * (so_far / sum)).round() as u64).min(total) };
         let part = up_to.saturating_sub(given);
         given = up_to.max(given);

@@ -1,96 +1,96 @@
-//! By what windows show, whether a detector has anything to look for there: most look for what few windows hold.
+//! Signs: what a window must show for a detector to be given it. Most detectors look for what few windows show.
 
-/// What a step, or one of a window's, shows.
+/// A set of signs that a step or a window shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Signs(u32);
 
 macro_rules! signs {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// The places of signs in [`Signs`].
+        /// Bit positions of signs in [`Signs`].
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($name,)* }
+        enum SignBit { $($name,)* }
 
         impl Signs {
-            $($(#[$doc])* pub(crate) const $name: Self = Self(1 << Place::$name as u32);)*
+            $($(#[$doc])* pub(crate) const $name: Self = Self(1 << SignBit::$name as u32);)*
         }
     };
 }
 
 signs! {
-    /// Any call at all.
+    /// Any call.
     CALL,
-    /// Bytes moved, or an attempt to.
+    /// A call that moves bytes, or tries to.
     MOVES,
-    /// The same at a place of the file that the call names.
+    /// A call that moves bytes at a position of the file given by an argument, or tries to.
     MOVES_AT,
-    /// A path opened.
+    /// A call that opens a path.
     OPENS,
-    /// One that was open before, to be read.
+    /// A call that opens a path for reading which was open before.
     OPENS_AGAIN,
-    /// State set.
+    /// A call that sets state.
     SETS,
-    /// A file's size set.
+    /// A call that sets a file's size.
     SIZES,
-    /// Flags of an open file asked for or set.
+    /// A call that asks for or sets flags of an open file.
     STATUS_FLAGS,
-    /// The status of an open file asked for.
+    /// A call that asks for the status of an open file.
     FILE_STATUS,
-    /// A question whose answer was known.
+    /// A question whose answer is known.
     KNOWN,
-    /// A path asked about, or tried.
+    /// A call that asks about a path, or tries one.
     PATH,
-    /// The same, and nothing was there.
+    /// Such a call that finds nothing (ENOENT).
     MISSING,
-    /// State that was there before the window.
+    /// A call about state from before the window.
     FROM_BEFORE,
-    /// A look without waiting that found nothing.
+    /// A poll that finds nothing.
     NOTHING,
-    /// Something made that may be unmade.
+    /// A call that makes a thing which can be undone.
     MAKES,
-    /// Something unmade.
+    /// A call that undoes a thing.
     ENDS,
-    /// A call with a cheaper way to the same end, or one that another one makes needless.
+    /// A call with a cheaper way to the same result, or one that another call makes needless.
     SLOW,
-    /// A call that may take or leave a file's lock.
+    /// A call that may lock or unlock a file.
     LOCKS,
-    /// A call that may take or leave a lock which lies in the kernel.
+    /// A call that may take or release a lock that the kernel holds.
     KERNEL_LOCKS,
-    /// A call that may sleep until a moment.
+    /// A call that may sleep until a given time.
     SLEEPS,
-    /// A timer set.
+    /// A call that sets a timer.
     ARMS,
-    /// A call that may set what others see.
+    /// A call that may set state which others see.
     SHOWS,
-    /// A call that may give memory back which stays the program's.
+    /// A call that may give memory back and keep its addresses.
     GIVES_BACK,
-    /// An attribute of a file asked for.
+    /// A call that asks for an attribute of a file.
     ATTRIBUTE,
-    /// A ring entered.
+    /// A call that enters a ring (io_uring).
     ENTERS,
-    /// A call that may be refused in vain.
+    /// A call that some type of file always refuses.
     IN_VAIN,
-    /// A call that may take a range.
+    /// A call that may apply to a range.
     RANGED,
-    /// A call that may wake waiters, or wait for being woken.
+    /// A call that may wake waiters, or wait to be woken.
     WAKES,
 }
 
 impl Signs {
-    /// None at all.
+    /// The empty set.
     pub(crate) const NONE: Self = Self(0);
 
-    /// These and those.
+    /// Returns the union of two sets.
     pub(crate) const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// These too, where it holds.
+    /// Returns the set with `signs` added if `holds` is true.
     #[must_use]
     pub(crate) fn with(self, signs: Self, holds: bool) -> Self {
         if holds { self.and(signs) } else { self }
     }
 
-    /// Whether one of those is among them.
+    /// Returns true if the two sets have a sign in common.
     pub(crate) const fn any(self, of: Self) -> bool {
         self.0 & of.0 != 0
     }

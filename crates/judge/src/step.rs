@@ -1,4 +1,4 @@
-//! One call of a window with all that is known of it.
+//! One call of a window with everything known of it.
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
@@ -8,29 +8,29 @@ use crate::semantics::{
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
 
-/// What a call asked or set.
+/// The question or the set that a call makes.
 pub(crate) struct Meaning<'a> {
-    /// The line of the table.
+    /// The call's line of the table.
     pub line: &'static StateLine,
-    /// What it is about.
+    /// The piece of state that the call is about.
     pub key: Key,
-    /// What the key's generations were.
+    /// The generations' version when the key was made.
     pub version: u32,
-    /// Whether it is about something that was there before the window's first call and that only calls
-    /// of its key changed since: what these were before, no answer kept from window to window tells.
+    /// True if the state existed before the window's first call and only calls of its key have changed it since: no
+    /// answer kept from another window tells what it was then.
     pub from_before: bool,
-    /// What was known before the call.
+    /// The value known before the call.
     pub known: Option<Value<'a>>,
-    /// The answer, or what is so after the set. `None` where it can't be told.
+    /// The answer, or the value after the set; `None` if it is unknown.
     pub now: Option<Value<'a>>,
-    /// The operand, where the call combines it with what was there.
+    /// The operand, if the call combines it with the old value.
     pub operand: Option<Value<'a>>,
-    /// Whether the call changes nothing, whatever was there.
+    /// True if the call changes nothing, whatever the old value was.
     pub changes_nothing: bool,
 }
 
 impl Meaning<'_> {
-    /// Whether the call told or set what was known already.
+    /// Returns true if the call told, or set, the value that was known already.
     pub(crate) fn known_already(&self) -> bool {
         self.now.is_some() && self.now == self.known
     }
@@ -40,83 +40,85 @@ impl Meaning<'_> {
 pub(crate) struct Opened<'a> {
     /// The path.
     pub path: Text<'a>,
-    /// Whether it is open for writing.
+    /// True if it is open for writing.
     pub writes: bool,
-    /// Whether it was made or emptied: it is not the file it was.
+    /// True if the call created or truncated the file, so that it is a different one.
     pub anew: bool,
-    /// Whether the same file was opened in the same way before.
+    /// True if the same file was opened in the same way before.
     pub again: bool,
 }
 
-/// Bytes that a call moved, or tried to.
+/// The bytes that a call moved, or tried to move.
 #[derive(Clone, Copy)]
 pub(crate) struct Moved {
-    /// The line of the table.
+    /// The call's line of the table.
     pub line: &'static Transfer,
     /// The descriptor.
     pub fd: Option<i32>,
-    /// Bytes wanted, where an argument tells.
+    /// Number of bytes asked for, if an argument tells it.
     pub asked: Option<u64>,
-    /// Bytes moved; `None` if it failed.
+    /// Number of bytes moved; `None` if the call failed.
     pub got: Option<u64>,
 }
 
-/// One call with all that is known of it.
+/// One call with everything known of it.
 pub(crate) struct Step<'a> {
     /// The call.
     pub observed: ObservedCall<'a>,
-    /// Who made it, as far as what is known holds from window to window: a process, or a thread of one of many processes
-    /// that are told of together.
+    /// The caller for what is kept from window to window: a process, or a thread if the entry represents many
+    /// processes.
     pub who: u32,
-    /// Its place in the window.
+    /// Index of the call in the window.
     pub index: usize,
-    /// What it asked or set.
+    /// The question or the set that it makes.
     pub meaning: Option<Meaning<'a>>,
-    /// A cheaper way to the same end.
+    /// A cheaper way to the same result.
     pub cheaper: Option<&'static Cheaper>,
-    /// What it makes that may be unmade.
+    /// The thing that it makes and that can be undone.
     pub makes: Option<&'static Thing>,
-    /// Whether it moves what was made to another place.
+    /// True if it moves a thing to another place.
     pub moves: bool,
-    /// Whether it unmakes something.
+    /// True if it undoes a thing.
     pub ends: bool,
-    /// Whether it made a child.
+    /// True if it made a child.
     pub forks: bool,
     /// The path it opened.
     pub opened: Option<Opened<'a>>,
-    /// What it moved, or tried to move.
+    /// The bytes that it moved, or tried to move.
     pub moved: Option<Moved>,
-    /// The look without waiting that it is.
+    /// Its line of the table if it polls without waiting.
     pub look: Option<&'static Look>,
-    /// Whether that look found nothing.
+    /// True if that poll found nothing.
     pub nothing: bool,
-    /// Whether it waited for something, or could have.
+    /// True if it waited, or could have waited.
     pub pauses: bool,
-    /// Whether it maps a file's code.
+    /// True if it maps a file's code.
     pub loads: bool,
-    /// Whether it wakes waiters.
+    /// True if it wakes waiters.
     pub wakes: bool,
-    /// What it changes on the way, if it succeeded.
+    /// The state that it changes beside its own, if it succeeded.
     pub effects: Effects<'a>,
-    /// What the tables say of the call.
+    /// The tables' lines for the call.
     pub lines: &'a Lines,
-    /// The path or the file it is about.
+    /// The path or the file that it is about.
     pub object: Option<Text<'a>>,
-    /// Its number.
+    /// Number of that path.
     pub object_id: Option<PathId>,
-    /// What that is made of.
+    /// Parts of that path, if a detector asks for them.
     pub parts: Option<Parts>,
-    /// What detectors look for.
+    /// The signs that it shows.
     pub signs: Signs,
 }
 
-/// S_IFMT and S_IFDIR, and where `struct stat` and `struct statx` have the file's mode.
+/// The bits of a file's mode that hold its type (S_IFMT).
 const FORMAT: u32 = 0o170_000;
+/// The type of a directory (S_IFDIR).
 const DIRECTORY: u32 = 0o040_000;
+/// Offset of the mode in `struct stat`, bytes.
 const STAT_MODE: usize = 24;
 
 impl Step<'_> {
-    /// What it shows.
+    /// Returns the signs that the step shows.
     pub(crate) fn shows(&self) -> Signs {
         self.lines
             .signs
@@ -130,7 +132,7 @@ impl Step<'_> {
             .and(self.meaning.as_ref().map_or(Signs::NONE, |meaning| signs_of_meaning(meaning, self)))
     }
 
-    /// Whether the descriptor may be of another file after it, or of none.
+    /// Returns true if the descriptor may refer to another file after the call, or to none.
     pub(crate) fn lets_go(&self, fd: i32) -> bool {
         self.effects.iter().any(|effect| match effect {
             Effect::Closes(arg) | Effect::Redirects(arg) => self.observed.descriptor(arg) == fd,
@@ -139,23 +141,23 @@ impl Step<'_> {
         })
     }
 
-    /// Whether it sets where the descriptor stands in its file.
+    /// Returns true if the call sets the position of the descriptor in its file.
     pub(crate) fn seeks(&self, fd: i32) -> bool {
         self.effects.iter().any(|e| matches!(e, Effect::Moves(arg) if self.observed.descriptor(arg) == fd))
     }
 
-    /// Whether it made the descriptor.
+    /// Returns true if the call made the descriptor.
     pub(crate) fn makes_descriptor(&self, fd: i32) -> bool {
         let makes = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
         self.effects.iter().any(makes) && self.observed.call.result == Some(fd.into())
     }
 
-    /// Whether it asked for the status of what turned out to be a directory, by its path.
+    /// Returns true if the call asked by path for the status of a file that is a directory.
     pub(crate) fn asks_directory(&self) -> bool {
         let Some(meaning) = self.meaning.as_ref().filter(|m| m.line.about.is(&PATH)) else { return false };
         let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return false };
         let Some(status) = self.observed.data(arg, Moment::Exit) else { return false };
-        // statx keeps a 16-bit mode at 28, stat a 32-bit one at 24.
+        // `struct statx` has a 16-bit mode at 28, `struct stat` a 32-bit one at 24.
         let mode = if from == 64 { half(status, 28) } else { half(status, STAT_MODE) };
         mode.is_some_and(|m| m & FORMAT == DIRECTORY)
     }
@@ -165,12 +167,12 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 2)?.first_chunk().map(|b| u16::from_le_bytes(*b).into())
 }
 
-/// What an opening shows.
+/// Returns the signs of an opening.
 fn signs_of_opening(opened: &Opened<'_>) -> Signs {
     Signs::OPENS.with(Signs::OPENS_AGAIN, opened.again && !opened.writes)
 }
 
-/// What a question or a set shows.
+/// Returns the signs of a question or a set.
 fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
     let about = meaning.line.about;
     let of_act = match meaning.line.act {

@@ -1,4 +1,4 @@
-//! What a finding is about: the file behind its calls, and what they ask of it.
+//! The subject of a finding: the object of its calls, and their option.
 
 use crate::finding::ObjectShare;
 use crate::group::common_object;
@@ -7,23 +7,23 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
-/// Calls that are asked about, evenly spread over all: some thousand tell of nine in ten as well as
-/// a million do.
+/// Largest number of calls that are searched, evenly spread over all: a thousand show what nine in ten share as well
+/// as a million.
 const ASKED: usize = 1024;
-/// Of ten calls, so many must agree.
+/// Share of the calls that must agree, as numerator and denominator.
 const AGREE: (usize, usize) = (9, 10);
-/// Options told where calls that belong together differ in theirs: two that undo each other.
+/// Largest number of different options shown, for calls that belong together: two that undo each other.
 const OPTIONS: usize = 2;
-/// Objects named where there are several.
+/// Largest number of objects named if there are several.
 const NAMED: usize = 3;
 
-/// The object and option of a finding's calls, as far as nine in ten agree: `/etc/localtime`,
-/// `SOL_TCP, TCP_NODELAY on TCP sockets`, `F_GETFL on /tmp/x`.
+/// Returns the option and object on which nine in ten of a finding's calls agree: `/etc/localtime`, `SOL_TCP,
+/// TCP_NODELAY on TCP sockets`, `F_GETFL on /tmp/x`.
 pub(crate) fn subject(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Option<String> {
     let calls = asked_calls(rows, recording, views);
     let options = common(calls.iter().map(|(syscall, call)| call.option(*syscall)), OPTIONS);
     let objects = LazyCell::new(|| objects_of(&calls));
-    // What its claims say it is about comes first: a search has many paths and one name.
+    // The object of the claims comes first: a search has many paths and one name.
     let views: Vec<&RowView<'_>> = rows.iter().filter_map(|id| views.get(id.0 as usize)).collect();
     let claimed = common_object(&views).map(|object| vec![object.to_string()]);
     let object = claimed
@@ -35,16 +35,16 @@ pub(crate) fn subject(rows: &[RowId], recording: &Recording, views: &[RowView<'_
     }
 }
 
-/// Several objects that calls are about.
+/// The objects of calls that are about several.
 #[derive(Default)]
 pub(crate) struct Objects {
-    /// The most frequent.
+    /// The most frequent objects.
     pub most: Vec<ObjectShare>,
-    /// How many different ones were seen.
+    /// Number of different objects in the calls searched.
     pub seen: usize,
 }
 
-/// The objects of a finding that is about more than one: files and what else has a name.
+/// Returns the named objects of a finding that is about more than one.
 pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_>]) -> Objects {
     let calls = asked_calls(rows, recording, views);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -59,21 +59,21 @@ pub(crate) fn objects(rows: &[RowId], recording: &Recording, views: &[RowView<'_
     Objects { most: most.collect(), seen }
 }
 
-/// Returns what each call is about.
+/// Returns the object of each call.
 fn objects_of(calls: &[(Sysno, &WindowCall)]) -> Vec<Option<String>> {
     let mut objects: Vec<_> = calls.iter().map(|(syscall, call)| call.object(*syscall)).collect();
     make_absolute(&mut objects);
     objects
 }
 
-/// Gives a relative path the absolute one that it ends, if there is just one: a file is opened by the path that the program
-/// has for it, and its descriptor has the kernel's.
+/// Replaces a relative path by the absolute path that ends with it, if there is only one: a program opens a file by
+/// its own path for it, and the descriptor has the kernel's.
 fn make_absolute(objects: &mut [Option<String>]) {
     let mut ends: BTreeMap<String, Option<String>> = BTreeMap::new();
     let absolute: BTreeSet<&String> = objects.iter().flatten().filter(|name| name.starts_with('/')).collect();
     for name in absolute {
         for (at, _) in name.match_indices('/').skip(1) {
-            // None where two of them end so.
+            // `None` if two paths end in this way.
             let another = ends.contains_key(&name[at + 1..]);
             ends.insert(name[at + 1..].to_owned(), (!another).then(|| name.clone()));
         }
@@ -86,10 +86,10 @@ fn make_absolute(objects: &mut [Option<String>]) {
     }
 }
 
-/// Calls of the rows that are asked what they are about, evenly drawn.
+/// Returns the calls of the rows whose objects are searched, evenly spread.
 fn asked_calls<'a>(rows: &[RowId], recording: &Recording, views: &'a [RowView<'a>]) -> Vec<(Sysno, &'a WindowCall)> {
     let of_rows = || rows.iter().filter_map(|id| Some((recording.rows.get(id.0 as usize)?, views.get(id.0 as usize)?)));
-    // What only waited was claimed by its row: any call of it will do.
+    // A row that only waited has no claimed calls: any call of it serves.
     let asked =
         |view: &RowView<'_>| if view.claimed.is_empty() { view.sample.iter().len() } else { view.claimed.len() };
     let mut before = 0;
@@ -104,15 +104,16 @@ fn asked_calls<'a>(rows: &[RowId], recording: &Recording, views: &'a [RowView<'a
     calls
 }
 
-/// At most [`ASKED`] places of `all`, in order, one of each stretch, in no step with what goes round and round.
+/// Returns at most [`ASKED`] indices below `all`, in order: one at random in each of equal stretches, so that they do
+/// not fall into step with a loop.
 fn spread(all: usize) -> impl Iterator<Item = usize> {
     let stretch = all.div_ceil(ASKED).max(1);
     let drawn = |n: usize| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     (0..all.div_ceil(stretch)).map(move |n| n * stretch + drawn(n) % stretch.min(all - n * stretch))
 }
 
-/// What nine calls in ten have: at most `most` different texts, commonest first. `None` where
-/// one of these is that they have none.
+/// Returns the texts that nine calls in ten have: at most `most` different ones, the most frequent first. Returns
+/// `None` if no text is among them, or more would be needed.
 fn common(texts: impl Iterator<Item = Option<String>>, most: usize) -> Option<Vec<String>> {
     let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
     texts.for_each(|text| *counts.entry(text).or_default() += 1);
@@ -131,7 +132,7 @@ fn common(texts: impl Iterator<Item = Option<String>>, most: usize) -> Option<Ve
     None
 }
 
-/// A target without the number the kernel gave it this time, where it has no name but that.
+/// Returns a target without the number that the kernel gave it for this run, if it has no other name.
 fn lasting(target: &str) -> String {
     if !target.ends_with(']') {
         return target.to_owned();
@@ -145,7 +146,7 @@ fn lasting(target: &str) -> String {
     }
 }
 
-/// What many targets are together.
+/// Returns the plural name of a target's type.
 fn kind(target: &str) -> Option<&'static str> {
     const KINDS: [(&str, &str); 8] = [
         ("pipe:", "pipes"),
@@ -177,7 +178,7 @@ mod tests {
         };
         assert_eq!(named(&["out/a", "./out/a", "/srv/out/a"]), ["/srv/out/a"; 3]);
         assert_eq!(named(&["a", "b", "/srv/out/a"]), ["/srv/out/a", "b", "/srv/out/a"]);
-        // Either may be meant.
+        // The relative path may be either.
         assert_eq!(named(&["a", "/srv/a", "/tmp/a"]), ["a", "/srv/a", "/tmp/a"]);
         assert_eq!(named(&["ut/a", "/srv/out/a"])[0], "ut/a");
     }

@@ -1,38 +1,40 @@
-//! From claimed calls in windows to a share of a row: weighted by octave, an interval over windows.
+//! The needless share of a row, from claimed calls in windows: weighted by octave, with an interval from the scatter
+//! of windows.
 
 use crate::detect::{Claim, Claims, Judged};
-use crate::few::Few;
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
 use crate::semantics::Semantics;
+use crate::small_list::SmallList;
 use systoll_model::{Before, Recording, RowId, WindowCall};
 
-/// A row of so many times fewer calls than another is rare beside it.
+/// Ratio of two rows' calls from which on the one with fewer is rare beside the other.
 const RARE: u64 = 16;
 
-/// Calls of a row seen in one octave of its count.
+/// A row's calls in windows, in one octave of its count.
 #[derive(Clone, Copy, Default)]
 struct OctaveTally {
     calls: u64,
     strong: u64,
     any: u64,
-    /// Of both, claimed of calls that the ledger does not know from before.
+    /// Strongly claimed calls that the ledger does not know from before.
     strong_else: u64,
+    /// Claimed calls that the ledger does not know from before.
     any_else: u64,
 }
 
-/// Calls of a row seen in one window.
+/// A row's calls in one window.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct InWindow {
-    /// Calls but the row's very first, which is never claimed.
+    /// Number of calls, without the row's first if that is not claimed.
     pub calls: u64,
-    /// Of these, claimed.
+    /// Number of these calls that are claimed.
     pub claimed: u64,
 }
 
 /// A claimed call.
 pub(crate) struct Claimed<'a> {
-    /// What is claimed.
+    /// The claim.
     pub claim: &'a Claim,
     /// The call.
     pub call: &'a WindowCall,
@@ -41,65 +43,65 @@ pub(crate) struct Claimed<'a> {
 /// All that windows show of a row.
 #[derive(Default)]
 pub(crate) struct RowView<'a> {
-    /// By octave, as far up as calls were seen.
+    /// Its calls by octave, up to the last octave in windows.
     octaves: Vec<OctaveTally>,
-    /// The same of windows that a row of about as many calls opened, or of more: what a rare call is surrounded by is
-    /// seen far more often than it comes. `None` where no rare call opened any: both are then the same.
+    /// The same for windows that were opened by a row with about as many calls, or more: calls around a rare call are
+    /// sampled far more often than they are made. `None` if no rare call opened a window; both are then equal.
     unbiased: Option<Vec<OctaveTally>>,
-    /// Windows that hold calls of it, by their place in the recording, in order.
-    pub windows: Few<(usize, InWindow)>,
-    /// Process and thread of its calls, each once at least.
-    pub threads: Few<(u32, u32)>,
-    /// Claimed calls.
+    /// Windows that hold its calls, by index in the recording, in order.
+    pub windows: SmallList<(usize, InWindow)>,
+    /// Process and thread of its calls, each at least once.
+    pub threads: SmallList<(u32, u32)>,
+    /// Its claimed calls.
     pub claimed: Vec<Claimed<'a>>,
-    /// Any call, for its arguments.
+    /// One of its calls, for its arguments.
     pub sample: Option<&'a WindowCall>,
-    /// What stands for it where no window shows it.
+    /// A like row that represents it if no window shows it.
     pub like: Option<Alike>,
-    /// What the ledger of the run says of it.
+    /// Its ledger.
     pub ledger: LedgerView<'a>,
 }
 
-/// What stands for a row that no window shows.
+/// A like row that represents one without windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alike {
-    /// A row with claims, of another process.
+    /// The like row, which has claims, of another process.
     pub row: RowId,
-    /// Shares of the calls that are needless: by strong claims, and by any.
+    /// Needless share of the calls by strong claims, 0 to 1.
     pub strong: f64,
+    /// Needless share of the calls by any claim, 0 to 1.
     pub any: f64,
 }
 
-/// How many of a row's calls are needless.
+/// Number of a row's needless calls.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Needless {
-    /// By strong claims.
+    /// Number by strong claims.
     pub strong: f64,
-    /// By any.
+    /// Number by any claim.
     pub any: f64,
-    /// Whether every call of the row was looked at.
+    /// True if windows show every call of the row.
     pub exact: bool,
 }
 
 impl RowView<'_> {
-    /// Calls seen.
+    /// Returns the number of the row's calls in windows.
     pub(crate) fn seen(&self) -> u64 {
         self.octaves.iter().map(|o| o.calls).sum()
     }
 
-    /// Octaves that hold strongly claimed calls.
+    /// Returns the octaves that hold strongly claimed calls.
     pub(crate) fn agreeing_octaves(&self) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.octaves).filter(|(_, o)| o.strong > 0).map(|(at, _)| at)
     }
 
-    /// Strongly claimed calls seen.
+    /// Returns the number of strongly claimed calls in windows.
     pub(crate) fn strong(&self) -> u64 {
         self.octaves.iter().map(|o| o.strong).sum()
     }
 
-    /// Estimates how many of the row's `calls` calls are needless. Windows crowd at the start of
-    /// a row, so each octave counts by its size; one without a window is taken to be like the
-    /// nearest that has one.
+    /// Estimates how many of the row's `calls` calls are needless. Most windows open where a row begins, so each
+    /// octave has the weight of its size; an octave without a window is taken to be like the nearest that has one.
     pub(crate) fn needless(&self, calls: u64) -> Needless {
         let seen = self.seen();
         if seen == 0 || calls == 0 {
@@ -111,12 +113,13 @@ impl RowView<'_> {
             let any: u64 = self.octaves.iter().map(|o| o.any).sum();
             return Needless { strong: self.strong().min(calls) as f64, any: any.min(calls) as f64, exact: true };
         }
-        // Rare calls' windows crowd where these are; but they alone may show how what goes on between them ends.
+        // Windows of rare calls are dense around these, but they alone may show the end of a sequence between two of
+        // them.
         let all = by_octaves(&self.octaves, calls);
         let unbiased = self.unbiased.as_ref().map(|octaves| by_octaves(octaves, calls));
         let ByOctaves { needless, otherwise } =
             unbiased.filter(|unbiased| unbiased.needless.strong > all.needless.strong).unwrap_or(all);
-        // What lies too far apart for windows to know it for a repeat.
+        // The ledger adds repeats that lie too far apart for windows.
         let Some(known) = self.ledger.needless(calls) else { return needless };
         let whole = self.ledger.nearly_whole(calls);
         let most = |windows: f64, ledger: f64, other: f64| {
@@ -130,12 +133,13 @@ impl RowView<'_> {
         }
     }
 
-    /// By how much needless calls may be fewer than [`RowView::needless`] says, where the ledger tells.
+    /// Returns by how much the number of needless calls may lie below [`RowView::needless`], if the ledger tells
+    /// that.
     pub(crate) fn ledger_scatter(&self, calls: u64) -> Option<LedgerScatter> {
-        let share = self.ledger.settled(calls)?;
+        let share = self.ledger.decisive_share(calls)?;
         let known = self.ledger.needless(calls)?.strong;
         let needless = self.needless(calls).strong;
-        // What is known is all that was asked before, or nearly.
+        // Nearly all needless calls are known from the ledger.
         let least = known * share.low / share.estimate.max(f64::MIN_POSITIVE);
         let decides = known >= 0.999 * needless;
         let scatter = if decides { (share.estimate - share.low) * calls as f64 } else { needless - least };
@@ -143,11 +147,11 @@ impl RowView<'_> {
     }
 }
 
-/// How sure the ledger is of a row.
+/// Uncertainty of the ledger about a row.
 pub(crate) struct LedgerScatter {
-    /// So many calls fewer may be needless.
+    /// Number of calls by which fewer may be needless.
     pub calls: f64,
-    /// Whether the estimate is the ledger's, and not that of windows, which say more.
+    /// True if the estimate is the ledger's; false if it is that of windows, which is larger.
     pub decides: bool,
 }
 
@@ -197,14 +201,14 @@ fn tally(octaves: &mut Vec<OctaveTally>, call: &WindowCall, claim: Option<&Claim
     }
 }
 
-/// What octaves say of all calls of a row.
+/// Numbers of a row's needless calls, from octaves.
 struct ByOctaves {
     needless: Needless,
-    /// Of these, of calls that the ledger does not know from before.
+    /// The part of them that the ledger does not know from before.
     otherwise: Needless,
 }
 
-/// How many of a row's `calls` are needless: each octave counts by its size.
+/// Returns how many of a row's `calls` are needless; each octave has the weight of its size.
 fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
     let mut needless = Needless::default();
     let mut otherwise = Needless::default();
@@ -220,20 +224,20 @@ fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
     ByOctaves { needless, otherwise }
 }
 
-/// What a recording shows.
+/// The data of the judge: a recording and what was derived from it.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct JudgedView<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// What windows show of its rows.
+    /// The views of its rows.
     pub views: &'a [RowView<'a>],
-    /// What is claimed of their calls.
+    /// The claims of calls in its windows.
     pub claims: &'a Claims,
     /// The tables.
     pub semantics: &'a Semantics,
 }
 
-/// One view a row, in the order of [`Recording::rows`].
+/// Returns one view for each row, in the order of [`Recording::rows`].
 pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<RowView<'a>> {
     let mut views: Vec<RowView<'a>> = recording.rows.iter().map(|_| RowView::default()).collect();
     for (row, ledger) in ledger::of_rows(recording) {
@@ -242,7 +246,7 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
         }
     }
     let mut claims = claims.iter();
-    let mut counted: Vec<Counted> = recording.rows.iter().map(|_| Counted::default()).collect();
+    let mut counted: Vec<CountedCalls> = recording.rows.iter().map(|_| CountedCalls::default()).collect();
     let calls = |row: RowId| recording.row(row).counts.calls;
     for (at, window) in recording.windows.iter().enumerate() {
         let thread = (window.process.0, window.thread);
@@ -263,7 +267,7 @@ pub(crate) fn survey<'a>(recording: &'a Recording, claims: &'a Claims) -> Vec<Ro
     views
 }
 
-/// The windows that hold calls of the rows, in order.
+/// Returns the indices of the windows that hold calls of the rows, in order.
 pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<Item = usize> {
     let of_row = |id: &RowId| views.get(id.0 as usize);
     let mut at: Vec<usize> = rows.iter().filter_map(of_row).flat_map(|v| v.windows.iter().map(|w| w.0)).collect();
@@ -272,20 +276,20 @@ pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<It
     at.into_iter()
 }
 
-/// Which calls of a row were counted: a call may stand in two windows of a merged recording, and
-/// is still one call.
+/// The set of a row's calls that were counted. A call may be in two windows of a merged recording, and is still one
+/// call.
 #[derive(Default)]
-struct Counted {
-    /// The newest stretch without a gap: what a window holds of a row mostly is one.
+struct CountedCalls {
+    /// The newest range without a gap: the calls of a row in a window mostly form one.
     newest: Option<(u64, u64)>,
-    /// Those before it, in order.
+    /// Earlier ranges, in order.
     before: Vec<(u64, u64)>,
-    /// All of them, once one comes out of its order.
+    /// All calls counted, once one came out of order.
     astray: Option<Box<Set<u64>>>,
 }
 
-impl Counted {
-    /// Whether it was not there yet.
+impl CountedCalls {
+    /// Adds a call. Returns true if it was not in the set.
     fn insert(&mut self, nth: u64) -> bool {
         if let Some(astray) = &mut self.astray {
             return astray.insert(nth);
@@ -302,7 +306,7 @@ impl Counted {
         true
     }
 
-    /// All that was counted so far, one by one.
+    /// Changes to a set of single calls.
     fn go_astray(&mut self) -> &mut Set<u64> {
         let stretches = self.before.drain(..).chain(self.newest.take());
         let all: Set<u64> = stretches.flat_map(|(first, last)| first..=last).collect();
@@ -310,20 +314,20 @@ impl Counted {
     }
 }
 
-/// The share of a group's calls that is needless, over the windows that hold its calls.
+/// The scatter of a group's needless share over the windows that hold its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Interval {
-    /// Windows that hold calls of it.
+    /// Number of windows that hold its calls.
     pub windows: u64,
-    /// Windows in which most of these are claimed.
+    /// Number of windows in which at least half of these are claimed.
     pub agree: u64,
-    /// Two standard errors of the share, from how windows differ.
+    /// Two standard errors of the share, from the differences between windows.
     pub scatter: f64,
-    /// What windows that were not opened might hide: of `n` alike, 19 times in 20 less than this.
+    /// Upper 95 % bound of the share of calls that differ, if `n` sampled windows were all alike (1 - 0.05^(1/n)).
     pub unseen: f64,
 }
 
-/// How the windows of several rows, taken together, differ.
+/// Returns the scatter over the windows of several rows taken together.
 pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
     let mut seen: Vec<(usize, InWindow)> = views.iter().flat_map(|v| v.windows.iter().copied()).collect();
     seen.sort_unstable_by_key(|(at, _)| *at);
@@ -343,7 +347,7 @@ pub(crate) fn interval(views: &[&RowView<'_>]) -> Interval {
     }
     let (calls, claimed) = windows.iter().fold((0, 0), |(c, k), w| (c + w.calls, k + w.claimed));
     let mean = claimed as f64 / calls.max(1) as f64;
-    // Weighted by calls: a window with one call of the row says little.
+    // Windows are weighted by their calls: a window with one call of the row says little.
     let square = |w: &InWindow| (w.claimed as f64 - mean * w.calls as f64).powi(2);
     let variance = windows.iter().map(square).sum::<f64>() / (calls.max(1) as f64).powi(2);
     let agree = windows.iter().filter(|w| w.claimed > 0 && 2 * w.claimed >= w.calls).count() as u64;
@@ -389,11 +393,11 @@ mod tests {
 
     #[test]
     fn a_call_that_stands_in_two_windows_is_one() {
-        let mut counted = Counted::default();
+        let mut counted = CountedCalls::default();
         let news: Vec<bool> = [3, 4, 9, 4, 5, 9, 10, 3].map(|nth| counted.insert(nth)).into();
         assert_eq!(news, [true, true, true, false, true, false, true, false]);
-        // Blocks of calls in turned order, twice.
-        let mut counted = Counted::default();
+        // Blocks of calls in descending order, twice.
+        let mut counted = CountedCalls::default();
         let all = || (0..40u64).rev().flat_map(|block| (1..=20).map(move |nth| 20 * block + nth));
         assert!(all().all(|nth| counted.insert(nth)) && counted.astray.is_some());
         assert!(!all().any(|nth| counted.insert(nth)));

@@ -1,20 +1,20 @@
-//! What the descriptor of a call leads to, as far as a cure depends on it.
+//! Types of the objects behind calls' descriptors, as far as cures depend on them.
 
 use systoll_model::{Sysno, WindowCall};
 
 macro_rules! targets {
     ($($(#[$doc:meta])* $target:ident = $name:literal;)*) => {
-        /// What the descriptor of a call leads to.
+        /// The type of the object behind a call's descriptor.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Target {
             $($(#[$doc])* $target,)*
         }
 
         impl Target {
-            /// All of them.
+            /// All types.
             pub const ALL: &[Self] = &[$(Self::$target),*];
 
-            /// Its name in causes' files.
+            /// Returns the type's name in causes' files.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$target => $name,)* }
             }
@@ -23,9 +23,9 @@ macro_rules! targets {
 }
 
 targets! {
-    /// Standard input or output: descriptor 0 or 1, whatever that is.
+    /// Standard input or output: descriptor 0 or 1, whatever is behind it.
     Standard = "standard";
-    /// Standard error: descriptor 2, whatever that is.
+    /// Standard error: descriptor 2, whatever is behind it.
     StandardError = "standard-error";
     /// A terminal that is no standard stream.
     Terminal = "terminal";
@@ -33,20 +33,20 @@ targets! {
     Socket = "socket";
     /// A pipe that is no standard stream.
     Pipe = "pipe";
-    /// A file with a name that is none of these.
+    /// A file with a path that is none of these.
     File = "file";
 }
 
-/// How the names of sockets begin.
+/// Beginnings of sockets' names.
 const SOCKETS: &[&str] = &["socket:[", "TCP", "UDP", "UNIX", "NETLINK:", "RAW", "PACKET", "SCTP"];
 
 impl Target {
-    /// The target with this name.
+    /// Returns the type with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|target| target.name() == name)
     }
 
-    /// Returns what the call's descriptor leads to; `None` where it has none, or where that is not known.
+    /// Returns the type of the object behind the call's descriptor; `None` if the call has none, or it is unknown.
     pub(crate) fn of(syscall: Sysno, call: &WindowCall) -> Option<Self> {
         let at = syscall.signature()?.fd_arg()?;
         let descriptor = call.args.get(at).map(|arg| *arg as i32)?;
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// What a descriptor of this name is.
+    /// Returns the type of an object by its name.
     fn of_name(name: &str) -> Option<Self> {
         let is_terminal = name.starts_with("/dev/pts/") || name.starts_with("/dev/tty") || name == "/dev/console";
         match name {

@@ -1,4 +1,4 @@
-//! A cause that a newer version of something does not have: what is installed is compared, never guessed.
+//! Newer versions that lack a cause. The installed version is compared, never guessed.
 
 use crate::author::Author;
 use crate::cure_kind::CureKind;
@@ -8,106 +8,106 @@ use crate::pattern::glob;
 use serde::Deserialize;
 use systoll_model::{Package, Recording, RowId, Sysno};
 
-/// Where the version stands in a pattern.
+/// The placeholder of the version in a pattern.
 const VERSION: &str = "{version}";
 
-/// What to upgrade.
+/// A newer version of a program or library, which lacks the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
-    /// What it is called.
-    pub what: String,
+    /// Its name.
+    pub name: String,
     /// The first version without the cause.
     pub version: Version,
-    /// What else has to be done then; empty where nothing.
+    /// A further step that the user has to take; empty if there is none.
     pub then: String,
-    /// The command that tells which version is installed, where no file's name does; may be empty.
+    /// The command that tells the installed version if no file name does; may be empty.
     pub ask: String,
-    /// Where it can be read: the project and its change.
+    /// The source of this: the project and its change.
     pub reference: String,
-    /// System calls that it changes; empty if it changes all of the cause.
+    /// System calls that the upgrade changes; empty if it changes all of the cause's.
     pub syscalls: Vec<Sysno>,
     installed: Installed,
 }
 
-/// By what is known that the program uses it, and which version.
+/// The place where the installed version is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Installed {
-    /// The kernel that the program ran on, where one of these files is on the stack, as patterns; any, where none is
-    /// given.
+    /// The kernel that the program ran on. If patterns are given, one of them must match a file on the stack.
     Kernel(Vec<String>),
-    /// Source files on the stack, as patterns with `*`, of which some hold the version.
+    /// Source files on the stack, as patterns with `*`; a pattern may hold the version.
     Sources(Vec<String>),
-    /// Files of programs and libraries on the stack, likewise.
+    /// Files of programs and libraries on the stack, as such patterns.
     Modules(Vec<String>),
 }
 
-/// What of a program tells the version.
+/// The version that a program uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum UsedVersion {
     Version(Version),
-    /// It is there, in which version is not known.
-    There,
-    Not,
+    /// It is used in an unknown version.
+    Unknown,
+    /// It is not used.
+    None,
 }
 
 impl Upgrade {
-    /// Returns whether it changes one of the calls of these rows.
+    /// Returns true if the upgrade changes one of the calls of these rows.
     pub(crate) fn concerns(&self, rows: &[RowId], recording: &Recording) -> bool {
         self.syscalls.is_empty() || rows.iter().any(|id| self.syscalls.contains(&recording.row(*id).syscall))
     }
 
-    /// The advice for who wrote the calls; `None` where it does not concern them, or they have it. And whether the
-    /// version that is installed is known to be older.
+    /// Returns the advice for the calls' author, and true if the installed version is known to be older. Returns
+    /// `None` if the upgrade does not concern the calls, or is installed.
     pub(crate) fn advice(&self, author: &Author, recording: &Recording) -> Option<(bool, Advice)> {
-        let seen = self.seen(author, recording);
-        let here = match &seen {
-            Seen::Version(version) if version.compare(&self.version).is_lt() => format!("here: {version}"),
-            Seen::Version(_) | Seen::Not => return None,
-            Seen::There if self.ask.is_empty() => "where it is older".into(),
-            Seen::There => format!("where it is older: {}", self.ask),
+        let used = self.used_version(author, recording);
+        let here = match &used {
+            UsedVersion::Version(version) if version.compare(&self.version).is_lt() => format!("here: {version}"),
+            UsedVersion::Version(_) | UsedVersion::None => return None,
+            UsedVersion::Unknown if self.ask.is_empty() => "where it is older".into(),
+            UsedVersion::Unknown => format!("where it is older: {}", self.ask),
         };
         let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
-        let how = format!("upgrade {} to {} or newer{then} ({here})", self.what, self.version);
+        let how = format!("upgrade {} to {} or newer{then} ({here})", self.name, self.version);
         let advice = Advice { kind: Some(CureKind::Upgrade), ..Advice::general(how) };
-        Some((matches!(seen, Seen::Version(_)), advice))
+        Some((matches!(used, UsedVersion::Version(_)), advice))
     }
 
-    fn seen(&self, author: &Author, recording: &Recording) -> Seen {
+    fn used_version(&self, author: &Author, recording: &Recording) -> UsedVersion {
         let (patterns, names) = match &self.installed {
             Installed::Kernel(beside) => {
                 let is_there = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
                 let concerns = beside.is_empty() || beside.iter().any(is_there);
                 let version = leading_version(&recording.header.host.kernel).filter(|_| concerns);
-                return version.map_or(Seen::Not, |(version, _)| Seen::Version(version));
+                return version.map_or(UsedVersion::None, |(version, _)| UsedVersion::Version(version));
             }
             Installed::Sources(patterns) => (patterns, &author.sources),
             Installed::Modules(patterns) => (patterns, &author.files),
         };
         let pairs = || patterns.iter().flat_map(|pattern| names.iter().map(move |name| (pattern, name)));
         if let Some(version) = pairs().find_map(|(pattern, name)| version_in(pattern, name)) {
-            return Seen::Version(version);
+            return UsedVersion::Version(version);
         }
         let mut there = pairs().filter(|(pattern, name)| glob(pattern, name)).map(|(_, name)| name).peekable();
         if there.peek().is_none() {
-            return Seen::Not;
+            return UsedVersion::None;
         }
-        there.find_map(|source| installed(source, recording)).map_or(Seen::There, Seen::Version)
+        there.find_map(|source| installed(source, recording)).map_or(UsedVersion::Unknown, UsedVersion::Version)
     }
 
-    /// In a line, for those who look the cause up.
+    /// Returns the upgrade in one line, for readers of the cause.
     pub fn line(&self) -> String {
         let then = if self.then.is_empty() { String::new() } else { format!(", then {}", self.then) };
-        format!("{} {} or newer{then} ({})", self.what, self.version, self.reference)
+        format!("{} {} or newer{then} ({})", self.name, self.version, self.reference)
     }
 }
 
-/// The version of the package that a source is of, as it was installed.
+/// Returns the version of the installed package that a source file belongs to.
 fn installed(source: &str, recording: &Recording) -> Option<Version> {
     let is_of = |p: &&Package| source.strip_prefix(&*p.home).is_some_and(|r| r.is_empty() || r.starts_with('/'));
     recording.packages.iter().find(is_of).and_then(|p| Version::parse(&p.version))
 }
 
-/// The version that a name has where the pattern has `{version}`.
+/// Returns the version that a name has in the place of `{version}` in the pattern.
 fn version_in(pattern: &str, name: &str) -> Option<Version> {
     let (head, tail) = pattern.split_once(VERSION)?;
     let fixed = head.trim_start_matches('*');
@@ -119,7 +119,7 @@ fn version_in(pattern: &str, name: &str) -> Option<Version> {
     })
 }
 
-/// The numbers that a text begins with, and what follows them.
+/// Returns the version at the beginning of a text, and the text after it.
 fn leading_version(text: &str) -> Option<(Version, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (numbers, _) = text.split_at_checked(end)?;
@@ -127,7 +127,7 @@ fn leading_version(text: &str) -> Option<(Version, &str)> {
     Some((Version::parse(numbers)?, text.get(numbers.len()..)?))
 }
 
-/// As it stands in a cause's file.
+/// An upgrade as causes' files write it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpgradeFile {
@@ -164,7 +164,7 @@ impl UpgradeFile {
         };
         let known = |name: &String| Sysno::from_name(name).ok_or_else(|| format!("there is no system call {name:?}"));
         let syscalls = syscalls.iter().map(known).collect::<Result<_, _>>()?;
-        Ok(Upgrade { what, version, then, ask, reference, syscalls, installed })
+        Ok(Upgrade { name: what, version, then, ask, reference, syscalls, installed })
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
         for source in ["x/github.com/google/uuid@v1.3.0/a.go", "github.com/google/uuid@v10.0/a.go", "/src/uuid.go"] {
             assert_eq!(told(source), None, "{source}");
         }
-        // A version that is more than numbers is not known.
+        // A version with anything but numbers is unknown.
         assert_eq!(told("github.com/google/uuid@v1.2.0-rc1/a.go"), None);
     }
 
@@ -252,7 +252,7 @@ mod tests {
         let old = "upgrade psutil to 6.0 or newer (here: 5.9.8)".to_owned();
         assert_eq!(told("5.9.8", "/x/psutil"), Some((true, old)));
         assert_eq!((told("6.0.0", "/x/psutil"), told("6.1", "/x/psutil")), (None, None));
-        // Another's version, or one that can't be compared, says nothing.
+        // The version of another package, or one that can't be compared, is not used.
         for (version, home) in [("5.9.8", "/x/psut"), ("5.9.8", "/y/psutil"), ("x", "/x/psutil")] {
             assert!(!told(version, home).unwrap().0, "{home} {version}");
         }

@@ -1,4 +1,4 @@
-//! What a group costs, and whether that makes it a finding, a remark or nothing.
+//! The price of a group's needless calls, and the verdict on it: a finding, a remark or nothing.
 
 use crate::deferred_cost::deferred_cost;
 use crate::detect::{Children, Started};
@@ -13,23 +13,23 @@ use crate::phrasing;
 use crate::semantics::{Effect, Semantics};
 use crate::share_out::share_out;
 use crate::subject::{Objects, objects, subject};
-use crate::survey::{Interval, LedgerScatter, RowView, Shown, interval};
+use crate::survey::{Interval, JudgedView, LedgerScatter, RowView, interval};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{Phase, Recording, Row, RowId, WindowCall};
 
-/// Shares of the phase's processor time, but for one.
-struct OfCpu {
-    /// By strong claims.
+/// The needless calls' shares of processor time, 0 to 1.
+struct CpuShares {
+    /// Share of the phase's time by strong claims.
     strong: f64,
-    /// The same, at least.
+    /// Lower bound of `strong`: the same with the uncertain time added to the phase's.
     at_least: f64,
-    /// By any, of the whole run: a remark is told of that. A phase is measured at stops, and the least bit more or less
-    /// would make a remark come and go.
+    /// Share of the whole run's time by any claim, for remarks. A phase's time is read at stops, and small
+    /// differences of it would make a remark come and go.
     any: f64,
 }
 
-/// The group's figures.
+/// Figures of a group.
 struct Figures {
     calls: u64,
     strong: f64,
@@ -45,22 +45,22 @@ struct Figures {
     seen: u64,
     claimed: u64,
     single_thread: bool,
-    /// Calls that failed, by exact counts.
+    /// Number of calls that failed, by exact counts.
     failed: u64,
-    /// Whether the ledger of the whole run says how many are needless.
+    /// True if the ledger tells how many calls are needless.
     by_ledger: bool,
-    /// Whether it is of more than one system call.
+    /// True if the group has more than one system call.
     several: bool,
     later: Option<Later>,
-    /// Of each of the group's rows.
+    /// Weight of each of the group's rows.
     by_row: BTreeMap<RowId, RowWeight>,
 }
 
-/// How many of a row's calls are needless, before rounding.
+/// Number of a row's needless calls, before rounding.
 struct RowWeight {
     strong: f64,
     any: f64,
-    /// ns that leaving out one of its needless calls saves.
+    /// Time saved by leaving out one of its needless calls, ns.
     price: f64,
 }
 
@@ -100,7 +100,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         let calls = row.counts.calls;
         let toll = toll(recording, row);
         let needless = if group.startup.is_some() {
-            // Each of these waits is exact: it was counted, not sampled. Later calls of the row may be claimed as well.
+            // These waits are exact: they were counted, not sampled. Later calls of the row may be claimed as well.
             let startup = row.counts.startup_calls.min(calls) as f64;
             let counted = crate::survey::Needless { strong: startup, any: startup, exact: true };
             let looked_at = views.get(id.0 as usize).map(|v| v.needless(calls)).unwrap_or_default();
@@ -128,14 +128,14 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
     let scatters: Option<Vec<LedgerScatter>> = group.rows.iter().map(of_row).collect();
     if let Some(scatters) = scatters.filter(|all| !all.is_empty()) {
         let scatter = scatters.iter().map(|s| s.calls).sum::<f64>() / f.calls.max(1) as f64;
-        // Where windows say more than the ledger, what the ledger says is the least.
+        // If windows claim more than the ledger, the ledger is the lower bound.
         if scatters.iter().all(|s| s.decides) || scatter < f.interval.scatter {
             f.interval = Interval { scatter, unseen: 0.0, ..f.interval };
             f.by_ledger = true;
         }
     }
     if let Some(children) = &group.children {
-        // Exact counts of processes; the price is what starting them took.
+        // Processes are counted exactly; the price is that of starting them.
         let count = children.count.min(f.calls) as f64;
         (f.strong, f.any, f.exact) = (count, count, true);
         (f.needless_toll, f.any_toll) = (children.start_ns, children.start_ns);
@@ -144,18 +144,18 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
     f
 }
 
-/// What share of the price of a row's claimed calls leaving them out saves.
+/// Returns the share of the price of a row's claimed calls, 0 to 1, that leaving them out saves.
 fn saved_share(view: &RowView<'_>, price: f64) -> f64 {
     let saved: f64 = view.claimed.iter().map(|claimed| claimed.claim.saves.share_of(price)).sum();
     if view.claimed.is_empty() { 1.0 } else { saved / view.claimed.len() as f64 }
 }
 
 impl Figures {
-    /// `needless` calls and their toll shared out over `rows`, in their order.
+    /// Returns `needless` calls and their toll divided among `rows`, in their order.
     fn by_row(&self, rows: &[RowId], low: bool, started: bool, needless: u64, toll_ns: u64) -> Vec<RowNeedless> {
         let weights = |of: fn(&RowWeight) -> f64| rows.iter().map(move |id| self.by_row.get(id).map_or(0.0, of));
         let calls: Vec<f64> = match low {
-            // What started children is all of their rows.
+            // All calls of the rows that start children are needless.
             _ if started => weights(|_| 1.0).collect(),
             true => weights(|w| w.any).collect(),
             false => weights(|w| w.strong).collect(),
@@ -165,8 +165,8 @@ impl Figures {
         parts.map(|(calls, toll_ns)| RowNeedless { calls, toll_ns }).collect()
     }
 
-    /// What an excerpt shows of them.
-    fn in_excerpt(&self, group: &Group<'_>, of_cpu: &OfCpu, views: &[RowView<'_>]) -> InExcerpt {
+    /// Returns the group's figures for the judgement of an excerpt.
+    fn in_excerpt(&self, group: &Group<'_>, of_cpu: &CpuShares, views: &[RowView<'_>]) -> InExcerpt {
         let of_group = group.rows.iter().filter_map(|id| views.get(id.0 as usize));
         let mut claimed = of_group.flat_map(|view| &view.claimed).peekable();
         let given = |call: &WindowCall| call.fd.is_none() && matches!(call.args.first(), Some(1 | 2));
@@ -182,24 +182,24 @@ impl Figures {
         }
     }
 
-    /// How many of the calls are needless: at least, probably, at most.
+    /// Returns the number of needless calls: lower bound, estimate, upper bound.
     fn needless(&self) -> [f64; 3] {
         let e = self.estimate(false);
         [e.low, e.estimate, e.high].map(|n| n as f64)
     }
 
-    /// Which share of the calls is needless: at least, probably, at most.
+    /// Returns the needless share of the calls, 0 to 1: lower bound, estimate, upper bound.
     fn shares(&self) -> [f64; 3] {
         self.needless().map(|n| n / self.calls.max(1) as f64)
     }
 
-    /// Which share of the calls is needless for sure, probably.
+    /// Returns the share of the calls that is claimed strongly, 0 to 1.
     fn strong_share(&self) -> f64 {
         self.strong / (self.calls.max(1) as f64)
     }
 
-    /// Whether enough was looked at to say so. What was seen claimed needs no interval: of short rows windows show the
-    /// greater part.
+    /// Returns true if enough calls were sampled for a finding. Claimed calls in windows need no interval: windows
+    /// show most calls of a short row.
     fn looked_at(&self, options: &Options) -> bool {
         let low = self.strong_share() - self.interval.scatter;
         self.exact
@@ -224,7 +224,7 @@ impl Figures {
         let share = best / calls.max(1.0);
         let low = (share - self.interval.scatter).max(0.0) * (1.0 - self.interval.unseen);
         let high = share + self.interval.scatter + (1.0 - share) * self.interval.unseen;
-        // Floating point rounds large counts; the order of the three must survive that.
+        // Large counts are rounded by floating point; the order of the three must survive that.
         let estimate = (best.round() as u64).min(self.calls);
         let low = ((low * calls).floor() as u64).max(self.agreeing).min(estimate);
         let high = ((high * calls).ceil() as u64).clamp(estimate, self.calls);
@@ -232,11 +232,11 @@ impl Figures {
     }
 }
 
-/// The group as a finding or remark, or `None` where it is worth neither.
-pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, options: &Options) -> Option<Finding> {
-    let Shown { recording, views, .. } = shown;
+/// Returns the group as a finding or remark; `None` if it is worth neither.
+pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases, options: &Options) -> Option<Finding> {
+    let JudgedView { recording, views, .. } = shown;
     let mut f = figures(group, recording, views, phases);
-    // Where the price is waiting, or a child, a switch is no news.
+    // If the price is waiting, or a child, switches are part of it.
     f.later = (!group.by_wait && group.children.is_none())
         .then(|| deferred_cost(&group.rows, f.needless(), f.shares(), shown))
         .flatten();
@@ -244,19 +244,19 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let phase = phase(&group.rows, recording);
     let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
     let cpu = phases.cpu(phase);
-    // Of what comes later, only what is sure decides.
-    let of_cpu = OfCpu {
+    // Only the lower bound of the deferred cost counts.
+    let of_cpu = CpuShares {
         strong: share(f.needless_toll + f.surely_later(), cpu),
         at_least: share(f.needless_toll + f.surely_later(), cpu + phases.doubt),
         any: share(f.any_toll + f.surely_later(), phases.all_cpu()),
     };
-    // What the observer adds is an estimate; the phase was at least as long as its waits.
+    // The observer's share is an estimate; the phase was at least as long as its waits.
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
     let of_calls = share(f.calls as f64, phases.calls as f64);
     let free_cure = || phrasing::offers_free_cure(group, recording, views);
     let usual = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options);
     let in_excerpt = f.in_excerpt(group, &of_cpu, views);
-    // Where the usual bounds are not met, too little may be shown to meet them.
+    // If the usual bounds are not met, an excerpt may show too little to meet them.
     let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
     let excerpt = Excerpt::of(recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
     let confidence = usual.max(excerpt)?;
@@ -271,9 +271,9 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     let sampled = group.children.is_none() && group.startup.is_none();
     let wanted = Wanted { rows: &group.rows, weak: low, needless };
     let per_unit = sampled.then(|| per_unit(wanted, shown)).flatten();
-    // Judged by its phase, told of the whole run: the header's shares are of that too.
+    // The group is judged by its phase, and reported as a share of the whole run, as the header's shares are.
     let own_cpu = recording.own_cpu_ns().map(|own| own as f64);
-    // More than all of it can't be; it is then not known.
+    // A part above the whole is an error of measurement: the share is then unknown.
     let part = |ns: f64, of: f64| Some(ns / of).filter(|part| *part <= 1.0);
     let mut rows = costliest_first(&group.rows, recording, group.by_wait);
     if !group.by_wait {
@@ -354,19 +354,19 @@ pub(crate) fn verdict(group: &Group<'_>, shown: Shown<'_>, phases: &Phases, opti
     Some(finding)
 }
 
-/// The programs that are started, each with its part of the starts.
+/// Returns the programs that are started, each with its share of the starts.
 fn programs(children: &Children) -> Objects {
     let share = |started: &Started| started.count as f64 / children.count.max(1) as f64;
     let of = |started: &Started| ObjectShare { name: started.program.to_string(), share: share(started) };
     Objects { most: children.programs.iter().map(of).collect(), seen: children.programs.len() }
 }
 
-/// Whether looks were not whole.
+/// Returns true if windows were incomplete.
 fn weakened(recording: &Recording) -> bool {
     recording.problems.iter().any(|p| p.kind.weakens_findings())
 }
 
-/// The phase most calls fall in.
+/// Returns the phase with most of the calls.
 fn phase(rows: &[RowId], recording: &Recording) -> Phase {
     let counts = rows.iter().map(|id| &recording.row(*id).counts);
     let (startup, all) =
@@ -374,13 +374,13 @@ fn phase(rows: &[RowId], recording: &Recording) -> Phase {
     if startup > all / 2 { Phase::StartUp } else { Phase::Steady }
 }
 
-/// A row that costs at least such a part of what the costliest does costs as much: which of two a run measures as
-/// dearer is chance, and must not decide whose function a finding names. What was counted may, where by the same measure
-/// one was called clearly less.
+/// Ratio of a row's cost to the costliest row's from which on both count as equally costly: which of them a run
+/// measures as costlier is chance, and must not decide whose function a finding names. The same ratio of their exact
+/// counts may decide it.
 const AS_DEAR: f64 = 0.5;
 
-/// Puts what opens before the close that would be first: who opens decides that there is something to close, and a
-/// close costs now more, now less.
+/// If the first row closes, puts a row that opens about as often before it: the opening decides that there is
+/// something to close, and the cost of a close varies.
 fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Semantics) {
     let row = |id: &RowId| recording.row(*id);
     let closes = |row: &&Row| semantics.of(row.syscall).always_does(|effect| matches!(effect, Effect::Closes(_)));
@@ -397,7 +397,8 @@ fn open_before_close(rows: &mut [RowId], recording: &Recording, semantics: &Sema
     }
 }
 
-/// The costliest first; of rows that cost about as much as the first, those with a name, with no less than half of the most calls, then by name.
+/// Returns the rows by cost. Among rows about as costly as the first, those with a name come first, then those with
+/// at least half of the most calls, then by system call and name.
 fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<RowId> {
     let price = |id: &RowId| {
         let counts = &recording.row(*id).counts;
@@ -426,7 +427,7 @@ fn costliest_first(rows: &[RowId], recording: &Recording, by_wait: bool) -> Vec<
     rows
 }
 
-/// What the rows have, each once, most calls first.
+/// Returns the values of a property of the rows, each once, the one with most calls first.
 fn by_calls<T: Ord + Clone>(rows: &[RowId], recording: &Recording, of: impl Fn(&Row) -> Option<T>) -> Vec<T> {
     let mut calls: BTreeMap<T, u64> = BTreeMap::new();
     for row in rows.iter().map(|id| recording.row(*id)) {
@@ -448,7 +449,7 @@ fn waited_total(rows: &[RowId], recording: &Recording) -> Option<u64> {
 fn confidence(
     group: &Group<'_>,
     f: &Figures,
-    of_cpu: &OfCpu,
+    of_cpu: &CpuShares,
     of_wall: f64,
     of_calls: f64,
     free_cure: impl Fn() -> bool,
@@ -476,27 +477,27 @@ fn confidence(
     let dear =
         small || f.needless_toll + f.surely_later() >= options.min_ns as f64 || f.strong >= options.many_calls as f64;
     let enough = (small || f.strong >= options.min_calls as f64) && share >= options.min_row_share;
-    // Spinning is dear for what it keeps from others, but only where there is much of it.
+    // A spinning program costs what it keeps from others, but only if it spins much.
     let spins = group.kind == crate::finding::Kind::BusyPoll;
     let much = !spins || of_cpu.strong >= options.dear_share || of_calls >= options.min_spin_share;
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {
         return Some(Confidence::High);
     }
-    // A loop that only sleeps may look at memory, as Go's monitor does; one that looks by calls does nothing else.
+    // A loop that only sleeps may poll memory, as Go's monitor does; one that polls by calls does nothing else.
     let looks = spins && f.several && of_calls >= options.min_spin_share;
     let least = if spins && !looks { options.dear_share } else { options.min_price };
     let calls = f.any >= options.low_calls as f64;
     let some =
         calls && (f.any_toll + f.surely_later() >= options.low_ns as f64 || f.any >= options.many_low_calls as f64);
-    // That calls fail is counted exactly; those that were seen but tell why, and half as many do.
+    // Failures are counted exactly. Sampled calls only tell their reason, so half as many suffice.
     let fails = group.kind == crate::finding::Kind::Failing
         && f.agreeing >= options.min_agreeing / 2
         && f.failed as f64 >= options.min_row_share * f.calls as f64;
     (some && (of_cpu.any >= least || ((agreed || fails) && free_cure()))).then_some(Confidence::Low)
 }
 
-/// Why a remark is no finding: the first reason that alone would have kept it from being one.
-fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &OfCpu, options: &Options) -> Doubt {
+/// Returns the reason for which a remark is no finding: the first that alone would have prevented it.
+fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &CpuShares, options: &Options) -> Doubt {
     let enough_agree = if group.by_wait { options.min_agreeing_waits } else { options.min_agreeing };
     let unsure = f.strong < options.min_row_share * f.any;
     let cheap = f.any_toll + f.surely_later() < options.min_ns as f64 && of_cpu.any < options.small_share;
@@ -512,7 +513,7 @@ fn doubt(group: &Group<'_>, f: &Figures, of_cpu: &OfCpu, options: &Options) -> D
     if !f.looked_at(options) || f.agreeing < enough_agree { Doubt::FewSamples } else { Doubt::Cheap }
 }
 
-/// A finding with nothing in it.
+/// Returns a finding without content.
 #[cfg(test)]
 pub(crate) fn blank() -> Finding {
     Finding {

@@ -1,4 +1,4 @@
-//! Whatever a recording holds, if its handles are sound the judge returns, and its figures make sense.
+//! For any recording with valid handles the judge returns, and its figures are consistent.
 
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn judging_returns_and_makes_sense(recording in any_recording()) {
         prop_assert_eq!(recording.check(), Ok(()));
-        // Thresholds at nothing, so that whatever is claimed is told.
+        // All thresholds are zero, so that every claim is reported.
         let all = Options { min_calls: 0, min_price: 0.0, min_ns: 0, low_calls: 0, low_ns: 0, min_agreeing: 0, min_windows: 0,
             min_octaves: 0, min_low_share: 0.0, min_row_share: 0.0, min_agreeing_waits: 0, min_waits: 0, ..Options::default() };
         for options in [Options::default(), all] {

@@ -1,4 +1,4 @@
-//! Of a row whose calls are about several objects each is claimed for itself.
+//! Tests of rows whose calls are about several objects: each object is claimed for itself.
 
 mod common;
 
@@ -12,7 +12,8 @@ fn cause<'a>(judgement: &'a Judgement, id: &str) -> &'a Finding {
     judgement.findings.iter().find(of).unwrap_or_else(|| panic!("no {id}: {judgement:#?}"))
 }
 
-/// A line of a log as `fs.appendFileSync` writes it, and a file read whole, all through one function.
+/// Returns the calls with which `fs.appendFileSync` writes a line of a log, or reads a whole file, all through one
+/// function.
 fn append(log: &'static str) -> Vec<Call> {
     let flags = 0o2001 | 0o100;
     vec![
@@ -35,7 +36,7 @@ fn read_other(n: u64) -> Vec<Call> {
 #[test]
 fn what_is_true_of_one_file_is_not_said_of_another() {
     let trace = rounds(5_000, |_| vec![stat("/etc/hostname", "stat", 1, 0), stat("/etc/localtime", "stat", 2, 0)]);
-    // As a trace without stacks has it.
+    // As in a trace without stacks.
     let mut rec = recording(&trace, BUSY);
     rec.rows.iter_mut().for_each(|row| (row.api, row.user) = (None, None));
     rec.stacks.iter_mut().for_each(|stack| stack.frames.clear());
@@ -49,7 +50,7 @@ fn what_is_true_of_one_file_is_not_said_of_another() {
         assert!((4_800..=5_200).contains(&finding.needless.estimate), "{:?}", finding.needless);
         assert!(finding.needless.low < 5_000 && finding.needless.high >= 4_998, "{:?}", finding.needless);
     }
-    // Each has its part of the price, and together they have no more than there is.
+    // Each part has its share of the price, and together they have no more than the row.
     let both = zone.needless_toll_ns + name.needless_toll_ns;
     assert!(both <= zone.toll_ns && 10 * both >= 9 * zone.toll_ns, "{both} of {}", zone.toll_ns);
 }

@@ -1,4 +1,4 @@
-//! What was learnt from everyday tools: searches, timers around a moment, limits set anew.
+//! Tests of waste found in everyday tools: searches, timers around a short action, limits set again.
 
 mod common;
 
@@ -17,7 +17,8 @@ fn close() -> Call {
     call("close", "close", &[3], 0)
 }
 
-/// Headers looked for in one directory after another; `misses` says how many do not hold the i-th.
+/// Returns the calls of a search for headers in one directory after another; `misses` is the number of directories
+/// without the i-th.
 fn headers(misses: impl Fn(u64) -> u64) -> Vec<Call> {
     rounds(1_000, |i| {
         let misses = misses(i);
@@ -84,7 +85,7 @@ fn a_receive_limit_set_to_what_it_is() {
     assert_eq!(f.cause.as_deref(), Some("sockopt-per-op"));
     let reads = || call("recvfrom", "recv", &[3, 0x1000, 4096, 0, 0, 0], 4096).fd("TCP:[1.2.3.4:5->1.2.3.4:6]");
     silent(&rounds(10_000, |i| vec![limit(i), reads()]), BUSY);
-    // Each is set anew before anything was read under it.
+    // Each limit is set again before anything happened under it.
     assert_eq!(only(judged(&rounds(10_000, |i| vec![limit(i)]), BUSY)).kind, Kind::SlowPath);
 }
 
@@ -94,7 +95,7 @@ fn groups_are_joined_and_left_by_the_same_numbers_for_good_reason() {
     silent(&rounds(10_000, |_| vec![join()]), BUSY);
 }
 
-/// A library loaded, and unloaded where `unloads`.
+/// Returns the calls that load a library, and unload it if `unloads`.
 fn dlopen(path: &str, unloads: bool) -> Vec<Call> {
     let mmap =
         |prot: u64, flags: u64, fd: u64, result: i64| call("mmap", "dlopen", &[0, 4096, prot, flags, fd, 0], result);

@@ -1,4 +1,4 @@
-//! Each built-in cause on a trace like the one it was first seen in, and its neighbours.
+//! Tests of built-in causes: each on a trace like the one in which it was first seen, and on its neighbours.
 #![allow(clippy::disallowed_methods, reason = "the judge does no I/O, its tests read the cases and the docs")]
 
 mod common;
@@ -377,7 +377,7 @@ fn files_that_are_no_causes_say_why() {
     }
 }
 
-/// The fields that may stand where an unknown one stands in `file`: the error names them.
+/// Returns the fields that may stand in place of an unknown one in `file`: the error names them.
 fn fields(file: &str) -> Vec<String> {
     let error = Catalogue::parse("x.toml", file).unwrap_err().problem;
     let (_, expected) = error.split_once("expected one of").unwrap_or_else(|| panic!("{error}"));

@@ -1,5 +1,5 @@
-//! A cure is for whoever reads it, about the thing that was found: programs in this language that do this to this
-//! object are told these words, and not those.
+//! Tests of cures: each depends on the reader and on the object of the finding. A program in this language that does
+//! this to this object gets these words, and not those.
 
 mod common;
 
@@ -10,7 +10,7 @@ use systoll_model::{Frame, FrameId, Language, Location, Process, Recording, Stac
 const BUSY: u64 = 5_000_000;
 const SOCKET: &str = "TCP:[127.0.0.1:4711->127.0.0.1:80]";
 
-/// A program of this path and command line that makes these calls all the time.
+/// Returns a recording of a program with this path and command line that makes these calls all the time.
 fn run_of(command: &str, trace: &[Call]) -> Recording {
     let argv: Vec<std::sync::Arc<str>> = command.split(' ').map(Into::into).collect();
     let mut rec = recording(trace, BUSY);
@@ -28,7 +28,7 @@ fn writes(fd: u64, name: &'static str) -> Vec<Call> {
     rounds(20_000, move |_| vec![call("write", "write", &[fd, 0x1000, 8], 8).fd(name).toll(500)])
 }
 
-/// A message in four parts, and the answer.
+/// Returns the calls of a message in four parts and of its answer.
 fn parts(fd: u64) -> Vec<Call> {
     rounds(6_000, move |_| {
         let part = call("write", "write", &[fd, 0x1000, 16], 16).fd(SOCKET).toll(900);
@@ -44,7 +44,7 @@ fn stats(path: &'static str) -> Vec<Call> {
     rounds(20_000, move |i| vec![stat(path, "stat", 5, i)])
 }
 
-/// Asked twice about in vain, then made, or not.
+/// Returns two questions about a missing file, which is then created if `made`.
 fn misses(made: bool) -> Vec<Call> {
     rounds(5_000, move |i| {
         let name = if made { format!("/srv/spool/{i}") } else { format!("/etc/app/{i}") };
@@ -70,7 +70,7 @@ fn appends() -> Vec<Call> {
     })
 }
 
-/// Program, what it does, what its first cure says, and what none says.
+/// The program, its calls, words of its first cure, and words that no cure may have.
 type Case = (&'static str, Vec<Call>, &'static str, &'static [&'static str]);
 
 #[test]
@@ -137,15 +137,15 @@ fn what_must_be_so_for_a_cure_is_asked_for() {
         // Several tests of one file can share an answer; one test can't.
         ("/usr/bin/perl a.pl", two, "-f _ && -r _ after one -e", &[]),
         ("/usr/bin/perl a.pl", one.clone(), "ask the hash", &["after one -e"]),
-        // What a listing tells helps only where there is a listing.
+        // A listing helps only a program that lists the folder.
         ("/srv/app", listed, "one fstatat", &[]),
         ("/srv/app", one, "one fstatat", &["readdir"]),
-        // What is only looked for is not to be made.
+        // A file that is only looked for must not be created.
         ("/srv/app", misses(true), "O_CREAT | O_EXCL", &[]),
         ("/srv/app", misses(false), "lstat", &["O_CREAT", "make the file", "inotify"]),
         ("/usr/bin/python3.11 a.py", misses(true), "os.O_CREAT", &[]),
         ("/usr/bin/python3.11 a.py", misses(false), "FileNotFoundError, once", &["O_CREAT", "makedirs"]),
-        // Nobody waits for a zone that is not installed.
+        // A program that waits for no time zone's change needs no watch for it.
         ("/srv/app", localtimes_without_zone(), tz, &["inotify", ":/etc/localtime"]),
         ("/usr/bin/perl a.pl", localtimes_without_zone(), tz, &["remember", ":/etc/localtime"]),
         // A server starts a script anew for each request.
@@ -165,7 +165,8 @@ fn what_must_be_so_for_a_cure_is_asked_for() {
     assert_eq!(zone.prove.get(..4).map(|words| words.join(" ")).as_deref(), Some("systoll prove --cure tz-unset:2"));
 }
 
-/// Puts script frames on the stack of the first row, innermost first: file, function, and whether it is of the language's library.
+/// Puts script frames on the stack of the first row, innermost first: file, function, and true if it is in the
+/// language's library.
 fn with_script(mut rec: Recording, frames: &[(&str, &str, bool)]) -> Recording {
     let mut ids = Vec::new();
     for (file, function, of_library) in frames {
@@ -187,36 +188,36 @@ fn who_does_not_write_the_code_is_told_so_and_what_is_left() {
     };
     let own = ("/srv/app.py", "main", false);
     let says = |text: &str, all: &[&str]| all.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
-    // One's own code, and what it calls to make the call.
+    // The reader's own code, with the library function that makes the call.
     for frames in [&[own][..], &[("/usr/lib/python3.11/os.py", "f", true), own]] {
         assert_eq!(
             python(frames),
             "PID = os.getpid() once; os.register_at_fork(after_in_child=…) where the program forks"
         );
     }
-    // A package's.
+    // The code of a package.
     let package = [("/srv/venv/lib/python3.11/site-packages/pymongo/pool.py", "get", false), own];
     says(&python(&package), &["in the code of pymongo: PID = os.getpid()", "fewer calls of pymongo at app.py:12"]);
     // The language's own library.
     let library =
         [("/usr/lib/python3.11/tempfile.py", "rng", true), ("/usr/lib/python3.11/tempfile.py", "mkstemp", true), own];
     says(&python(&library), &["in the code of tempfile: ", "fewer calls of tempfile at app.py:12"]);
-    // Where there is a setting for those who call it, the change of its code is not for them.
+    // If the caller has a setting, a change of the package's code is no cure for them.
     let in_logging = |function| ("/usr/lib/python3.11/logging/__init__.py", function, true);
     let logging = [in_logging("makeRecord"), in_logging("info"), own];
     assert_eq!(python(&logging), "logging.logProcesses = False");
-    // A program of the system: who runs it.
+    // A program of the system: the reader only runs it.
     let fish = found(&run_of("/usr/bin/postgres", &getpid())).stop().join(" | ");
     says(&fish, &["in the code of postgres: ", "who only runs postgres: tell its authors"]);
-    // Who runs dd has its option, and nothing of its code.
+    // A user of dd has its option, and can't change its code.
     let dd = found(&run_of("/usr/bin/dd", &reads(0, "/srv/in"))).stop().join(" | ");
     assert_eq!(dd, "bs=64K");
-    // A script is its author's, whoever wrote the shell.
+    // A script belongs to its author, not to the author of the shell.
     let script = found(&run_of("/usr/bin/bash build.sh", &getpid())).stop().join(" | ");
     assert_eq!(script, "ask once and keep it; ask again in a forked child");
 }
 
-/// A list of one piece costs little more than the piece: only that is counted.
+/// A list of one piece costs little more than the piece: only the difference counts.
 #[test]
 fn what_saves_a_part_of_a_call_costs_that_part() {
     let lists = rounds(20_000, |_| vec![call("writev", "writev", &[5, 0x1000, 1], 8192).fd("/srv/out").toll(800)]);
@@ -228,7 +229,7 @@ fn what_saves_a_part_of_a_call_costs_that_part() {
     assert!(f.stop()[0].contains("write, which takes one piece"), "{:?}", f.stop());
 }
 
-/// A cause can be bound to languages: PHP's advice is not told of Python.
+/// A cause can be bound to languages: PHP's advice is not given for Python.
 #[test]
 fn a_cause_may_be_for_some_languages_only() {
     let text = "id = \"php-config\"\ntitle = \"t\"\nwhy = \"w\"\n[[match]]\nkinds = [\"repeat\"]\nobjects = [\"*.ini\"]\n\

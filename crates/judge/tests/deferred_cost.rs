@@ -1,4 +1,4 @@
-//! What calls cost later: page faults by which given-back memory comes back.
+//! Tests of deferred costs: page faults on memory that was given back.
 
 mod common;
 
@@ -7,11 +7,11 @@ use systoll_judge::{Catalogue, Judgement, Options, judge};
 use systoll_model::Spread;
 
 const BUSY: u64 = 20_000_000;
-/// What a fault costs, ns: fastest and median.
+/// Price of a fault, ns: fastest and median.
 const FAULT: (f64, f64) = (500.0, 600.0);
 const PAGE: u64 = 4096;
 
-/// With the price of a fault, as where a run gave memory back.
+/// Judges the trace with the price of a fault, as in a run that gave memory back.
 fn priced(trace: &[Call]) -> Judgement {
     let mut rec = recording(trace, BUSY);
     rec.prices.fault = Some(Spread { min: FAULT.0, median: FAULT.1, high: 900.0 });
@@ -23,7 +23,7 @@ fn seen(mut call: Call, faults: u64) -> Call {
     call
 }
 
-/// One range given back in each round, of which `touched` pages are needed again.
+/// Returns rounds that give back one range each, of which `touched` pages are used again.
 fn given_back(rounds_made: u64, touched: u64) -> Vec<Call> {
     rounds(rounds_made, |i| vec![seen(call("madvise", "arena", &[0x10_0000, 64 * PAGE, 4], 0).toll(900), i * touched)])
 }
@@ -38,7 +38,7 @@ fn memory_that_comes_back_is_paid_for_by_faults() {
     assert!(faults.low <= faults.estimate && faults.estimate <= faults.high, "{later:?}");
     assert!(faults.low >= needless.low * 39 && faults.high <= 5_000 * 41, "{later:?}");
     assert!(later.ns.estimate.abs_diff(faults.estimate * FAULT.0 as u64) <= FAULT.0 as u64, "{later:?}");
-    // More than all of the processor time there was: such a share is none.
+    // A cost above all processor time has no share.
     assert!(later.ns.high <= faults.high * 601 && later.share_of_cpu.is_none(), "{later:?}");
     assert!(f.time_to_win_ns() > f.needless_toll_ns * 10);
 }
@@ -80,7 +80,7 @@ fn a_heap_that_shrinks_and_grows_is_paid_for_by_its_faults_more_than_by_its_call
 
 #[test]
 fn other_faults_in_between_are_not_theirs() {
-    // Small ranges given back in a program that touches much new memory: a page each, no more.
+    // Small ranges given back in a program that uses much new memory: one page each, no more.
     let trace = rounds(5_000, |i| {
         vec![
             seen(call("mmap", "work", &[0, PAGE, 3, 0x22, u64::MAX, 0], 0x7000_0000).toll(900), i * 500),

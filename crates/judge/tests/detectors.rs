@@ -1,4 +1,4 @@
-//! Each detector: what it claims, what voids a claim, and the neighbours it leaves alone.
+//! Tests of detectors: their claims, the changes that void a claim, and the neighbours that they leave alone.
 
 mod common;
 
@@ -110,7 +110,7 @@ fn getcwd_is_void_after_chdir() {
 fn an_open_file_is_another_after_reading_and_after_reopening() {
     let fstat = || call("fstat", "fstat", &[3, 1], 0).output(1, &stat_bytes(1, 1));
     only(judged(&rounds(10_000, |_| vec![fstat()]), BUSY));
-    // Less came than was asked for: it ended there, and may have grown since.
+    // Less data came than was asked for: the file ended there, and may have grown since.
     let read = || call("read", "read", &[3, 1, 4096], 100).fd("/tmp/f");
     silent(&rounds(10_000, |_| vec![fstat(), read()]), BUSY);
     let reopened = || vec![openat("/tmp/f", 0, 3), fstat(), close(3)];
@@ -140,7 +140,7 @@ fn asking_where_the_file_stands_though_it_is_known() {
         .collect();
     let f = only(judged(&trace, BUSY));
     assert_eq!(f.syscalls[0].name(), Some("lseek"));
-    // Another process moves it: the answers are news.
+    // Another process moves the position: the answers are news.
     silent(&rounds(10_000, |i| vec![call("read", "read", &[3, 1, 1000], 1000), tell(7 * (i as i64 + 1))]), BUSY);
 }
 
@@ -282,9 +282,9 @@ fn blocks_cut_down_between_belong_to_them() {
     };
     let f = only(judged(&rounds(3_000, cycle), 20_000_000));
     assert_eq!((f.cause.as_deref(), f.calls), (Some("mmap-churn"), 9_000));
-    // Windows begin and end anywhere in a round: what they cut off is like what they show.
+    // Windows begin and end anywhere in a round: the part that they cut off is like the part that they show.
     assert!(f.needless.low >= 7_000 && f.needless.estimate >= 8_900, "{:?}", f.needless);
-    // A block that grows as it is filled, and is kept, is none.
+    // A block that grows while it is filled, and is kept, is no waste.
     let grows = |i: u64| {
         vec![
             call(
@@ -306,7 +306,7 @@ fn a_wish_that_changes_is_not_undone() {
         event.extend([0; 8]);
         call("epoll_ctl", "epoll_ctl", &[5, op, 6, 1], 0).input(3, &event).toll(600)
     };
-    // Redis' client: from reading to writing and back, by way of nothing.
+    // Redis' client: from reading to writing and back, with no interest in between.
     let wish = |_| vec![interest(2, 0), interest(1, 4), interest(2, 0), interest(1, 1), interest(3, 1)];
     no_finding(&rounds(5_000, wish), BUSY);
     let churn = |_| vec![interest(1, 1), interest(2, 0)];
@@ -318,13 +318,13 @@ fn a_wish_that_changes_is_not_undone() {
 #[test]
 fn a_finding_needs_calls_share_and_price() {
     let same = |n| rounds(n, |_| vec![call("getpid", "getpid", &[], 7)]);
-    // 0.6 ms and 19 % of the processor time: dear enough for its 5,000 calls.
+    // 0.6 ms and 19 % of the processor time: enough for its 5,000 calls.
     only(judged(&same(5_000), 2_500_000));
-    // The same calls at 0.6 % are nothing.
+    // The same calls at 0.6 % are too cheap.
     silent(&same(5_000), 100_000_000);
-    // 2.4 ms at 1.2 % is one.
+    // 2.4 ms at 1.2 % are enough.
     only(judged(&same(20_000), 200_000_000));
-    // A small run of a tiny program: its share tells, of a hundred calls that are alike.
+    // A short run of a tiny program: the share of a hundred equal calls counts.
     only(judged(&same(300), 200_000));
     silent(&same(90), 20_000);
     silent(&same(300), 2_000_000);
@@ -333,10 +333,10 @@ fn a_finding_needs_calls_share_and_price() {
 #[test]
 fn a_row_that_is_mostly_of_use_is_no_finding() {
     let set = |mask: u64| call("rt_sigprocmask", "sigprocmask", &[2, 1, 0, 8], 0).input(1, &(mask << 12).to_le_bytes());
-    // One in five sets what is set.
+    // One set in five sets the value that is set already.
     let trace = rounds(20_000, |i| vec![set(i - u64::from(i % 5 == 4))]);
     no_finding(&trace, BUSY);
-    // So it is where other files come too seldom to be told from each other.
+    // The same if other files are asked about too rarely to be judged by themselves.
     let different = rounds(20_000, |i| vec![stat(&format!("/data/{}", i - i % 2), "stat", 1 + i % 2, 0)]);
     no_finding(&different, BUSY);
 }
@@ -348,7 +348,7 @@ fn one_program_one_system_call_one_finding() {
     assert_eq!((f.rows.len(), f.calls), (2, 20_000));
 }
 
-/// What a finding is about: the option and the file, as far as its calls agree.
+/// A finding names the option and the file as far as its calls agree.
 #[test]
 fn findings_say_what_they_are_about() {
     let socket =

@@ -1,5 +1,5 @@
-//! Windows begin and end anywhere in a round: what their edges hide is neither needless nor of use, and
-//! a share is taken of what could be judged.
+//! Tests of windows' edges: windows begin and end anywhere in a round. Calls that their edges hide are neither
+//! needless nor useful, and the share is that of the calls that could be judged.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn takes(fd: u64) -> Call {
     call("read", "read", &[fd, 0x1000, 4096], 80).fd(PEER)
 }
 
-/// Whether the interval holds the truth, and the estimate is near.
+/// Asserts that the interval holds the truth, and that the estimate is near.
 fn holds(f: &Finding, needless: u64) {
     let n = &f.needless;
     assert!(n.low <= needless && needless <= n.high, "{needless}: {n:?}");
@@ -30,7 +30,7 @@ fn holds(f: &Finding, needless: u64) {
 
 #[test]
 fn flags_toggled_three_times_a_request_are_all_counted() {
-    // But for the very first question and the first set.
+    // All calls except the very first question and the first set.
     const ALL: u64 = 59_998;
     let round = |apis: [&'static str; 3]| {
         move |_| vec![flags(apis[0], 5, 2), set_flags(apis[1], 5, 0x402), takes(5), set_flags(apis[2], 5, 2)]
@@ -46,7 +46,8 @@ fn flags_of_what_was_just_made_are_set_for_good_reason() {
         vec![accepts, flags("fcntl", 5, 2), set_flags("fcntl", 5, 0x402), takes(5), call("close", "close", &[5], 0)]
     };
     silent(&rounds(20_000, once), BUSY);
-    // Set once and then toggled: of each descriptor's eight sets the first is of use, wherever windows begin.
+    // A flag is set once and then toggled: the first of each descriptor's eight sets is useful, wherever windows
+    // begin.
     let toggles = |_| {
         let mut calls = vec![call("accept4", "accept", &[3, 0, 0, 0], 5).fd("TCP:[0.0.0.0:80]")];
         calls.extend((0..8).map(|n| set_flags("fcntl", 5, if n % 2 == 0 { 0x402 } else { 2 })));
@@ -90,7 +91,7 @@ fn a_byte_at_a_time_is_counted_whole() {
     let trace: Vec<Call> = std::iter::once(open()).chain(rounds(100_000, |_| vec![reads()])).collect();
     // A buffer of 4 KiB takes 25 reads.
     holds(&only(judged(&trace, BUSY)), 100_000 - 25);
-    // A few bytes of each of many files are another matter: the first of each has to be read.
+    // A few bytes from each of many files are another matter: the first read of each is needed.
     let each =
         |_| [open()].into_iter().chain((0..9).map(|_| reads())).chain([call("close", "close", &[3], 0)]).collect();
     let f = only(judged(&rounds(10_000, each), BUSY));
@@ -101,7 +102,7 @@ fn a_byte_at_a_time_is_counted_whole() {
 fn a_spin_that_goes_on_is_counted_whole() {
     let polls = || call("poll", "poll", &[0x1000, 1, 0], 0).toll(300);
     holds(&only(judged(&rounds(50_000, |_| vec![polls()]), BUSY)), 49_999);
-    // What comes first after something was found is of use.
+    // The first call after something was found is useful.
     let found = || call("poll", "poll", &[0x1000, 1, 0], 1).toll(300);
     let round = |_| [found(), takes(5)].into_iter().chain((0..10).map(|_| polls())).collect();
     let f = only(judged(&rounds(5_000, round), BUSY));
@@ -115,7 +116,7 @@ fn a_timer_put_off_again_and_again_is_counted_whole() {
         call("timerfd_settime", "timerfd_settime", &[7, 1, 0x1000, 0], 0).input(2, words.as_flattened()).toll(400)
     };
     holds(&only(judged(&rounds(20_000, |i| vec![set(i), takes(5)]), BUSY)), 19_999);
-    // One that is read in between has fired.
+    // A timer that is read in between has fired.
     let fires = || call("read", "read:timer", &[7, 0x1000, 8], 8).fd("anon_inode:[timerfd]");
     silent(&rounds(20_000, |i| vec![set(i), takes(5), fires()]), BUSY);
 }

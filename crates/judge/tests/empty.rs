@@ -1,4 +1,4 @@
-//! Transfers of no byte, and calls that look like them.
+//! Tests of transfers of no bytes, and of calls that look like them.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn what_moves_no_byte_is_needless() {
 
 #[test]
 fn what_means_something_is_not() {
-    // A message of no byte, a device, a file of the kernel's, and what is not known.
+    // An empty message, a device, a file of the kernel, an unknown descriptor.
     for to in ["UDP:[127.0.0.1:9]", "UNIX-DGRAM:[7]", "/dev/nst0", "/dev/pts/1", "/proc/self/comm", "anon_inode:[x]"] {
         no_finding(&rounds(20_000, |_| vec![record(to), write(0, to)]), BUSY);
     }
@@ -38,7 +38,7 @@ fn what_means_something_is_not() {
 
 #[test]
 fn the_end_of_a_file_is_an_answer() {
-    // Asked for bytes and got none, or failed.
+    // The call asked for bytes and got none, or failed.
     let end = |_| vec![call("read", "read", &[5, 0x1000, 4_096], 0).fd("/tmp/in").toll(300)];
     no_finding(&rounds(20_000, end), BUSY);
     let fails = |_| vec![call("write", "write", &[5, 0x1000, 0], -32).fd("pipe:[77]").toll(300)];

@@ -1,4 +1,4 @@
-//! What being rid of needless calls is expected to win.
+//! Tests of the expected gain of removing needless calls.
 
 mod common;
 
@@ -7,11 +7,11 @@ use systoll_judge::{Catalogue, ExpectedGain, Finding, Options, judge};
 use systoll_model::{BackendKind, Frame, FrameId, Location, Recording, Stack, StackId};
 
 const BUSY: u64 = 400_000_000;
-/// What each call takes and what its thread does until the next, ns; what a crossing costs.
+/// Time of a call, ns; the thread's work until the next call and the price of a crossing follow.
 const CALL: u64 = 300;
 const CROSSING: f64 = 100.0;
 
-/// The trace as the in-process backend records it, with `gap` ns between calls.
+/// Returns the trace as the in-process backend records it, with `gap` ns between calls.
 fn timed(trace: &[Call], gap: u64) -> Recording {
     let mut rec = recording(trace, BUSY);
     rec.header.backend = BackendKind::Inproc;
@@ -45,7 +45,7 @@ fn it_is_the_price_and_no_more_whatever_lies_around() {
     let price = finding.needless_toll_ns;
     assert!(gain.low <= price && 2 * gain.low >= price, "{gain:?}, {price}");
     assert!(gain.high >= price && 10 * gain.high <= 12 * price, "{gain:?}, {price}");
-    // Between the 32 calls of a window lie 31 times.
+    // The 32 calls of a window have 31 gaps.
     let all = 200 * finding.needless.estimate;
     assert!((30 * all / 32..=all).contains(&gain.around_ns), "{gain:?}");
 }
@@ -104,7 +104,7 @@ fn where_the_advice_leaves_out_the_librarys_function_its_work_goes_too() {
     };
     let (calls_alone, whole) = around(100);
     assert!(whole.high >= calls_alone.high + whole.around_ns, "{whole:?}");
-    // An end far off helps nobody.
+    // An interval with a distant end helps nobody.
     let (calls_alone, whole) = around(20_000);
     assert_eq!(whole.high, calls_alone.high);
 }

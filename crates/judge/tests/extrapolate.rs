@@ -1,4 +1,4 @@
-//! Many processes of one program, of which some are looked at.
+//! Tests of many processes of one program, of which some have windows.
 
 mod common;
 
@@ -8,8 +8,8 @@ use systoll_model::*;
 
 const CALLS: u64 = 5000;
 
-/// A process that asks the same thing again and again, `processes` times over; windows were opened in
-/// the first `looked_at`, where `sick` says that what they show is waste.
+/// Returns a recording of `processes` processes that ask the same question again and again. The first `looked_at`
+/// have windows, which show waste if `sick` is true.
 fn many(processes: u32, looked_at: u32, sick: impl Fn(u32) -> bool) -> Recording {
     let asking = |answer: &dyn Fn(u64) -> i64| {
         recording(&rounds(CALLS, |n| vec![call("getppid", "getppid", &[], answer(n))]), 100_000)

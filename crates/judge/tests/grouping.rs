@@ -1,4 +1,4 @@
-//! Calls regrouped: what is exact adds up, what is sampled has bounds that hold.
+//! Tests of regrouped calls: exact figures add up, sampled ones have bounds that hold.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn sysno(name: &str) -> Sysno {
     Sysno::from_name(name).expect(name)
 }
 
-/// 3,000 reads of a file and 1,000 of another by one function, 500 getpid by another.
+/// Returns a recording of 3,000 reads of one file and 1,000 of another by one function, and of 500 getpid by another.
 fn run() -> Recording {
     let mut trace = rounds(1000, |i| {
         let mut calls = vec![call("read", "parse:read", &[3, 1, 100], 100).fd("/etc/a"); 3];
@@ -83,7 +83,7 @@ fn descriptors_are_estimates_with_bounds_that_hold() {
         assert!(g.calls.abs_diff(calls) <= calls / 5, "{path}: {g:?}");
         assert!(g.looked_at.is_some_and(|n| n > 0) && g.failed == Some(0));
     }
-    // Looked at whole, it is no estimate.
+    // If windows show all calls, the number is no estimate.
     assert_eq!((group("pipe:[9]").low, group("pipe:[9]").high), (1, 1));
     assert_eq!(of(&by, |c| *c == Common::None), 500);
 }

@@ -1,4 +1,4 @@
-//! Woken for nothing: threads that wait together, and are woken together.
+//! Tests of thundering herds: threads that wait together and are woken together.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn connections_that_another_took_wake_for_nothing() {
 fn a_worker_that_gets_its_connections_is_well() {
     let served = |_| vec![wakes_up(), accepts(9), call("close", "close:serve", &[9], 0)];
     silent(&rounds(6_000, served), BUSY);
-    // One in four is another's: that is the price of sharing.
+    // One wake-up in four finds nothing: that is the price of sharing.
     no_finding(&rounds(6_000, |i| if i % 4 == 0 { vec![wakes_up(), accepts(-11)] } else { served(i) }), BUSY);
 }
 
@@ -40,7 +40,8 @@ fn futex(api: &'static str, thread: u32, [at, op, value]: [u64; 3], result: i64)
     Call { thread, ..call("futex", api, &[at, op, value, 0, 0, 0], result).toll(200) }
 }
 
-/// Four that wait for items: each wakes `together` of them, and they fight for the lock.
+/// Returns a recording of four threads that wait for items: each item wakes `together` of them, and they contend for
+/// the lock.
 fn workers(together: i64) -> Recording {
     let waits = || futex("pthread_cond_wait:work", 1, [0x1000, WAIT, 0], 0).waited(30_000);
     let locks = || futex("pthread_mutex_lock:work", 1, [0x2000, 0x80, 2], 0).waited(9_000);
@@ -57,7 +58,7 @@ fn workers(together: i64) -> Recording {
     let of_main = |call: &systoll_model::WindowCall| main[call.row.0 as usize];
     rec.windows.retain(|w| w.calls.iter().all(of_main) || !w.calls.iter().any(of_main));
     rec.prices.switch = Some(Spread { min: SWITCH, median: 600.0, high: 900.0 });
-    // Next to none of its own.
+    // The process has next to no processor time of its own.
     rec.processes[0].cpu_ns = Some(0);
     rec
 }
@@ -70,10 +71,10 @@ fn judgement(rec: &Recording) -> Judgement {
 fn workers_woken_together_for_one_item_are_a_herd() {
     let f = only(judgement(&workers(4)));
     assert_eq!(f.cause.as_deref(), Some("thundering-herd"), "{f:?}");
-    // Of four rounds one gets the item.
+    // One of four rounds gets the item.
     let share = f.needless.estimate as f64 / f.calls as f64;
     assert!((0.6..0.85).contains(&share), "{f:?}");
-    // The wait and the fight for the lock switch, the unlocking does not.
+    // The wait and the contended lock switch, the unlocking does not.
     let later = f.later.unwrap();
     let switched = later.switches.estimate as f64 / f.needless.estimate as f64;
     assert!((0.6..0.7).contains(&switched), "{f:?}");
@@ -97,7 +98,7 @@ fn workers_that_have_time_for_work_may_have_done_some() {
 #[test]
 fn a_barrier_wakes_all_and_is_none() {
     let mut rec = workers(4);
-    // The last to come wakes the others, so those who wake are those who wait.
+    // At a barrier the last thread wakes the others, so the wakers are the waiters.
     rec.windows.iter_mut().for_each(|w| w.thread = 1);
     let said = judgement(&rec);
     assert!(said.findings.is_empty() && said.also.is_empty(), "{said:#?}");
@@ -117,7 +118,7 @@ fn yields_that_switch_are_priced_by_their_switches() {
     assert!(later.switches.low <= later.switches.estimate && later.switches.estimate <= later.switches.high);
     assert_eq!(later.faults.high, 0);
     assert!(later.ns.estimate.abs_diff(later.switches.estimate * 500) <= 500, "{later:?}");
-    // Priced while other programs had their turns: more than the whole run took.
+    // The price was measured while other programs had their turns: more than the whole run took.
     rec.prices.switch = Some(Spread { min: 2e6, median: 3e6, high: 4e6 });
     assert_eq!(only(judgement(&rec)).later, None);
 }

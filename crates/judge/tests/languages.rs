@@ -1,4 +1,4 @@
-//! What is advised is for the language of whoever must act, and nothing is for another.
+//! Tests of languages: advice is for the language of the reader who must act, and none is for another.
 
 mod common;
 
@@ -8,7 +8,7 @@ use systoll_model::{Frame, FrameId, Location, Process, Recording, Stack, StackId
 
 const BUSY: u64 = 5_000_000;
 
-/// A program that runs `exe` and makes these calls all the time.
+/// Returns the only finding of a program that runs `exe` and makes these calls all the time.
 fn found_in(exe: &str, trace: &[Call]) -> Finding {
     let mut rec = recording(trace, BUSY);
     rec.processes[0] = Process { exe: exe.into(), ..rec.processes[0].clone() };
@@ -35,7 +35,7 @@ fn localtimes() -> Vec<Call> {
     rounds(20_000, |i| vec![stat("/etc/localtime", "localtime", 5, i)])
 }
 
-/// What new users were told at first, and laughed at.
+/// Words that new users once got and found ridiculous must not come again.
 #[test]
 fn advice_for_another_language_is_gone() {
     let wrong: &[(&str, Vec<Call>, &str, &[&str])] = &[
@@ -65,7 +65,7 @@ fn advice_for_another_language_is_gone() {
     }
 }
 
-/// A caller of which nothing tells the language gets what is true of all.
+/// A caller in an unknown language gets advice that holds for all languages.
 #[test]
 fn where_the_language_is_not_known_no_language_is_advised() {
     let mut rec = recording(&getpid(), BUSY);
@@ -90,7 +90,7 @@ fn a_script_s_own_file_and_the_sources_on_the_stack_are_looked_at() {
     assert_eq!(advice(&rec), "logging.logProcesses = False");
 }
 
-/// A newer Ruby keeps its process id: told first to those who have an older one, and to no other.
+/// A newer Ruby keeps its process id: users of an older one are told so first, and others not at all.
 #[test]
 fn what_a_newer_version_mends_is_told_to_older_ones() {
     let newer = |exe: &str| found_in(exe, &getpid()).stop().iter().any(|cure| cure.contains("Ruby 3.3 or newer"));
@@ -98,7 +98,7 @@ fn what_a_newer_version_mends_is_told_to_older_ones() {
     assert!(!newer("/usr/bin/ruby3.3") && !newer("/usr/bin/ruby3.4.1"));
 }
 
-/// Whoever has a disease is told something: each cause has a word for each language.
+/// Each cause has advice for each language.
 #[test]
 fn every_cause_has_a_cure_for_every_language() {
     for cause in Catalogue::builtin().iter() {
@@ -109,7 +109,7 @@ fn every_cause_has_a_cure_for_every_language() {
     }
 }
 
-/// Names of libraries, functions and variables of one language stand in no cure that is shown to all.
+/// Cures that are shown for all languages hold no names of libraries, functions and variables of one.
 #[test]
 fn what_is_said_to_all_names_no_language() {
     const NAMES: &[&str] = &[
@@ -142,7 +142,7 @@ fn what_is_said_to_all_names_no_language() {
     }
 }
 
-/// A wait without end is the cure of nothing: the loop has something else to do, or it would not look.
+/// A wait without a timeout cures nothing: the loop has other work, or it would not poll.
 #[test]
 fn no_cure_says_to_wait_for_ever() {
     for cause in Catalogue::builtin().iter() {

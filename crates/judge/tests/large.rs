@@ -1,4 +1,4 @@
-//! A recording with many rows and windows gets the answers a small one gets.
+//! A recording with many rows and windows gets the same answers as a small one.
 
 mod common;
 

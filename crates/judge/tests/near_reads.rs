@@ -1,4 +1,4 @@
-//! Small reads that say where in the file.
+//! Tests of `near-reads`: small `pread`s, which name their offset.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn pread(fd: u64, bytes: u64, at: u64) -> Call {
     call("pread64", "pread", &[fd, 0x1000, bytes, at], bytes as i64).fd("/srv/table").toll(400)
 }
 
-/// Headers of 64 bytes and names of 20, in two places of a file.
+/// Returns reads of headers of 64 bytes and of names of 20, at two places of a file.
 fn sections(n: u64) -> Vec<Call> {
     vec![pread(3, 64, n % 60 * 64), pread(3, 20, 8192 + n % 60 * 20)]
 }
@@ -30,7 +30,7 @@ fn pieces_of_two_tables_are_read_one_by_one() {
 #[test]
 fn what_lies_apart_is_read_apart() {
     no_finding(&rounds(20_000, |n| vec![pread(3, 16, n * 7_919 % 100_000 * 64)]), BUSY);
-    // As much as a buffer holds.
+    // Reads of a whole buffer.
     no_finding(&rounds(20_000, |n| vec![pread(3, 4096, n % 30 * 8192)]), BUSY);
 }
 

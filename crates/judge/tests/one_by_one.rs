@@ -1,5 +1,5 @@
-//! Questions before each step, what is overwritten unseen, and work handed on one by one; each with the neighbour
-//! that makes the same calls for good reason.
+//! Tests of questions before each step, of settings overwritten unseen, and of work handed over one by one; each with
+//! a neighbour that makes the same calls for good reason.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn reads(got: i64) -> Call {
 #[test]
 fn the_status_before_each_whole_piece() {
     is(&only(judged(&rounds(10_000, |_| vec![fstat(1), reads(4096)]), BUSY)), Kind::Repeat, "status-per-read");
-    // It changed; it ended; somebody was waited for; it was written; it is another each time.
+    // The status changed; the file ended; the program waited; it wrote; each file is another.
     silent(&rounds(10_000, |i| vec![fstat(i), reads(4096)]), BUSY);
     silent(&rounds(10_000, |_| vec![fstat(1), reads(0)]), BUSY);
     let sleeps = || call("nanosleep", "sleep", &[1, 0], 0).input(0, &[1; 16]);
@@ -48,7 +48,7 @@ fn sends(fd: u64) -> Call {
 #[test]
 fn a_sockets_error_before_each_send() {
     is(&only(judged(&rounds(10_000, |_| vec![error_of(5, 0), sends(5)]), BUSY)), Kind::SlowPath, "sockopt-per-op");
-    // Once a connection it tells whether connecting came to anything; an error was one; nothing follows.
+    // One question for each connection tells whether connecting succeeded; there was an error; no transfer follows.
     let connects = || {
         let socket = call("socket", "socket", &[2, 1, 0], 5).toll(900);
         vec![
@@ -72,7 +72,8 @@ fn watch(path: &str, mask: u64, number: i64) -> Call {
 fn what_is_watched_is_watched_again() {
     let again = |_| vec![watch("/a", 8, 1), watch("/b", 8, 2)];
     is(&only(judged(&rounds(10_000, again), BUSY)), Kind::NoOp, "watch-again");
-    // Another number: it had gone. Another mask. Taken off in between. Another path each time.
+    // Another watch number: the watch was gone. Another mask. The watch was removed in between. Another path each
+    // time.
     silent(&rounds(10_000, |i| vec![watch("/a", 8, i as i64)]), BUSY);
     let removes = || call("inotify_rm_watch", "inotify_rm_watch", &[3, 1], 0);
     silent(&rounds(10_000, |_| vec![watch("/a", 8, 1), removes()]), BUSY);
@@ -97,7 +98,8 @@ fn judged_as(recording: &Recording) -> systoll_judge::Judgement {
 fn names_and_times_that_nobody_could_have_seen() {
     is(&only(judged(&rounds(10_000, |i| vec![names(i)]), BUSY)), Kind::Toggle, "title-per-op");
     is(&only(judged(&rounds(10_000, |_| vec![times("/beat")]), BUSY)), Kind::Toggle, "times-per-op");
-    // Of another file each time; looked at by the program itself; a child takes the name along; long enough to be seen.
+    // Another file each time; the program itself looks; a child inherits the name; the setting lasts long enough to
+    // be seen.
     silent(&rounds(10_000, |i| vec![times(&format!("/out/{i}"))]), BUSY);
     silent(&rounds(10_000, |i| vec![times("/beat"), common::stat("/beat", "stat", i, i)]), BUSY);
     silent(
@@ -122,7 +124,7 @@ fn a_ring_entered_for_each_entry() {
         judged_as(&rec)
     };
     is(&only(priced(&rounds(10_000, |_| vec![enters(1, 0)]))), Kind::SmallIo, "ring-per-entry");
-    // Many at once; what is waited for; where the work is dear, it is a remark at most.
+    // Many entries at once; an entry that is waited for; expensive work, which makes a remark at most.
     assert!(priced(&rounds(10_000, |_| vec![enters(32, 0)])).findings.is_empty());
     assert!(priced(&rounds(10_000, |_| vec![enters(1, 50_000)])).findings.is_empty());
     assert!(priced(&rounds(10_000, |_| vec![enters(1, 0).toll(9_000)])).findings.is_empty());
@@ -145,7 +147,7 @@ fn items_handed_over_one_by_one() {
     };
     let turns = rounds(10_000, |_| vec![wakes(0x10, 1), waits(0x20, 5_000)]);
     is(&only(of(&turns, 60_000_000)), Kind::SmallIo, "handoff-per-item");
-    // The others work; a lock; a queue with room, out of step.
+    // The other threads work; the address is a lock; a queue with room, out of step.
     assert!(of(&turns, 3_000_000_000).findings.is_empty());
     let lock = rounds(10_000, |_| vec![wakes(0x10, 1), waits(0x10, 5_000)]);
     assert!(of(&lock, 60_000_000).findings.is_empty());
@@ -168,7 +170,7 @@ fn a_thread_for_each_job() {
     };
     let found = of(2_001, 60_000_000, |_| 0x7000).findings;
     assert!(found.iter().any(|f| f.cause.as_deref() == Some("thread-per-item")), "{found:#?}");
-    // All live at one time; each has work; a few only.
+    // All threads live at the same time; each has work; there are few.
     let healthy = [of(2_001, 60_000_000, |i| i), of(2_001, 9_000_000_000, |_| 0x7000), of(9, 60_000, |_| 0x7000)];
     for judgement in healthy {
         assert!(judgement.findings.iter().all(|f| f.cause.as_deref() != Some("thread-per-item")), "{judgement:#?}");
@@ -183,7 +185,7 @@ fn a_wait_before_each_byte() {
     let f = only(judgement);
     is(&f, Kind::SmallIo, "tiny-io");
     assert_eq!(f.calls, 20_000);
-    // It comes byte by byte; each is answered.
+    // The data comes byte by byte; each byte is answered.
     no_finding(&rounds(10_000, |_| vec![ready(40_000), byte()]), BUSY);
     let answer = || call("write", "write", &[4, 0x1000, 1], 1).fd("pipe:[8]").toll(300);
     no_finding(&rounds(10_000, |_| vec![ready(0), byte(), answer()]), BUSY);
@@ -200,7 +202,7 @@ fn programs_looked_for_where_they_never_are() {
         row.counts.errors.insert(systoll_model::Errno::ENOENT, 2_000);
     }
     is(&only(judged_as(&rec)), Kind::Failing, "search-path");
-    // What is found at the third place is looked for in order.
+    // Things found in the third directory: the program looks in order.
     let short = |_| (0..3).map(|d| tries(d, if d == 2 { 0 } else { -2 })).collect();
     let judgement = judged(&rounds(2_000, short), BUSY);
     assert!(judgement.findings.iter().all(|f| f.cause.as_deref() != Some("search-path")), "{judgement:#?}");

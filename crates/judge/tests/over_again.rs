@@ -1,5 +1,5 @@
-//! Locks left and taken again, timeouts rounded down, looks between sleeps, files read anew; each with the neighbour
-//! that makes the same calls for good reason.
+//! Tests of locks released and taken again, timeouts rounded down, polls between sleeps, files read again; each with
+//! a neighbour that makes the same calls for good reason.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn flock(operation: u64) -> Call {
     call("flock", "flock", &[3, operation], 0).fd("/tmp/log").toll(300)
 }
 
-/// F_SETLKW; F_WRLCK is 1, F_UNLCK 2.
+/// Returns an F_SETLKW call; F_WRLCK is 1, F_UNLCK 2.
 fn record_lock(kind: u16) -> Call {
     let mut bytes = vec![0; 32];
     bytes[..2].copy_from_slice(&kind.to_le_bytes());
@@ -33,7 +33,8 @@ fn a_lock_left_and_taken_again_around_each_line() {
     is(&only(judged(&rounds(5_000, |_| vec![flock(2), writes(), flock(8)]), BUSY)), Kind::Toggle, "lock-per-line");
     let records = |_| vec![record_lock(1), writes(), record_lock(2)];
     is(&only(judged(&rounds(5_000, records), BUSY)), Kind::Toggle, "lock-per-line");
-    // Somebody else had it; a request was waited for; much is done under it, or between; a child is made.
+    // Another process held the lock; the program waited for a request; it does much under the lock, or between two;
+    // it makes a child.
     silent(&rounds(5_000, |_| vec![flock(2).waited(20_000), writes(), flock(8)]), BUSY);
     silent(&rounds(5_000, |_| vec![flock(6), call("flock", "flock", &[3, 6], -11).fd("/tmp/log"), flock(8)]), BUSY);
     let asked = || call("read", "read", &[5, 0x1000, 512], 64).fd("pipe:[7]").waited(9_000);
@@ -58,7 +59,7 @@ fn poll(timeout: u64, ready: i64) -> Call {
 fn what_is_left_of_a_timeout_is_rounded_down() {
     let rounded = |spins: usize| rounds(2_000, |_| [vec![poll(2, 0)], vec![poll(0, 0); spins]].concat());
     is(&only(judged(&rounded(40), BUSY)), Kind::BusyPoll, "timeout-rounded");
-    // No wait ran out: it only spins. One look after each wait, for what came meanwhile.
+    // No wait timed out: the program only spins. Or it polls once after each wait, for what came meanwhile.
     is(&only(judged(&rounds(40_000, |_| vec![poll(0, 0)]), BUSY)), Kind::BusyPoll, "spin-wait");
     silent(&rounded(1), BUSY);
     let came = || call("read", "read", &[5, 0x1000, 64], 64).fd("pipe:[7]");
@@ -108,7 +109,7 @@ fn a_file_whose_next_opening_no_window_reaches() {
     let calls = 60 * 73;
     let claimed = remarked(&bundle(&|_| 1)).unwrap();
     assert!(claimed > calls * 9 / 10 && claimed <= calls, "{claimed}");
-    // It changes; each is another.
+    // The content changes; each file is another.
     assert!(remarked(&bundle(&|n| n)).is_none_or(|claimed| claimed < calls / 10));
     let others = rounds(60, |n| [vec![opens(&format!("/tmp/{n}")), fstat(n)], vec![reads(4096); 70]].concat());
     no_finding(&others, BUSY);
@@ -122,7 +123,7 @@ fn a_small_file_that_is_opened_very_often() {
         rounds(times, move |i| vec![opens(&path(i)), fstat(1), reads(900), closes()])
     };
     assert!(remarked(&zone(1, 2_000)).is_some_and(|claimed| claimed > 5_500));
-    // Not often, and one of very many.
+    // Few openings, and one file among very many.
     assert_eq!(remarked(&zone(1, 100)), None);
     assert_eq!(remarked(&zone(1_000, 2_000)), None);
 }

@@ -1,4 +1,4 @@
-//! How many of a finding's calls go with each request, connection, …: told where windows and exact
+//! Tests of the number of a finding's calls on each request, connection, …: it is reported if windows and exact
 //! counts agree, and nowhere else.
 
 mod common;
@@ -38,7 +38,7 @@ fn of_several_calls_a_round_some_may_be_needed() {
     let got = || call("recvfrom", "recv:serve", &[5, 0x1000, 4096], 80).fd(PEER).toll(300);
     let wakes = || call("epoll_wait", "epoll_wait:serve", &[3, 0x3000, 8, u64::MAX], 1).waited(40_000);
     let found = told(&rounds(6_000, |_| vec![wakes(), got(), again(), answers(PEER)])).unwrap();
-    // The calls that take requests are themselves what it is about, so the wake-up marks the round.
+    // The finding is about the calls that take requests, so the wake-up marks the round.
     assert_eq!((found.per, found.rounds, found.calls, found.needless), (WorkUnit::WakeUp, 6_000, 2, 1));
 }
 

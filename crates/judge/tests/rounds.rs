@@ -1,4 +1,5 @@
-//! What threads do again and again is told as rounds: their calls in order, what varies, and exact counts.
+//! Tests of rounds: sequences that threads repeat are reported with their calls in order, the properties that vary,
+//! and exact counts.
 
 mod common;
 
@@ -9,7 +10,7 @@ use systoll_model::{Window, WindowCall};
 
 const CWD: u64 = (-100i32) as u32 as u64;
 
-/// A round's calls: `openat`, `read x2-5`, `close 40 %`; what comes several times in its order in brackets.
+/// Returns a round's calls: `openat`, `read x2-5`, `close 40 %`; a sequence that is repeated stands in brackets.
 fn shape(round: &Round) -> Vec<String> {
     let call = |c: &RoundCall| {
         let times = match (c.times.least, c.times.most) {
@@ -34,7 +35,7 @@ fn only(judgement: &Judgement) -> &Round {
     &judgement.rounds[0]
 }
 
-/// A number drawn for each round (splitmix64).
+/// Returns a random number for each round (splitmix64).
 fn drawn(i: u64) -> u64 {
     let mut n = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -46,7 +47,7 @@ fn open(path: &str) -> Call {
     call("openat", "load:open", &[CWD, 1, 0, 0], 3).path(1, path).toll(900)
 }
 
-/// A file opened, mapped, looked into, given up: another one each time.
+/// Returns the calls that open, map, read and close a file, another one each time.
 fn segment(path: &str) -> Vec<Call> {
     vec![
         open(path),
@@ -150,7 +151,7 @@ fn a_loop_within_a_round_is_told_within_it() {
     let RoundStep::Call(read) = &found.steps[1] else { panic!("{found:?}") };
     assert!((read.times.mean - 4.0).abs() < 0.01, "{read:?}");
     assert_eq!(found.calls, 3_000 * 6);
-    // A pair that comes twice.
+    // A pair that is made twice.
     let pairs = |i: u64| {
         let mut calls = vec![open(&format!("/srv/{i}.log"))];
         for _ in 0..4 {
@@ -222,7 +223,7 @@ fn rounds_are_shown_where_findings_say_little_and_calls_take_much() {
     // The calls take a twentieth of its time.
     let cheap = judged(&trace, 180_000_000);
     assert!(cheap.rounds.iter().all(|round| !round.is_of_rest), "{:#?}", cheap.rounds);
-    // Sixty times is no habit worth a line.
+    // Sixty rounds are not worth a line.
     let few = judged(&trace[..180], 1_000);
     assert!(few.rounds.iter().all(|round| !round.is_of_rest), "{:#?}", few.rounds);
     assert_eq!(few.rounds.len(), 1);
@@ -244,14 +245,14 @@ fn waiting_counts_where_one_thread_is_all_there_is() {
     assert!(judgement.rounds.iter().all(|round| round.share_of_wall.is_none() && !round.is_of_rest));
 }
 
-/// Calls drawn from a few places, in stretches that may repeat.
+/// Returns calls from a few places, in stretches that may repeat.
 fn any_trace() -> impl Strategy<Value = Vec<usize>> {
     let piece = (prop::collection::vec(0usize..7, 1..12), 1u64..60);
     let of = |(calls, times): (Vec<usize>, u64)| (0..times).flat_map(|_| calls.clone()).collect::<Vec<_>>();
     prop::collection::vec(piece, 1..12).prop_map(move |pieces| pieces.into_iter().flat_map(of).collect())
 }
 
-/// What the places call.
+/// The system calls and functions of the places.
 const PLACES: [(&str, &str); 7] = [
     ("openat", "a:open"),
     ("read", "a:read"),
@@ -310,7 +311,7 @@ fn a_trace_that_is_one_long_window_is_no_burden() {
     let seen: Vec<WindowCall> = hostile.windows.iter().flat_map(|w| w.calls.clone()).collect();
     let window = Window { calls: seen.iter().cycle().take(500_000).cloned().collect(), ..hostile.windows[0].clone() };
     hostile.windows = vec![window; 3];
-    // Without a clock of its own the judge's work shows in what it looked at.
+    // The judge reads no clock, so the number of calls that it looked at shows its work.
     let judgement = judge(&hostile, &Catalogue::builtin(), &Options::default());
     let looked_at: u64 = judgement.rounds.iter().map(|round| round.looked_at).sum();
     assert!(judgement.rounds.len() <= 64 && looked_at < 64 << 15, "{looked_at}");

@@ -1,4 +1,4 @@
-//! What two runs of one program measure differs a little; what they are told must not.
+//! Two runs of one program measure slightly different figures; their reports must not differ.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn a_timer_is_late_where_others_have_the_processor() {
     let none = only(judged(&answered_after(|_| false), 1_000_000));
     assert_eq!((some.cause.as_deref(), none.cause.as_deref()), (Some("nagle-delay"), Some("nagle-delay")));
     assert_eq!((some.needless.estimate, some.evidence.claimed), (none.needless.estimate, none.evidence.claimed));
-    // Who always takes so long waits for something else.
+    // A program whose waits are always this long waits for something else.
     assert!(judged(&answered_after(|_| true), 1_000_000).findings.is_empty());
     let half = judged(&answered_after(|n| n % 2 == 0), 1_000_000);
     assert!(half.findings.iter().all(|f| f.needless.estimate < f.calls * 6 / 10), "{half:#?}");
@@ -93,7 +93,7 @@ fn many_calls_make_up_for_a_price_just_short() {
     assert_eq!(found(6_000, 160, 15_000_000), (1, 0));
     assert_eq!(found(6_000, 170, 15_000_000), (1, 0));
     assert_eq!(found(3_000, 300, 20_000_000), (0, 1));
-    // What it costs hangs on how long it runs, its share does not: 5.7 %.
+    // The price depends on the length of the run, the share does not: 5.7 %.
     assert_eq!(found(3_000, 300, 15_000_000), (1, 0));
     assert_eq!(found(300, 300, 1_500_000), (1, 0));
     // 90 and 105 µs.

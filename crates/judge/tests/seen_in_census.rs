@@ -1,4 +1,4 @@
-//! What a census of everyday programs showed to be missed, or laughed at.
+//! Tests of findings that a census of everyday programs showed to be missing, or ridiculous.
 
 mod common;
 
@@ -116,7 +116,7 @@ fn write(fd: u64, size: u64) -> Call {
     call("write", "write", &[fd, 0x1000, size], size as i64).fd("/out/f").toll(500)
 }
 
-/// A file made anew, what `then` does with it, and its end.
+/// Returns the calls that create a file, then those of `then`, and the closing.
 fn files(then: impl Fn() -> Vec<Call>) -> Vec<Call> {
     rounds(5_000, |i| {
         let opened = open(&format!("/out/{i}"), MAKE, 3);
@@ -187,7 +187,7 @@ fn a_bell_rung_ten_times_for_each_look() {
 fn a_bell_rung_once_for_each_look_and_a_bell_that_nobody_looks_at() {
     let one = 1u64.to_le_bytes();
     silent(&rounds(5_000, |_| vec![ring(BELL, &one), see(BELL, 8)]), BUSY);
-    // Who waits for the edge need not read.
+    // A program with edge-triggered epoll need not read.
     silent(&rounds(5_000, |_| vec![ring(BELL, &one)]), BUSY);
 }
 

@@ -1,4 +1,4 @@
-//! State that is set by several roads: a set by one in between, and the other's next is of use.
+//! Tests of state that several calls set: after a set by one call, the next set by another is useful.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn write(fd: u64) -> Call {
     call("write", "write", &[fd, 0x1000, 5000], 5000).fd("/tmp/data").toll(900)
 }
 
-/// A set, and what sets the same state in another way to something else.
+/// Returns sets, each with another call that sets the same state to something else.
 fn roads() -> Vec<(&'static str, Call, Call)> {
     let name = |text: &str| call("prctl", "prctl", &[15, 0x7fff_0000], 0).path(1, text);
     let comm = call("write", "write", &[3, 0x1000, 4], 4).fd("/proc/77/comm");
@@ -147,7 +147,7 @@ fn what_nobody_has_set_in_between_is_set_again_for_nothing() {
         let found = only(judged(&rounds(ROUNDS, |_| vec![one.clone()]), BUSY));
         assert_eq!(found.kind, Kind::NoOp, "{wanted}");
     }
-    // By two roads, but to the same: what one says the other knows.
+    // Two calls set the same value: the second one knows the first one's.
     let both = rounds(ROUNDS, |_| vec![setrlimit(100), prlimit(0, 100)]);
     let found = judged(&both, BUSY).findings;
     assert!(!found.is_empty() && found.iter().all(|f| f.kind == Kind::NoOp), "{found:?}");
@@ -159,9 +159,9 @@ fn a_timer_that_two_calls_set_is_one() {
     let setitimer = |seconds| call("setitimer", "setitimer", &[0, 0x7fff_0000, 0], 0).input(1, &value(seconds));
     let alarm = |seconds| call("alarm", "alarm", &[seconds], 0);
     let read = || call("read", "read", &[3, 0x1000, 9000], 9000).fd("/tmp/data").toll(900);
-    // It is disarmed in between, by the other call, and something is done: a limit on that.
+    // The other call disarms the timer in between, and something is done: the timer limits that.
     silent(&rounds(ROUNDS, |_| vec![alarm(10), read(), setitimer(0), read()]), BUSY);
-    // Set again and again before it fires, by either.
+    // Either call sets the timer again and again before it fires.
     let found = judged(&rounds(ROUNDS, |_| vec![alarm(10), read(), setitimer(10), read()]), BUSY);
     assert!(!found.findings.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Small writes, and what they wait for or answer.
+//! Tests of small writes, and of the reads and waits that separate them.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn write(fd: u64, to: &'static str) -> Call {
     call("write", "fflush", &[fd, 0x1000, 40], 40).fd(to).toll(900)
 }
 
-/// A file is opened, read and closed.
+/// Returns the calls that open, read and close a file.
 fn input(n: u64) -> Vec<Call> {
     let path = format!("/srv/in/{n}");
     let open = call("openat", "fopen", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, &path).toll(900);
@@ -33,7 +33,7 @@ fn lines_of_one_input_do_not() {
         let finding = only(judged(&rounds(20_000, |_| vec![write(1, to)]), BUSY));
         assert_eq!((finding.kind, finding.cause.as_deref()), (Kind::SmallIo, Some("unbuffered-output")));
     }
-    // Ten lines an input: most have no input of their own.
+    // Ten lines for each input: most have no input of their own.
     let lines = rounds(5_000, |n| input(n).into_iter().chain((0..10).map(|_| write(1, "/tmp/lines"))).collect());
     assert_eq!(only(judged(&lines, BUSY)).kind, Kind::SmallIo);
 }
@@ -48,7 +48,7 @@ fn what_the_program_opened_itself_nobody_waits_for() {
 fn datagrams_are_not_joined_by_a_buffer() {
     let from =
         |name| rounds(20_000, |_| vec![call("recvfrom", "recv", &[4, 0x1000, 40, 0, 0, 0], 40).fd(name).toll(900)]);
-    // Each costs what it did: taking many at once may win nothing.
+    // Each message costs as much as before: taking many at once may win nothing.
     let datagrams = judged(&from("UDP:[1.2.3.4:5]"), BUSY);
     assert!(datagrams.findings.is_empty(), "{datagrams:#?}");
     let datagrams = datagrams.also.into_iter().next().expect("a remark");
@@ -59,7 +59,7 @@ fn datagrams_are_not_joined_by_a_buffer() {
 
 #[test]
 fn few_small_reads_of_each_file_are_claimed_where_windows_cut_them() {
-    // Seven reads of a file and three calls beside: a window of 32 shows two files whole and two in part.
+    // Seven reads of a file and three other calls: a window of 32 shows two files whole and two in part.
     let read = |_| call("read", "read", &[3, 0x1000, 4], 4).fd("/srv/in/x").toll(900);
     let open = || call("openat", "open", &[(-100i32) as u32 as u64, 1, 0, 0], 3).path(1, "/srv/in/x").toll(900);
     let file = |_| [open()].into_iter().chain((0..6).map(read)).chain([call("close", "close", &[3], 0)]).collect();

@@ -1,4 +1,5 @@
-//! What is stored and overwritten, flushed twice, locked in the kernel and waited for in vain, and their healthy neighbours.
+//! Tests of stores that are overwritten, repeated flushes, locks in the kernel and useless waits, with their healthy
+//! neighbours.
 
 mod common;
 
@@ -18,7 +19,7 @@ fn close(fd: u64, name: &'static str) -> Call {
     call("close", "close", &[fd], 0).fd(name).toll(300)
 }
 
-/// A state file that is written anew and moved into place.
+/// Returns the calls that write a state file and move it into place.
 fn kept(between: &[Call]) -> Vec<Call> {
     let opens = call("openat", "open", &[CWD, 1, ANEW, 0o600], 4).path(1, "/srv/state.new").toll(2_000);
     let moves = call("rename", "rename", &[1, 2], 0).path(0, "/srv/state.new").path(1, "/srv/state").toll(3_000);
@@ -32,7 +33,7 @@ fn kept(between: &[Call]) -> Vec<Call> {
 fn a_file_written_anew_before_anybody_could_look() {
     let f = only(judged(&rounds(2_000, |_| kept(&[])), BUSY));
     assert_eq!((f.kind, f.calls), (Kind::SlowPath, 8_000), "{f:#?}");
-    // What is brought to the disk was promised; what is told of, others look at; what is read, the program looks at.
+    // A sync was promised to others; a message makes others look; the program itself reads the file.
     let syncs = || call("fsync", "fsync", &[4], 0).fd("/srv/state.new").waited(900_000);
     let tells = || write(7, "socket:[7]", 3_000);
     let reads = || call("openat", "open", &[CWD, 1, 0, 0], 5).path(1, "/srv/state").toll(2_000);
@@ -63,7 +64,7 @@ fn a_flush_of_what_was_just_flushed() {
     no_finding(&rounds(1_000, |_| commit(false)), BUSY);
 }
 
-/// A System V semaphore that is taken and left.
+/// Returns the calls that take and release a System V semaphore.
 fn semaphore(waited: u64) -> Vec<Call> {
     let op = |by: i16| [0u16.to_le_bytes(), by.to_le_bytes(), 0x1000u16.to_le_bytes()].concat();
     let semop = |by: i16| call("semop", "semop", &[11, 0x1000, 1], 0).input(1, &op(by)).toll(800);
@@ -74,7 +75,7 @@ fn semaphore(waited: u64) -> Vec<Call> {
 fn a_lock_of_the_kernels_that_is_free() {
     let f = only(judged(&rounds(4_000, |_| semaphore(0)), BUSY));
     assert_eq!((f.kind, f.calls), (Kind::SlowPath, 8_000));
-    // Who waits for another needs the kernel; who only gives hands over to another.
+    // A thread that waits for another needs the kernel; a thread that only releases hands over to another.
     silent(&rounds(4_000, |_| semaphore(300_000)), BUSY);
     silent(&rounds(4_000, |_| semaphore(0).split_off(1)), BUSY);
 }
@@ -100,7 +101,7 @@ fn a_reader_that_is_behind_is_woken_once() {
     let behind = rounds(5, |_| (0..2_000).map(|_| wakes()).chain([sees(2_000)]).collect());
     let f: Finding = only(judged(&behind, BUSY));
     assert_eq!(f.cause.as_deref(), Some("wake-awake"), "{f:#?}");
-    // One wake, one look; nobody ever looks, as where edges tell.
+    // One read for each wake; no reads at all, as with edge-triggered epoll.
     silent(&rounds(5_000, |_| vec![wakes(), sees(1)]), BUSY);
     silent(&rounds(10_000, |_| vec![wakes()]), BUSY);
 }
@@ -127,7 +128,7 @@ fn a_timer_that_is_not_set_is_unset() {
     };
     let f = only(judged(&rounds(10_000, |_| vec![set(0)]), BUSY));
     assert_eq!(f.kind, Kind::NoOp);
-    // It was set in between, and what could wait lies there.
+    // The timer was set in between, and a call that could wait lies there.
     let waits =
         || call("epoll_wait", "epoll_wait", &[3, 0x1000, 8, u64::MAX], 1).fd("anon_inode:[eventpoll]").waited(9_000);
     silent(&rounds(5_000, |_| vec![set(5), waits(), set(0), waits()]), BUSY);
@@ -138,7 +139,7 @@ fn what_the_program_writes_does_not_change_whether_a_file_is_there() {
     let asks = || call("access", "access", &[1, 0], 0).path(0, "/srv/log").toll(900);
     let f = only(judged(&rounds(5_000, |_| vec![asks(), write(4, "/srv/log", 3_000)]), BUSY));
     assert_eq!((f.kind, f.calls), (Kind::Repeat, 5_000));
-    // Its rights may be others, and so may what stands there.
+    // The file's permissions may have changed, or its content.
     let changes = || call("fchmod", "fchmod", &[4, 0o600], 0).fd("/srv/log").toll(900);
     let moves = || call("rename", "rename", &[1, 2], 0).path(0, "/srv/new").path(1, "/srv/log").toll(900);
     for other in [changes(), moves()] {
@@ -161,6 +162,6 @@ fn the_status_of_a_log_that_only_the_program_writes_follows_from_what_it_wrote()
         judgement.also.iter().any(|f| f.kind == Kind::Repeat)
     };
     assert!(told(3_000));
-    // Others write there too.
+    // Other processes write there too.
     assert!(!told(3_100));
 }

@@ -1,4 +1,5 @@
-//! Terminals: what a person types and reads is healthy, what lay there and what goes out at once is not.
+//! Tests of terminals: waiting for a person's input and output is healthy; input that is there already, and output
+//! without a pause, in small pieces is not.
 
 mod common;
 
@@ -17,7 +18,7 @@ fn read(asked: u64, got: i64) -> Call {
     call("read", "read", &[0, 0x1000, asked], got).fd(TERMINAL).toll(900)
 }
 
-/// A key, for which the program waits 30 ms.
+/// A read of a key, for which the program waits 30 ms.
 fn key() -> Call {
     read(1, 1).waited(30_000_000)
 }
@@ -26,7 +27,7 @@ fn cell(n: u64) -> Call {
     write(&format!("\x1b[{};{}H{}", n % 24, n % 80, n % 7))
 }
 
-/// The same with so much time from each call to the next, watched so that a call takes so much longer.
+/// Judges the trace with `apart_ns` from each call to the next, where watching adds `observer_ns` to a call.
 fn at_pace(trace: &[Call], apart_ns: u64, observer_ns: f64) -> Judgement {
     let mut recording = recording(trace, BUSY);
     recording.header.observer_wall_ns_per_call = observer_ns;
@@ -42,10 +43,10 @@ fn at_pace(trace: &[Call], apart_ns: u64, observer_ns: f64) -> Judgement {
 fn a_write_a_cell_is_one_too_many() {
     let finding = only(judged(&rounds(20_000, |n| vec![cell(n)]), BUSY));
     assert_eq!((finding.kind, finding.cause.as_deref()), (Kind::SmallIo, Some("screen-in-pieces")));
-    // Screens between which it waits for a key.
+    // The program waits for a key between screens.
     let screens = rounds(100, |_| (0..200).map(cell).chain([key()]).collect());
     assert_eq!(only(judged(&screens, BUSY)).cause.as_deref(), Some("screen-in-pieces"));
-    // A screen a write.
+    // One write a screen.
     no_finding(&rounds(20_000, |_| vec![write(&"\x1b[1;1Hscreen".repeat(40)), key()]), BUSY);
 }
 
@@ -61,14 +62,14 @@ fn a_line_in_pieces_could_have_been_one_write() {
 #[test]
 fn a_line_a_write_is_as_it_should_be() {
     no_finding(&rounds(20_000, |n| vec![write(&format!("line {n}\n"))]), BUSY);
-    // A share that is drawn over the one before.
+    // A percentage that is drawn over the one before.
     no_finding(&rounds(20_000, |n| vec![write(&format!("\r{n} %"))]), BUSY);
     no_finding(&rounds(20_000, |n| vec![write(&format!("{n} %\r"))]), BUSY);
     no_finding(&rounds(20_000, |n| vec![write(["\x08|", "\x08/", "\x08-"][n as usize % 3])]), BUSY);
     // A prompt in parts, before each line that is typed.
     let prompt = |_| vec![write("\x1b[1m"), write("$ "), write("\x1b[0m"), key()];
     no_finding(&rounds(10_000, prompt), BUSY);
-    // What was written is not known.
+    // The written bytes are unknown.
     let unknown = |_| vec![call("write", "write", &[1, 0x1000, 8], 8).fd(TERMINAL).toll(1_500)];
     no_finding(&rounds(20_000, unknown), BUSY);
 }
@@ -78,10 +79,10 @@ fn what_the_program_worked_for_is_told_when_it_is_known() {
     let dots = rounds(20_000, |_| vec![write(".")]);
     let counts = rounds(20_000, |n| vec![write(&format!("{n} "))]);
     let quiet = |judgement: Judgement| assert!(judgement.findings.is_empty(), "{judgement:#?}");
-    // Work of 30 µs before each.
+    // 30 µs of work before each dot.
     quiet(at_pace(&dots, 30_000, 20.0));
     quiet(at_pace(&counts, 30_000, 20.0));
-    // Of 5 µs: the same again is still a sign of life, another number is not.
+    // 5 µs of work: the same output again is still a sign of life, another number is not.
     quiet(at_pace(&dots, 5_000, 20.0));
     assert_eq!(only(at_pace(&counts, 5_000, 20.0)).cause.as_deref(), Some("screen-in-pieces"));
 }
@@ -90,12 +91,12 @@ fn what_the_program_worked_for_is_told_when_it_is_known() {
 fn pasted_text_can_be_read_at_once() {
     let finding = only(judged(&rounds(20_000, |_| vec![read(1, 1)]), BUSY));
     assert_eq!((finding.kind, finding.cause.as_deref()), (Kind::SmallIo, Some("terminal-by-byte")));
-    // As readline does it: it waits for each, which is there.
+    // As readline does: it waits for each key, which is there already.
     let look = || call("pselect6", "rl_getc", &[1, 0x1000, 0, 0, 0, 0x2000], 1).toll(700);
     let finding = only(judged(&rounds(20_000, |_| vec![look(), read(1, 1)]), BUSY));
     assert_eq!(finding.cause.as_deref(), Some("terminal-by-byte"));
     assert!(finding.calls > 35_000, "the looks as well: {}", finding.calls);
-    // Lines that are pasted: each is waited for, and then read by the byte.
+    // Pasted lines: each is waited for and then read byte by byte.
     let lines = rounds(500, |_| std::iter::once(key()).chain((0..40).map(|_| read(1, 1))).collect());
     assert_eq!(only(judged(&lines, BUSY)).cause.as_deref(), Some("terminal-by-byte"));
 }
@@ -105,10 +106,10 @@ fn a_read_a_key_is_as_it_should_be() {
     no_finding(&rounds(20_000, |_| vec![key()]), BUSY);
     // An arrow is three bytes.
     no_finding(&rounds(5_000, |_| vec![key(), read(1, 1), read(1, 1)]), BUSY);
-    // All that is there, a line or less than was asked for.
+    // A read gets all that is there: a line, or less than was asked for.
     no_finding(&rounds(20_000, |_| vec![read(4096, 30)]), BUSY);
     no_finding(&rounds(20_000, |_| vec![read(16, 3)]), BUSY);
-    // The wait lies in the call before.
+    // The call before has waited.
     let wait = || call("poll", "poll", &[0x1000, 1, u64::MAX], 1).toll(700).waited(30_000_000);
     no_finding(&rounds(20_000, |_| vec![wait(), read(1, 1)]), BUSY);
 }
@@ -138,7 +139,7 @@ fn what_is_shown_can_be_answered_while_the_program_is_stopped() {
 
 #[test]
 fn others_at_the_other_end_are_no_persons() {
-    // As before: of a file and of a pipe a line a write is one too many.
+    // Files and pipes are judged as elsewhere: one write a line is too many.
     for to in ["/tmp/lines", "pipe:[7]"] {
         let line = |n: u64| vec![write(&format!("line {n}\n")).fd(to)];
         assert_eq!(only(judged(&rounds(20_000, line), BUSY)).cause.as_deref(), Some("unbuffered-output"));

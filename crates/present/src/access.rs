@@ -41,7 +41,7 @@ pub(crate) fn processes(rec: &Recording) -> u64 {
     images(&|p| parent_pid(p) != Some(p.pid))
 }
 
-/// Whether the recording tells several images as one.
+/// Returns true if the recording has entries that represent several process images.
 pub(crate) fn has_folded_processes(rec: &Recording) -> bool {
     rec.processes.iter().any(Process::is_many)
 }

@@ -275,7 +275,7 @@ fn rounds(diff: &Diff, options: DiffOptions) -> Vec<Line> {
     diff.rounds.iter().take(most).map(line).collect()
 }
 
-/// What became of a round.
+/// Returns the word for the change of a round, and its colour.
 fn round_word(change: &RoundChange) -> (&'static str, Role) {
     let (old, new) = (&change.old, &change.new);
     match (old.count.high, new.count.high) {

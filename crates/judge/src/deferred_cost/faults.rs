@@ -1,33 +1,34 @@
-//! Page faults: pages that were given back come back by one each.
+//! Page faults of memory that was given back: each of its pages faults once when it is used again.
 //!
-//! Faults are the kernel's own count of the thread, read in windows before each call that maps memory
-//! or gives it back. Only as many count as pages were given back: what else faults is not theirs.
+//! The kernel counts each thread's faults; windows read its count before each call that maps memory or frees it. Of
+//! the faults between two such calls, no more are charged to the calls than pages were given back: the others have
+//! another reason.
 
 use crate::semantics::{Amount, ObservedCall, Semantics};
-use crate::survey::{self, Shown};
+use crate::survey::{self, JudgedView};
 use systoll_model::{Recording, RowId, Window};
 
-/// A page of memory.
+/// Size of a page, bytes.
 const PAGE: u64 = 4096;
-/// Times that memory was seen to be given back and to come back, at least.
+/// Least number of times that windows must show memory given back and used again.
 const ENOUGH: u64 = 4;
-/// Faults each time, at least: single ones are everywhere. Less than one, as a window's first is not
-/// seen to come back.
+/// Least number of faults each time: single faults are everywhere. The bound is below one, since a window does not
+/// show the first pages that it gives back fault again.
 const LEAST: f64 = 0.75;
 
-/// What one window shows.
+/// The faults in one window.
 #[derive(Clone, Copy, Default)]
 struct FaultTally {
-    /// Times from one giving back to the next.
+    /// Number of intervals from one call that gives memory back to the next.
     rounds: u64,
-    /// Faults in these, at most one for a page given back.
+    /// Faults in these intervals, at most one for each page given back.
     faults: u64,
 }
 
-/// Page faults that follow from the needless calls of `rows`, of which `share` is needless: at least,
-/// probably, at most.
-pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: Shown<'_>) -> Option<[f64; 3]> {
-    let Shown { recording, views, semantics, .. } = shown;
+/// Returns the number of page faults that follow from the needless calls of `rows`: lower bound, estimate, upper
+/// bound. `share` is the needless share of those calls, in the same order.
+pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: JudgedView<'_>) -> Option<[f64; 3]> {
+    let JudgedView { recording, views, semantics, .. } = shown;
     let gives = |id: &&RowId| semantics.of(recording.row(**id).syscall).frees();
     let givers: Vec<RowId> = rows.iter().filter(gives).copied().collect();
     let windows: Vec<&Window> = survey::windows(&givers, views).filter_map(|at| recording.windows.get(at)).collect();
@@ -45,7 +46,7 @@ pub(super) fn faults(rows: &[RowId], share: [f64; 3], shown: Shown<'_>) -> Optio
     Some([faults(least, (each - scatter).max(0.0)), faults(best, each), faults(most, each + scatter)])
 }
 
-/// How often the row gave memory back: its calls, by the share of those seen that did.
+/// Returns how often the row gave memory back: its calls, multiplied by the share of its sampled calls that did.
 fn times(id: RowId, windows: &[&Window], recording: &Recording, semantics: &Semantics) -> f64 {
     let (mut all, mut gave) = (0u64, 0u64);
     for window in windows {
@@ -57,7 +58,7 @@ fn times(id: RowId, windows: &[&Window], recording: &Recording, semantics: &Sema
     recording.row(id).counts.calls as f64 * gave as f64 / all.max(1) as f64
 }
 
-/// Goes through a window's calls that may give memory back: their rows, and the pages they gave.
+/// Calls `each` for every call of a window that may give memory back, with its row and the pages that it gave back.
 fn each_freed(window: &Window, recording: &Recording, semantics: &Semantics, mut each: impl FnMut(RowId, Option<u64>)) {
     let mut end = None;
     for call in &window.calls {
@@ -70,8 +71,8 @@ fn each_freed(window: &Window, recording: &Recording, semantics: &Semantics, mut
     }
 }
 
-/// Pages a call gave back; `None` where what was before would have to be known. `end` is where the
-/// heap ended after the last call that told.
+/// Returns the number of pages that a call gave back; `None` if that depends on an earlier call that the window does
+/// not show. `end` is the end of the heap after the last call that told it.
 fn pages(amount: Amount, observed: &ObservedCall<'_>, end: &mut Option<u64>) -> Option<u64> {
     if observed.call.errno().is_some() {
         return Some(0);
@@ -91,7 +92,8 @@ fn pages(amount: Amount, observed: &ObservedCall<'_>, end: &mut Option<u64>) -> 
 fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &Semantics) -> FaultTally {
     let mut seen = FaultTally::default();
     let (mut last, mut end): (Option<u64>, Option<u64>) = (None, None);
-    // Pages given back that have not come back, faults since then, and whether any were given.
+    // Pages given back that have not faulted since, faults since the last call that gave pages back, and true once
+    // one did.
     let (mut owed, mut came, mut given) = (0u64, 0u64, false);
     for call in &window.calls {
         let syscall = recording.row(call.row).syscall;
@@ -109,7 +111,8 @@ fn rounds(window: &Window, givers: &[RowId], recording: &Recording, semantics: &
             seen.rounds += 1;
             seen.faults = seen.faults.saturating_add(came);
         }
-        // What was not touched since it was given back is still owed; else only this round's is.
+        // If no page came back since the last time, pages given back then may still fault later: add them up.
+        // Otherwise count this call's pages only.
         owed = if came == 0 { owed.saturating_add(freed) } else { freed };
         (came, given) = (0, true);
     }

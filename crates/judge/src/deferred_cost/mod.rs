@@ -1,16 +1,21 @@
-//! What calls cost after they have returned, or while their thread was not running.
+//! Costs of calls that arise after they have returned, or while their thread was not running.
 
 mod faults;
 mod switches;
 
 use crate::finding::{Estimate, Later};
-use crate::survey::Shown;
+use crate::survey::JudgedView;
 use systoll_model::{RowId, Spread};
 
-/// What the needless calls of `rows` cost later. `needless` is how many there are, and `share` which
-/// share of the rows' calls that is, each with its bounds. `None` where nothing was seen, or
-/// faults and switches were not recorded.
-pub(crate) fn deferred_cost(rows: &[RowId], needless: [f64; 3], share: [f64; 3], shown: Shown<'_>) -> Option<Later> {
+/// Returns what the needless calls of `rows` cost later. `needless` is their number and `share` their share of the
+/// rows' calls, each with its bounds. Returns `None` if windows show no such cost, or faults and switches were not
+/// recorded.
+pub(crate) fn deferred_cost(
+    rows: &[RowId],
+    needless: [f64; 3],
+    share: [f64; 3],
+    shown: JudgedView<'_>,
+) -> Option<Later> {
     let prices = &shown.recording.prices;
     // Nothing that the program did took more processor time than the program had.
     let header = &shown.recording.header;
@@ -32,7 +37,8 @@ pub(crate) fn deferred_cost(rows: &[RowId], needless: [f64; 3], share: [f64; 3],
     Some(Later { faults, switches, ns, share_of_cpu: None })
 }
 
-/// How many there were, and what they took: at least and probably at the fastest price.
+/// Returns the number of events and their time, ns. The lower bound and the estimate use the lowest price, the upper
+/// bound the median.
 fn priced(price: Option<Spread>, count: impl FnOnce() -> Option<[f64; 3]>) -> Option<(Estimate, Estimate)> {
     let price = price.filter(|p| p.min.is_finite() && p.min > 0.0 && p.median.is_finite())?;
     let [low, best, high] = count()?;

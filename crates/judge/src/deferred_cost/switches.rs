@@ -1,29 +1,29 @@
-//! Context switches: needless calls in which the thread gave its processor up, or lost it, and was
-//! given it back.
+//! Context switches in needless calls: the thread gave up its processor, or lost it, and got it back.
 //!
-//! What was measured is, in windows, whether the thread was scheduled out inside the call. What that
-//! costs is in no toll: the waiting of a call can't be told from the switching.
+//! Windows measure whether the thread was scheduled out inside the call. The cost of a switch is in no toll, since
+//! the time of a call does not tell its wait from its switch.
 
-use crate::survey::{Shown, windows};
+use crate::survey::{JudgedView, windows};
 use systoll_model::RowId;
 
-/// Needless calls that were seen to switch, and windows they must lie in.
+/// Least number of needless calls in windows that switched.
 const ENOUGH: u64 = 8;
+/// Least number of windows with such calls.
 const SEVERAL: usize = 4;
-/// Share of the needless calls that switch, at least: a thread loses its processor now and then.
+/// Least share of the needless calls that switch, 0 to 1: any thread loses its processor now and then.
 const LEAST: f64 = 0.05;
 
-/// What one window shows of the needless calls.
+/// The needless calls in one window.
 #[derive(Clone, Copy, Default)]
 struct SwitchTally {
-    /// Those of which it is known whether they switched.
+    /// Calls for which the window tells if they switched.
     calls: u64,
-    /// Those that did.
+    /// Calls that switched.
     switched: u64,
 }
 
-/// Switches of the needless calls: at least, probably, at most.
-pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: Shown<'_>) -> Option<[f64; 3]> {
+/// Returns the number of switches in the needless calls: lower bound, estimate, upper bound.
+pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: JudgedView<'_>) -> Option<[f64; 3]> {
     let waits = |id: &&RowId| shown.recording.row(**id).counts.waited_ns.is_some_and(|ns| ns > 0);
     if !rows.iter().any(|id| waits(&id)) {
         return None;
@@ -41,9 +41,9 @@ pub(super) fn switches(rows: &[RowId], needless: [f64; 3], shown: Shown<'_>) -> 
     Some([low * (share - scatter).max(0.0), best * share, high * (share + scatter).min(1.0)])
 }
 
-fn look(at: usize, rows: &[RowId], shown: Shown<'_>) -> SwitchTally {
+fn look(at: usize, rows: &[RowId], shown: JudgedView<'_>) -> SwitchTally {
     let calls = shown.recording.windows.get(at).into_iter().flat_map(|w| w.calls.iter().enumerate());
-    // Whose row is among many is looked for last.
+    // The search among the rows, which may be many, comes last.
     let claimed = |index: usize| shown.claims.at(at, index).is_some_and(|c| !c.weak);
     calls.fold(SwitchTally::default(), |seen, (index, call)| match call.waited_ns {
         Some(ns) if claimed(index) && rows.contains(&call.row) => {

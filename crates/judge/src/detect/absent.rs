@@ -1,4 +1,4 @@
-//! An attribute that no file has, asked of each.
+//! Detects questions for an attribute that no file has.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -7,13 +7,14 @@ use crate::replay::Step;
 use crate::signs::Signs;
 use systoll_model::{Moment, Sysno};
 
-/// Files that had no such attribute before it is claimed that another has none.
+/// Number of files without the attribute from which on a question of another file is claimed.
 const SEEN: u32 = 32;
 
-/// Claims questions for an attribute that many files were asked for and none had. A remark: the next may have it.
+/// Claims questions for an attribute that many files were asked for and none had. The claim is weak: the next file
+/// may have it.
 #[derive(Default)]
 pub(super) struct Absent {
-    /// By process, call and attribute: files without it, until one has it.
+    /// By process, call and attribute: the number of files without it; `None` once a file has it.
     without: Map<(u32, Sysno, Vec<u8>), Option<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! Tells the kernel the same of one piece of memory after the other, each beside the one before.
+//! Detects the same call on one range of memory after the other, each adjacent to the one before.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -6,15 +6,15 @@ use crate::replay::Step;
 use crate::signs::Signs;
 use systoll_model::Sysno;
 
-/// Calls that take a range, and do the same for a range of twice the length as for two.
+/// Calls that apply to a range and do the same for one range of twice the length as two calls do.
 const BY_RANGE: [Sysno; 4] =
     [Sysno::named("madvise"), Sysno::named("mlock"), Sysno::named("mprotect"), Sysno::named("msync")];
-/// Bytes of a page: the kernel rounds lengths up to it.
+/// Size of a page, bytes: the kernel rounds lengths up to it.
 const PAGE: u64 = 4_096;
-/// Calls in a row that make a habit.
+/// Least number of calls in a row for a habit.
 const HABIT: usize = 4;
 
-/// Claims all but the first of neighbouring ranges.
+/// Claims all but the first of a run of adjacent ranges.
 pub(super) struct Adjacent;
 
 impl Detector for Adjacent {
@@ -36,7 +36,7 @@ impl Detector for Adjacent {
     }
 }
 
-/// Returns whether a step does what the one before did, to the memory right behind.
+/// Returns true if a step makes the same call as the one before, on the memory that follows.
 fn goes_on(before: &Step<'_>, step: &Step<'_>) -> bool {
     let (old, new) = (before.observed, step.observed);
     let is_one = old.syscall == new.syscall && BY_RANGE.contains(&new.syscall);
@@ -54,7 +54,7 @@ fn claim(run: &mut Vec<usize>, claims: &mut Claims) {
         let about =
             "tells the kernel the same of one piece of memory after the other, each right behind the one before";
         for index in run.iter() {
-            // Why it goes by pieces the calls do not tell.
+            // The calls do not tell why the program splits the range.
             put(
                 claims,
                 *index,

@@ -1,4 +1,4 @@
-//! Wakes for a thread that has not yet seen the one before.
+//! Detects wakeups of a thread that has not handled the wakeup before.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,35 +10,37 @@ use crate::signs::Signs;
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Moment, Recording, RowId};
 
-/// Wakes for each time a waiter looked, at least: of two in a row either may have been the one that woke.
+/// Least number of wakeups for each read: of two in a row, either may have been the one that woke.
 const LEAST: u64 = 4;
-/// Looks in all: who never looks, or hardly ever, is woken by the edge (mio's eventfd is never read).
+/// Least number of reads: a program that hardly ever reads is woken by edges (mio never reads its eventfd).
 const LOOKS: u64 = 16;
-/// And wakes for each look, at most.
+/// Largest number of wakeups for each read, in that case.
 const MOST: u64 = 1024;
 
-/// What lies behind the descriptor: a pipe by its name, or the process's counters for events, which have one name.
+/// An eventfd or pipe used as a wakeup: its process and its name. All eventfds of a process have the same name.
 type Bell<'a> = (u32, &'a str);
 
-/// Claims wakes that came before the last one was seen. All calls of a row go to one bell; how often a bell was rung
-/// and seen to is exact, so that it is known how many of the wakes woke no thread, if not which.
+/// Claims wakeups that came before the last one was handled. All calls of a row use one wakeup descriptor. Its writes
+/// and reads are counted exactly, so the number of wakeups that woke no thread is known, though not which ones they
+/// were.
 pub(super) struct Awake<'a> {
-    /// The places of bells in `rung`.
+    /// Indices of wakeup descriptors in `rung`.
     bells: Map<Bell<'a>, usize>,
-    /// Of each wake that was needed, how many there were, and how often it was rung.
+    /// For each wakeup descriptor: the wakeups that one read answers on average, and the wakeups that windows showed
+    /// so far.
     rung: Vec<(u64, u64)>,
 }
 
-/// What goes through a pipe that the process which writes it reads itself.
+/// The data in a pipe that its writing process reads itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Within {
-    /// Always the same few bytes: it wakes, and tells nothing.
+    /// Always the same few bytes: it is a wakeup without content.
     Wakes,
-    /// Something else: it hands on what another thread may wait for.
+    /// Other data, for which another thread may wait.
     Tells,
 }
 
-/// Pipes and counters by which threads of one process tell each other something.
+/// Pipes and eventfds by which threads of one process communicate.
 #[derive(Default)]
 pub(super) struct Bells<'a>(Map<Bell<'a>, Within>);
 
@@ -49,7 +51,7 @@ impl<'a> Bells<'a> {
         Self(both.map(|(bell, rows)| (*bell, within(rows))).collect())
     }
 
-    /// What the descriptor of a step carries within its process; `None` where others have the other end.
+    /// Returns what a step's descriptor carries within its process; `None` if another process may have the other end.
     pub(super) fn of(&self, step: &Step<'_>) -> Option<Within> {
         let process = step.observed.window.process.0;
         bell(process, step.observed.call.fd.as_deref()).and_then(|bell| self.0.get(&bell).copied())
@@ -60,11 +62,11 @@ impl<'a> Bells<'a> {
 struct Rows<'a> {
     out: Set<RowId>,
     read: Set<RowId>,
-    /// Whether a reader was seen to find more than one wake at once: it is behind.
+    /// True if a read returned more than one wakeup at once: the reader lags behind.
     behind: bool,
-    /// What is sent, while it is the same.
+    /// The bytes of the first write.
     token: Option<&'a [u8]>,
-    /// Whether what is sent tells something.
+    /// True if a later write had other bytes, or bytes that were not read.
     tells: bool,
 }
 
@@ -81,10 +83,10 @@ impl<'a> Awake<'a> {
     }
 }
 
-/// What windows show of pipes and counters: which rows' calls write and read them.
+/// The rows that write and read each pipe and eventfd, from windows.
 pub(super) struct Rung<'a> {
     bells: Map<Bell<'a>, Rows<'a>>,
-    /// Processes that are woken by edges: each wake counts there, whether or not the one before was read.
+    /// Processes that use edge-triggered epoll: each wakeup matters there, even if the one before was not read.
     edges: Set<u32>,
 }
 
@@ -114,7 +116,7 @@ impl<'a> Rung<'a> {
     }
 }
 
-/// Whether the call asks to be told of edges.
+/// Returns true if the call registers for edge-triggered events.
 fn by_edge(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
     let line = semantics.of(call.syscall).state(call).filter(|line| line.about.is(&INTEREST));
     line.is_some() && call.data(3, Moment::Entry).is_some_and(edge)
@@ -124,7 +126,7 @@ fn edge(event: &[u8]) -> bool {
     event.first_chunk().is_some_and(|events| u32::from_le_bytes(*events) & EPOLLET != 0)
 }
 
-/// How many wakes a reader found: a counter tells them by its number, a pipe by its bytes.
+/// Returns the number of wakeups that a read returned: an eventfd's value, or a pipe's bytes.
 fn found(call: &ObservedCall<'_>) -> Option<u64> {
     let got = call.call.result.and_then(|got| u64::try_from(got).ok())?;
     if call.call.fd.as_deref() == Some(WAKE_COUNTERS) {
@@ -142,7 +144,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether all that is sent is the same byte, or the same number.
+    /// Returns true if all writes have the same bytes, of one byte or eight.
     fn is_token(&self) -> bool {
         !self.tells && self.token.is_some_and(|token| token.len() == 1 || token.len() == 8)
     }
@@ -162,7 +164,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What a descriptor rings, if anything.
+/// Returns the wakeup descriptor that a descriptor is, if it is one.
 fn bell(process: u32, fd: Option<&str>) -> Option<Bell<'_>> {
     fd.filter(|name| *name == WAKE_COUNTERS || name.starts_with(PIPES)).map(|name| (process, name))
 }

@@ -1,21 +1,21 @@
-//! Waits before the program has begun. Reads exact counts, since one long call is enough.
+//! Waits before the program has begun. They are found in exact counts, since one long call is enough.
 
 use crate::options::Options;
 use crate::semantics::{Semantics, SuspectWait, Where};
 use systoll_model::{FrameClass, Recording, Row, RowId};
 
-/// The histogram's first bucket of calls that surely took [`Options::paired_wait_ns`].
+/// Index of the histogram's first bucket whose calls surely took [`Options::paired_wait_ns`].
 const SURELY_LONG: usize = 23;
 
 /// A row that waited before `main`.
 pub(crate) struct StartupWait {
     /// The row.
     pub row: RowId,
-    /// What it waited for, for a sentence.
+    /// The awaited thing, for a sentence.
     pub waits_for: &'static str,
 }
 
-/// Rows of suspect calls with one long wait, or two middling ones, before `main`.
+/// Returns the rows of suspect calls with one long wait, or two shorter ones, before `main`.
 pub(crate) fn startup_waits(recording: &Recording, semantics: &Semantics, options: &Options) -> Vec<StartupWait> {
     let rows = recording.rows.iter().enumerate();
     rows.filter_map(|(at, row)| {
@@ -36,7 +36,7 @@ fn placed(recording: &Recording, row: &Row, wait: &SuspectWait) -> bool {
         }
 }
 
-/// Whether the loader, or libc's list of constructors, called it.
+/// Returns true if the loader, or libc's list of constructors, made the call.
 fn in_constructor(recording: &Recording, row: &Row) -> bool {
     recording.row_frames(row).any(|frame| {
         frame.class == FrameClass::Loader || matches!(frame.function(), "call_init" | "__libc_csu_init" | "_dl_init")

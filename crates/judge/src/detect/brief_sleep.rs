@@ -1,20 +1,20 @@
-//! Sleeps until a moment that has come when they begin, or comes before the kernel can wake anyone.
+//! Detects sleeps until a time that is past when they begin, or that comes before the kernel can wake a thread.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::signs::Signs;
 
-/// Timers are late by as much on purpose, so that several fire together: 50 µs, unless the thread says otherwise
-/// (`PR_SET_TIMERSLACK`), and what it takes to be woken, in ns.
+/// Longest wait of a brief sleep, ns. The kernel delays timers by 50 µs on purpose, so that several fire together,
+/// unless the thread sets another slack (`PR_SET_TIMERSLACK`), and waking takes time as well.
 const SLACK: u64 = 100_000;
-/// How much the moment that is named may lie nearer to the call, or farther, than at the sleep before: such a sleep is by a
-/// length, and not until a moment that a clock gives, in ns.
+/// Largest difference between the lengths of two absolute-time sleeps, ns, up to which they count as sleeps for a
+/// fixed time (a deadline from a clock varies more).
 const ALIKE: i128 = 5_000;
-/// Such sleeps in a window that make a habit.
+/// Least number of such sleeps in a window for a habit.
 const SLEEPS: usize = 4;
 
-/// Claims sleeps that name a moment as near to the call each time, and were over within the slack of timers.
+/// Claims absolute-time sleeps of a fixed length that were over within the slack of timers.
 pub(super) struct BriefSleep;
 
 impl Detector for BriefSleep {
@@ -35,7 +35,7 @@ impl Detector for BriefSleep {
     }
 }
 
-/// How far ahead of the call the moment lies that it sleeps until, by an unknown clock, in ns.
+/// Returns the length of an absolute-time sleep, ns, plus the unknown offset of its clock.
 fn ahead(step: &Step<'_>) -> Option<i128> {
     let (seconds, rest) = step.observed.time(step.lines.sleeps_until(&step.observed)?)?;
     let moment = i128::from(seconds) * 1_000_000_000 + i128::from(rest);

@@ -1,4 +1,4 @@
-//! Comes back at once with nothing, again and again.
+//! Detects polls that return at once with nothing, again and again.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::{Fact, Facts};
@@ -9,21 +9,23 @@ use crate::semantics::{Effect, Lines, Look, ObservedCall, Semantics};
 use crate::signs::Signs;
 use systoll_model::{Recording, RowId, Sysno, WindowCall};
 
-/// Looks that make a run; in a run that the window cuts, which may be longer.
+/// Least number of polls in a run.
 const LONG: usize = 8;
+/// Least number of polls in a run that an edge of the window cuts, so that it may be longer.
 const LONG_CUT: usize = 4;
-/// Waits that ran out and were followed by looks without waiting, before it is a habit.
+/// Number of times that a timed-out wait is followed by a poll with timeout 0 before the row counts as one that
+/// rounds its timeout down.
 const ROUNDED: usize = 2;
-/// Waits as long as the longest that the time waited amounts to, where windows show but one.
+/// If windows show it only once: least ratio of the row's time waited to its longest wait.
 const WAITS: u64 = 4;
-/// So many other calls between two looks are work.
+/// Largest number of other calls between two polls of a run; more are work.
 const WORK: usize = 5;
 
-/// Claims looks that found nothing right after another that did.
+/// Claims polls that found nothing right after another that found nothing.
 pub(super) struct BusyPoll {
-    /// Rows whose calls gave the processor up, and another thread took it most times.
+    /// Rows whose calls gave up the processor and most times gave it to another thread.
     handed_over: Set<RowId>,
-    /// Rows in which a wait ran out right before a look without waiting: what is left of the time became none.
+    /// Rows in which a wait timed out right before a poll: the rest of the time was rounded down to zero.
     rounded: Set<RowId>,
 }
 
@@ -46,7 +48,8 @@ impl BusyPoll {
     }
 }
 
-/// Rows of which windows show, [`ROUNDED`] times or more, a wait that ran out and then a look without waiting.
+/// Returns the rows in which windows show, at least [`ROUNDED`] times, a wait that timed out and then a poll. Once is
+/// enough if the time waited tells that there were more.
 fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     let mut seen: Map<RowId, usize> = Map::default();
     for window in &recording.windows {
@@ -63,7 +66,8 @@ fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
             }
         }
     }
-    // Waits are few beside the looks, so that windows may show but the first: their time tells that there were more.
+    // Waits are few beside the polls, so that windows may show only the first: the time waited tells that there were
+    // more.
     let waits = |row: RowId| {
         let counts = &recording.row(row).counts;
         counts.waited_ns.is_some_and(|waited| waited >= WAITS * counts.max_ns)
@@ -76,7 +80,7 @@ struct Run {
     look: &'static Look,
     others: usize,
     cut: bool,
-    /// Whether the look before its first may lie before the window.
+    /// True if the window may begin inside the run, so that its first poll may be needless too.
     older: bool,
 }
 
@@ -97,7 +101,7 @@ impl Detector for BusyPoll {
             let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.observed.call.row));
             let key = empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a))));
             work += usize::from(key.is_none());
-            // Another look that finds nothing is no work either.
+            // A poll of something else that finds nothing is no work either.
             runs.values_mut().for_each(|run| run.others += usize::from(key.is_none()));
             let ended = |run: &Run| run.others > WORK;
             let gone: Vec<_> = runs.iter().filter(|(_, r)| ended(r)).map(|(k, _)| *k).collect();
@@ -105,7 +109,7 @@ impl Detector for BusyPoll {
                 runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, &self.rounded, claims));
             }
             if empty.is_some_and(|look| look.sleeps) {
-                // Who sleeps between two looks does not spin: they belong to the sleep.
+                // A loop that sleeps between two polls does not spin: the polls belong to the sleep.
                 let spins = |(of, run): (&(Sysno, u64), &Run)| (!run.look.sleeps && Some(*of) != key).then_some(*of);
                 let slept: Vec<_> = runs.iter().filter_map(spins).collect();
                 for key in slept {
@@ -124,7 +128,7 @@ impl Detector for BusyPoll {
     }
 }
 
-/// Whether the step got somewhere: bytes moved, a connection, a child, a wait for something.
+/// Returns true if the step made progress: moved bytes, made a connection or a child, or waited for something.
 fn found(step: &Step<'_>) -> bool {
     step.forks
         || step.pauses
@@ -144,7 +148,7 @@ impl Run {
         }
         let row = self.steps.first().and_then(|at| steps.get(*at)).map(|step| step.observed.call.row);
         let is_rounded = row.is_some_and(|row| rounded.contains(&row));
-        // Of a wait that is cut short it is the end that is needless, not the wait.
+        // In a wait whose timeout is rounded down, the polls at its end are needless, not the wait.
         let sleeps = self.look.sleeps && !is_rounded;
         let facts = Facts::default().with(Fact::Sleeps, sleeps).with(Fact::Rounded, is_rounded);
         let claim = || Claim { weak: sleeps, facts, ..Claim::of(Kind::BusyPoll, self.look.does, self.look.instead) };
@@ -155,7 +159,7 @@ impl Run {
                 continue;
             }
             put(claims, *at, claim());
-            // What a sleep is followed by, looks; without the sleep it would not be made either.
+            // Polls after a sleep would not be made without it.
             let looks = steps.get(before + 1..*at).unwrap_or_default().iter().filter(|s| self.look.sleeps && s.nothing);
             looks.for_each(|s| put(claims, s.index, claim()));
         }

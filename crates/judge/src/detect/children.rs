@@ -1,4 +1,4 @@
-//! A program started anew for each item. Reads exact counts: processes leave no windows.
+//! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
 use crate::options::Options;
 use crate::semantics::{Effect, Semantics};
@@ -6,24 +6,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{Class, Process, ProcessId, Recording, Row, RowId};
 
-/// Many short children of one process.
+/// Many short-lived children of one process.
 pub(crate) struct Children {
-    /// What they run, the most frequent first; never empty.
+    /// The programs that they run, the most frequent first; never empty.
     pub programs: Vec<Started>,
-    /// Their images.
+    /// Their process images.
     pub images: BTreeSet<ProcessId>,
-    /// Where these are shells: what they run in turn.
+    /// If they are shells: the programs that these run.
     pub within: BTreeSet<Arc<str>>,
-    /// How many there were.
+    /// Number of children.
     pub count: u64,
-    /// Processor time that starting them took, in ns: until their `main`, and the parent's calls.
+    /// Processor time of starting them, ns: until their `main`, with the parent's calls.
     pub start_ns: f64,
-    /// Rows that made, started and awaited them.
+    /// Rows whose calls made, started and awaited them.
     pub rows: Vec<RowId>,
 }
 
 impl Children {
-    /// The program, where it is one.
+    /// Returns the program if all children run the same one.
     pub(crate) fn single(&self) -> Option<&Started> {
         self.programs.first().filter(|_| self.programs.len() == 1)
     }
@@ -31,9 +31,9 @@ impl Children {
 
 /// A program that is started again and again.
 pub(crate) struct Started {
-    /// Its path.
+    /// The program's path.
     pub program: Arc<str>,
-    /// How many times.
+    /// Number of times that it was started.
     pub count: u64,
 }
 
@@ -42,17 +42,17 @@ struct Family {
     images: Vec<ProcessId>,
     /// Images between fork and exec.
     stubs: Vec<ProcessId>,
-    /// Those that made them: the program itself and what it forked on the way.
+    /// Images that made the children: the program itself and its forks.
     makers: BTreeSet<ProcessId>,
     count: u64,
     cpu_ns: u64,
-    /// What became the program.
+    /// Processor time between fork and exec, summed, ns.
     start_ns: u64,
-    /// Of that, what is known of single processes, and how many they are.
+    /// The part of `start_ns` measured in processes that were not folded, ns, and the number of these processes.
     single: (u64, u64),
-    /// Programs folded into one of which only the first one's process is known.
+    /// Number of programs in folded images whose stub is not known.
     unknown: u64,
-    /// Its own start-up, once an image: of several folded into one, only the first one's was measured.
+    /// Processor time of one start-up for each image, ns, summed: of folded processes only the first was measured.
     startup_ns: u64,
 }
 
@@ -60,35 +60,37 @@ impl Family {
     fn started_ns(&self) -> f64 {
         let mean = self.startup_ns as f64 / self.images.len().max(1) as f64;
         let (ns, processes) = self.single;
-        // The others' were like those.
+        // The unknown stubs are taken to be like the known ones.
         let unknown = ns as f64 / processes.max(1) as f64 * self.unknown as f64;
         self.start_ns as f64 + unknown + mean * self.count as f64
     }
 }
 
-/// Programs started at least [`Options::min_children`] times by one program, mostly short-lived.
+/// Returns the programs that one program started at least [`Options::min_children`] times and that were mostly
+/// short-lived.
 pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &Options) -> Vec<Children> {
     let mut families: BTreeMap<(ProcessId, Arc<str>), Family> = BTreeMap::new();
     for (at, image) in recording.processes.iter().enumerate() {
         let (Ok(at), Some(before)) = (u32::try_from(at), image.parent) else { continue };
         let Some(stub) = recording.processes.get(before.0 as usize) else { continue };
-        // The image that an exec replaced is the same process; its parent made it.
+        // An image that exec replaced belongs to the same process; its parent made the process.
         let (Some(maker), true) = (stub.parent, stub.pid == image.pid || stub.instances > 1) else { continue };
         if maker.0 as usize >= recording.processes.len() || before.0 == at || maker.0 == at {
             continue;
         }
-        // A shell that forks for an item, and starts a program from there, is one shell.
+        // A shell that forks for an item and starts a program in the fork counts as one shell.
         let family = families.entry((itself(recording, maker), image.exe.clone())).or_default();
         family.makers.insert(maker);
         family.images.push(ProcessId(at));
-        // Of a folded image only the first one's process is known; the others' were folded too.
+        // A folded image names the stub of its first process only; the stubs of the others were folded into one as
+        // well.
         let others = if image.instances > 1 { folded_like(recording, stub) } else { None };
         for stub in [Some(before), others].into_iter().flatten() {
             if !family.stubs.contains(&stub) {
                 family.stubs.push(stub);
             }
         }
-        // Several folded into one may have become other programs too, or none.
+        // Several processes folded into one may have executed other programs too, or none.
         let became = image.instances.min(stub.instances) as f64 / stub.instances.max(1) as f64;
         let start_ns = (stub.cpu_ns.unwrap_or(0) as f64 * became) as u64;
         family.start_ns = family.start_ns.saturating_add(start_ns);
@@ -97,13 +99,13 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
             family.unknown = family.unknown.saturating_add(image.instances.saturating_sub(1));
         }
         family.count = family.count.saturating_add(started(recording, semantics, at, image));
-        // Where that is not known, it is no more than all the time that its threads lived.
+        // If the processor time is unknown, its upper bound is the time that all threads lived.
         let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
         family.cpu_ns = family.cpu_ns.saturating_add(cpu_ns);
         let each = image.startup_cpu_ns.min(cpu_ns / image.instances.max(1));
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
-    // On a busy box they live long and work as little: all of them took no more than the run did.
+    // On a busy box processes live long and work little: all together took at most the run's processor time.
     let most = recording.header.own_cpu_ns.or(recording.header.own_cpu_most_ns).unwrap_or(u64::MAX);
     let is_short = |f: &Family| f.cpu_ns.min(most) / f.count.max(1) <= options.short_life_ns;
     let many = |f: &Family| f.count >= options.min_children && is_short(f);
@@ -111,7 +113,7 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     families.retain(|_, f| many(f));
     let images: Vec<(ProcessId, u64)> =
         families.values().flat_map(|f| f.images.iter().map(|image| (*image, f.count))).collect();
-    // `popen` starts a shell that starts the program: who starts the shells is who must act.
+    // `popen` starts a shell that starts the program: the program that starts the shells must change.
     let only_between = |maker: ProcessId, f: &Family| {
         let of = images.iter().find(|(image, _)| *image == maker);
         of.is_some_and(|(_, makers)| f.count < makers.saturating_mul(options.min_children))
@@ -130,8 +132,8 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     all
 }
 
-/// How many of an image's instances were started as programs: into those that are folded into one, their own
-/// forks are folded too.
+/// Returns how many of an image's instances were started as programs. Instances folded into one include their own
+/// forks, which do not count.
 fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Process) -> u64 {
     if image.instances <= 1 {
         return image.instances;
@@ -145,16 +147,17 @@ fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Proces
     image.instances.saturating_sub(forked).max(1)
 }
 
-/// Returns the image that others of the same program are folded into.
+/// Returns the folded image of the same program.
 fn folded_like(recording: &Recording, image: &Process) -> Option<ProcessId> {
     let at = recording.processes.iter().position(|p| p.instances > 1 && p.exe == image.exe)?;
     u32::try_from(at).ok().map(ProcessId)
 }
 
-/// The image that a process was forked from, or the one that was, and so on.
+/// Returns the root of a chain of forks: the image of the same program that the process was forked from, directly or
+/// indirectly.
 fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
     let of = |id: ProcessId| recording.processes.get(id.0 as usize);
-    // A stranger's recording may lead in a circle.
+    // The parents in a stranger's recording may form a circle.
     for _ in 0..recording.processes.len() {
         let Some((parent, image)) = of(process).and_then(|image| Some((image.parent?, image))) else { break };
         let forked = |from: &Process| from.pid != image.pid && from.exe == image.exe && from.argv == image.argv;
@@ -166,7 +169,7 @@ fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
     process
 }
 
-/// All that one process starts.
+/// Returns all children of one process, with the rows that made them.
 fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>, Family)>) -> Children {
     let makers = |p: &ProcessId| families.iter().any(|(_, f)| f.makers.contains(p));
     let stubs = |p: &ProcessId| families.iter().any(|(_, f)| f.stubs.contains(p));
@@ -197,8 +200,8 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
 mod tests {
     use super::*;
 
-    /// A program of which each of 30 items is a child, the child's own child, and a program started
-    /// there; `between` is what the first one is.
+    /// Returns a recording of a program in which each of 30 items is a child, a child of that child, and a program
+    /// started there; `between` is the first child's program.
     fn items(between: &str) -> Recording {
         let image = |pid: u32, exe: &str, parent: Option<u32>| Process {
             pid,
@@ -248,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_shell_between_is_not_who_starts_the_programs() {
-        // As `popen` does it: the program forks, becomes a shell, which forks and becomes what was asked for.
+        // As `popen` does it: the program forks and executes a shell, which forks and executes the command.
         let image = |pid: u32, exe: &str, parent: Option<u32>| Process {
             pid,
             exe: exe.into(),
@@ -265,7 +268,7 @@ mod tests {
             recording.processes.push(image(101 + 2 * n, "/bin/sh", Some(at + 1)));
             recording.processes.push(image(101 + 2 * n, "/bin/date", Some(at + 2)));
         }
-        // Of the last one many more were folded.
+        // Many more processes were folded into the last one.
         recording.processes.last_mut().unwrap().instances = 100;
         let [all] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one finding") };
         assert_eq!(all.single().map(|s| (&*s.program, s.count)), Some(("/bin/sh", 30)));
@@ -282,7 +285,7 @@ mod tests {
         };
         let mut recording = items("/bin/sh");
         let (count, start_ns) = of(&recording);
-        // Of 300 more only the dates were folded where the last one stands; their shells share a line of their own.
+        // Only the dates of 300 more items were folded into the last one; their shells have an entry of their own.
         let date = recording.processes.last_mut().unwrap();
         (date.instances, date.cpu_ns) = (301, Some(301_000_000));
         let mut shells = recording.processes[2].clone();
@@ -290,7 +293,7 @@ mod tests {
         recording.processes.push(shells);
         let folded = of(&recording);
         assert_eq!((count, folded.0), (30, 330));
-        // The calls that the others made to become it are among those that starting takes.
+        // The other processes' calls that execute the program belong to the cost of starting it.
         let line = ProcessId(recording.processes.len() as u32 - 1);
         recording.rows.push(Row {
             process: line,
@@ -320,9 +323,9 @@ mod tests {
         let before = start(&recording);
         let folded = recording.processes.last_mut().unwrap();
         (folded.instances, folded.cpu_ns) = (11, Some(11_000_000));
-        // Ten more, each with a start-up of its own and a shell like the others'.
+        // Ten more processes, each with a start-up and a shell like the others'.
         assert_eq!(start(&recording) - before, 10.0 * (100_000.0 + 1_000_000.0));
-        // Of 44 shells that share a line, 11 became dates: a quarter of their time is what all of these took.
+        // Of 44 folded shells 11 executed date: these took a quarter of the shells' time.
         let before = start(&recording);
         let stub = recording.processes.iter_mut().rev().nth(1).unwrap();
         (stub.instances, stub.cpu_ns) = (44, Some(4_000_000));

@@ -1,4 +1,4 @@
-//! Claims: which calls of windows are needless, and why. What detectors have in common.
+//! Claims on calls of windows as needless, with the reason, and the interface of detectors.
 
 use crate::fact::Facts;
 use crate::finding::Kind;
@@ -7,18 +7,18 @@ use crate::signs::Signs;
 use std::ptr;
 use std::sync::Arc;
 
-/// What of a call's price is saved where it is left out, or made otherwise.
+/// The part of a call's price that leaving it out saves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Saving {
-    /// All of it.
+    /// The whole price.
     #[default]
     All,
-    /// So many ns: another call is made in its place.
+    /// This time, ns: another call is made in its place.
     Ns(f64),
 }
 
 impl Saving {
-    /// The share of a call's price, which is in ns.
+    /// Returns the saved share of a call's price, which is in ns, as 0 to 1.
     pub(crate) fn share_of(self, price: f64) -> f64 {
         match self {
             Self::All => 1.0,
@@ -28,31 +28,31 @@ impl Saving {
     }
 }
 
-/// That one call of a window was needless.
+/// The statement that one call of a window was needless.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     /// The kind of waste.
     pub kind: Kind,
-    /// Whether it makes a remark at most.
+    /// True if it makes a remark at most.
     pub weak: bool,
-    /// Whether its price is waiting.
+    /// True if its price is waiting.
     pub by_wait: bool,
-    /// What is so of the call, for causes to ask for.
+    /// Facts of the call, for causes to ask for.
     pub facts: Facts,
-    /// The path or file it is about.
+    /// The path or file of the call.
     pub object: Option<Arc<str>>,
-    /// What the call is about or does, for a sentence.
+    /// The object or action of the call, for a sentence.
     pub about: &'static str,
-    /// What to do instead, where the table knows.
+    /// The advice, for a sentence; `None` if none is known.
     pub instead: Option<&'static str>,
-    /// What that gives up.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
-    /// What of the call's price it saves.
+    /// The part of the call's price that it saves.
     pub saves: Saving,
 }
 
 impl Claim {
-    /// A sure claim about no object in particular.
+    /// Returns a strong claim about no object in particular.
     pub(crate) fn of(kind: Kind, about: &'static str, instead: &'static str) -> Self {
         Self {
             kind,
@@ -67,7 +67,8 @@ impl Claim {
         }
     }
 
-    /// Whether it says the same as another; one made elsewhere of equal words may be taken for another.
+    /// Returns true if both claims are equal. Texts are compared by address, so equal texts from different constants
+    /// count as different.
     fn is(&self, other: &Self) -> bool {
         let of = |c: &Self| (c.kind, c.weak, c.by_wait, c.facts, c.saves);
         let instead = match (self.instead, other.instead) {
@@ -86,51 +87,51 @@ impl Claim {
     }
 }
 
-/// The place of a call of which the window does not tell whether it is one of those claimed.
+/// The place of a call that is left out: the window does not tell whether it is needless like the others.
 const LEFT_OUT: u32 = u32::MAX;
 
-/// What detectors have to say of a call.
+/// The detectors' judgement of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Judged<'a> {
-    /// Nothing.
+    /// No claim.
     Unclaimed,
-    /// Claims are made of what it belongs to, but the window's edge hides whether it is like the others.
+    /// Calls like it are claimed, but the window's edge hides whether it is needless too.
     LeftOut,
-    /// It is needless.
+    /// A claim that it is needless.
     Claimed(&'a Claim),
 }
 
-/// Claims, and objects, that are looked through for one that says the same.
+/// Number of newest claims, and of objects, that are searched for an equal one.
 const RECENT: usize = 8;
 
-/// Claims, one place a call of a window.
+/// The claims on all calls of windows.
 #[derive(Default)]
 pub(crate) struct Claims {
-    /// For each call of all windows so far, which claim it has, from 1, or [`LEFT_OUT`].
+    /// For each call of all windows so far: the number of its claim, from 1; 0 without a claim; or [`LEFT_OUT`].
     places: Vec<u32>,
-    /// Each stands for all calls it was made of in a row: most are as the ones before.
+    /// The claims. One represents all consecutive calls with an equal claim, as most have.
     made: Vec<Claim>,
-    /// Objects of steps, by number.
+    /// Objects of steps, by path number.
     numbered: Vec<Option<Arc<str>>>,
     /// Objects of the newest claims.
     objects: [Option<Arc<str>>; RECENT],
-    /// Which of these is the oldest.
+    /// Index of the oldest object in `objects`.
     oldest: usize,
-    /// Where each window's places begin.
+    /// For each window the index of its first call in `places`.
     starts: Vec<usize>,
-    /// The newest of these.
+    /// Index of the newest window's first call in `places`.
     window: usize,
-    /// Whether it has a claim.
+    /// True if the newest window has a claim.
     any: bool,
 }
 
 impl Claims {
-    /// None yet, of the windows of a recording that hold so many calls.
+    /// Returns an empty list with room for `calls` calls.
     pub(super) fn with_room(calls: usize) -> Self {
         Self { places: Vec::with_capacity(calls), ..Self::default() }
     }
 
-    /// Goes on to a window of so many calls.
+    /// Begins a window of `calls` calls.
     pub(super) fn begin(&mut self, calls: usize) {
         self.window = self.places.len();
         self.any = false;
@@ -138,24 +139,24 @@ impl Claims {
         self.places.resize(self.window + calls, 0);
     }
 
-    /// Whether any call of the newest window has a claim.
+    /// Returns true if a call of the newest window has a claim.
     pub(super) fn any(&self) -> bool {
         self.any
     }
 
-    /// The claim on a call of the newest window.
+    /// Returns the claim on a call of the newest window.
     pub(super) fn get(&self, index: usize) -> Option<&Claim> {
         let place = self.places.get(self.window + index)?.checked_sub(1)?;
         self.made.get(place as usize)
     }
 
-    /// Puts a claim on a call of the newest window, whatever it had.
+    /// Sets the claim on a call of the newest window, whatever it had.
     pub(super) fn set(&mut self, index: usize, claim: Claim) {
         let Some(place) = self.places.get_mut(self.window + index) else { return };
         let from = self.made.len().saturating_sub(RECENT);
         let same = self.made.get(from..).and_then(|newest| newest.iter().rposition(|made| made.is(&claim)));
         let at = same.map_or(self.made.len(), |at| from + at);
-        // Claims beyond what can be counted are left out.
+        // Claims are left out if there are too many to number.
         let Some(claimed) = u32::try_from(at + 1).ok().filter(|claimed| *claimed != LEFT_OUT) else { return };
         if same.is_none() {
             self.made.push(claim);
@@ -164,14 +165,14 @@ impl Claims {
         self.any = true;
     }
 
-    /// Has a call of the newest window not be counted, unless there is a claim on it.
+    /// Excludes a call of the newest window from the share, unless it has a claim.
     pub(super) fn leave_out(&mut self, index: usize) {
         if let Some(place) = self.places.get_mut(self.window + index).filter(|place| **place == 0) {
             *place = LEFT_OUT;
         }
     }
 
-    /// An object's name, kept once where it comes again soon.
+    /// Returns an object's name. One of the newest names is shared.
     pub(super) fn object(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.objects.iter().flatten().find(|known| known.as_ref() == name) {
             return known.clone();
@@ -184,7 +185,7 @@ impl Claims {
         new
     }
 
-    /// The name of a step's object, kept once.
+    /// Returns the name of a step's object, stored once.
     fn object_of(&mut self, step: &Step<'_>) -> Option<Arc<str>> {
         let (name, at) = (step.object.as_deref()?, step.object_id?.place());
         if self.numbered.len() <= at {
@@ -193,13 +194,13 @@ impl Claims {
         Some(self.numbered.get_mut(at)?.get_or_insert_with(|| name.into()).clone())
     }
 
-    /// The claim on a call of a window, both by their place.
+    /// Returns the claim on a call, by the indices of its window and of the call in it.
     pub(crate) fn at(&self, window: usize, index: usize) -> Option<&Claim> {
         let place = self.places.get(self.starts.get(window)? + index)?;
         self.made.get(place.checked_sub(1)? as usize)
     }
 
-    /// One place for each call of all windows, in their order.
+    /// Returns the judgement of each call of all windows, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Judged<'_>> {
         self.places.iter().map(|place| match *place {
             0 => Judged::Unclaimed,
@@ -209,33 +210,33 @@ impl Claims {
     }
 }
 
-/// Reads windows and claims calls that no other detector has claimed.
+/// A detector, which reads windows and claims calls that no other detector has claimed.
 pub(super) trait Detector {
-    /// What a window shows in which it may find anything, or learn something: of others it is not told.
+    /// Returns the signs of which a window must show one for the detector to be given it.
     fn looks_for(&self) -> Signs {
         Signs::CALL
     }
 
-    /// Looks at one window, whose steps and claims go together.
+    /// Reads one window and makes claims on its steps.
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims);
 }
 
-/// Puts a claim where none is, or where only a weaker one is.
+/// Puts a claim on a call without one, or with a weaker one.
 pub(super) fn put(claims: &mut Claims, index: usize, claim: Claim) {
     if claims.get(index).is_none_or(|old| old.weak && !claim.weak) {
         claims.set(index, claim);
     }
 }
 
-/// Leaves a call out whose verdict lies outside the window, unless it is the very first of its row: before
-/// that there was none like it.
+/// Leaves out a call whose verdict lies outside the window, unless it is the first of its row: no call like it came
+/// before.
 pub(super) fn leave_out_later(step: &Step<'_>, claims: &mut Claims) {
     if step.observed.call.nth > 1 {
         claims.leave_out(step.index);
     }
 }
 
-/// The claim that a step's own state gives rise to.
+/// Returns a claim about the state that a step asks for or sets.
 pub(super) fn about_state(kind: Kind, step: &Step<'_>, claims: &mut Claims) -> Option<Claim> {
     let state = step.meaning.as_ref()?.line.about;
     let object = claims.object_of(step);

@@ -1,5 +1,5 @@
-//! Walks all lines of the tables: from each a sequence of calls is made that it claims, and its nearest healthy
-//! neighbours, that it must not claim.
+//! Tests of all lines of the tables: each line makes a sequence of calls that a detector must claim, and its nearest
+//! healthy neighbours, which it must not claim.
 
 use super::claim::Judged;
 use super::claims;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use systoll_model::constants::AT_FDCWD;
 use systoll_model::*;
 
-/// A descriptor, a pointer and a length like any other.
+/// The descriptor that test calls use.
 const FD: u64 = 5;
 const POINTER: u64 = 0x7000_0000;
 const LENGTH: u64 = 65_536;
-/// Rounds of which a window shows at least half.
+/// Number of rounds in a test's window.
 const ROUNDS: u64 = 12;
 
-/// A call that is made up from a line.
+/// A call made from a line.
 #[derive(Clone)]
 struct Made {
     name: &'static str,
@@ -38,7 +38,7 @@ impl Made {
         self.args[usize::from(arg)] = value;
     }
 
-    /// Has the argument point to these bytes.
+    /// Makes the argument point to these bytes.
     fn put(&mut self, arg: u8, at: Moment, bytes: Vec<u8>) {
         if self.args[usize::from(arg)] == 0 {
             self.set(arg, POINTER);
@@ -51,7 +51,7 @@ impl Made {
         self.data.iter().any(|(other, of, _)| (*other, *of) == (arg, at))
     }
 
-    /// What must hold of it.
+    /// Makes the conditions hold for the call.
     fn when(mut self, tests: &[When]) -> Self {
         let none_of = |test: &When| matches!(test, When::NoneOf(..) | When::NoBits(..));
         for test in tests.iter().filter(|test| !none_of(test)).chain(tests.iter().filter(|test| none_of(test))) {
@@ -84,7 +84,7 @@ impl Made {
         self
     }
 
-    /// Has it that the sources can be read: what they hold is made of `n`.
+    /// Makes the sources readable, with content made from `n`.
     fn sources(mut self, sources: &[Source], n: u64) -> Self {
         let bytes = |len: usize| n.to_le_bytes().into_iter().cycle().take(len).collect::<Vec<u8>>();
         for source in sources {
@@ -118,7 +118,7 @@ impl Made {
     }
 }
 
-/// One window that shows these calls, of a thread.
+/// Returns a recording with one window of one thread that shows these calls.
 fn recording(calls: &[Made]) -> Recording {
     let mut recording = Recording::default();
     recording.header.own_cpu_ns = Some(1_000_000);
@@ -154,7 +154,7 @@ fn recording(calls: &[Made]) -> Recording {
             |(arg, at, bytes): &(u8, Moment, Vec<u8>)| ArgData { arg: *arg, at: *at, bytes: bytes.clone(), cut: false };
         shown.push(WindowCall {
             row: RowId(place as u32),
-            // Not the first of its row: what claims leave out is the first of a window.
+            // The number is not 1: a detector leaves out the first call of a window, not the first of its row.
             nth: recording.rows[place].counts.calls + 1,
             args: made.args,
             data: made.data.iter().map(data).collect(),
@@ -171,7 +171,7 @@ fn recording(calls: &[Made]) -> Recording {
     recording
 }
 
-/// Returns of each call what kind of claim it has, and whether that makes a remark at most.
+/// Returns for each call the kind of its claim, and true if the claim is weak.
 fn claimed(calls: &[Made]) -> Vec<Option<(Kind, bool)>> {
     let recording = recording(calls);
     let claims = claims(&recording, &Semantics::new());
@@ -179,7 +179,7 @@ fn claimed(calls: &[Made]) -> Vec<Option<(Kind, bool)>> {
     claims.iter().map(kind).collect()
 }
 
-/// Returns how many calls of that name have a claim of one of the kinds that is more than a remark.
+/// Returns the number of calls of that name with a strong claim of one of the kinds.
 fn sure(calls: &[Made], name: &str, kinds: &[Kind]) -> usize {
     let is = |(made, kind): &(&Made, Option<(Kind, bool)>)| {
         made.name == name && kind.is_some_and(|(kind, weak)| !weak && kinds.contains(&kind))
@@ -187,7 +187,7 @@ fn sure(calls: &[Made], name: &str, kinds: &[Kind]) -> usize {
     calls.iter().zip(claimed(calls)).filter(is).count()
 }
 
-/// How many calls of that name have a claim of one of the kinds.
+/// Returns the number of calls of that name with a claim of one of the kinds.
 fn count(calls: &[Made], name: &str, kinds: &[Kind]) -> usize {
     let is = |(made, kind): &(&Made, Option<(Kind, bool)>)| {
         made.name == name && kind.is_some_and(|(kind, _)| kinds.contains(&kind))
@@ -195,7 +195,7 @@ fn count(calls: &[Made], name: &str, kinds: &[Kind]) -> usize {
     calls.iter().zip(claimed(calls)).filter(is).count()
 }
 
-/// What a line is about, for a message.
+/// Returns a line's call and conditions with the test's calls, for a message.
 fn told(call: &str, when: &[When], calls: &[Made]) -> String {
     let of = |made: &Made| format!("{}{:x?} = {}", made.name, made.args, made.result);
     format!("{call} where {when:?}: {:#?}", calls.iter().map(of).collect::<Vec<_>>())
@@ -207,10 +207,10 @@ fn rounds(round: impl Fn(u64) -> Vec<Made>) -> Vec<Made> {
 
 const HALF: usize = ROUNDS as usize / 2;
 const ASKED: &[Kind] = &[Kind::Repeat, Kind::Failing, Kind::SlowPath];
-/// A flush again is told of as a wait for the disk.
+/// A repeated flush is claimed as a wait for the disk.
 const SET: &[Kind] = &[Kind::NoOp, Kind::Toggle, Kind::Blocking];
 
-/// A call that a line is about, and what it tells or sets made of `n`; refused where a line is of what may be.
+/// Returns a call that fits a line, with an answer or value made from `n`; a refused call for a line of attempts.
 fn asks(line: &StateLine, n: u64) -> Made {
     let made = Made::new(line.call).when(line.when).sources(line.key, 7);
     match line.act {
@@ -222,7 +222,7 @@ fn asks(line: &StateLine, n: u64) -> Made {
                 && !line.when.iter().any(|test| matches!(test, When::Is(of, _) | When::Null(of) if *of == arg))
             {
                 made.set(arg, n);
-                // Where it is a position, the call tells it.
+                // The result of setting a position is the position.
                 made.result = if line.call == "lseek" { n as i64 } else { 0 };
             }
             if let Some(Source::Result) = old {
@@ -230,7 +230,7 @@ fn asks(line: &StateLine, n: u64) -> Made {
             }
             if let (Some(Source::Out(out)), Source::In(arg)) = (old, value) {
                 let was = made.data.iter().find(|(of, at, _)| (*of, *at) == (arg, Moment::Entry)).unwrap().2.clone();
-                // Of what is taken off none was there.
+                // Bits that the call removes were not set before.
                 let was = if how == How::Remove { vec![0; was.len()] } else { was };
                 made.put(out, Moment::Exit, was);
             }
@@ -265,12 +265,12 @@ fn what_is_set_to_what_it_is_is_claimed_and_what_is_set_to_something_else_is_not
     }
 }
 
-/// Whether the call itself tells what was set before, so that one is enough.
+/// Returns true if the call itself tells the old value, so that one call is enough.
 fn tells_old(line: &StateLine) -> bool {
     matches!(line.act, Act::Set { old, value, .. } if old.is_some() || matches!(value, Source::Arg(1)) && line.call == "rt_sigprocmask")
 }
 
-/// A thing that is made and given up; what describes it is made of `n`.
+/// Returns calls that make a thing and end it; its description is made from `n`.
 fn life(thing: &Thing, n: u64, handle: u64) -> Vec<Made> {
     let mut makes = Made::new(thing.makes).sources(thing.sort, n).when(thing.when);
     for source in thing.sort {
@@ -303,7 +303,7 @@ fn life(thing: &Thing, n: u64, handle: u64) -> Vec<Made> {
         other.set(thing.ends.handle, handle + 1);
         other
     });
-    // What counts only where it is used is: a datagram goes through it.
+    // A thing that counts only if it is used is used: a datagram goes through it.
     let sends = thing.used.then(|| {
         let mut send = Made::new("sendto");
         (send.args, send.result) = ([handle, POINTER, 2000, 0, 0, 0], 2000);
@@ -317,7 +317,7 @@ fn is_of(test: &When, arg: u8) -> bool {
         if *of == arg)
 }
 
-/// A call that has nothing to do with any other.
+/// Returns a call that has nothing to do with any other.
 fn work(n: u64) -> Made {
     let mut write = Made::new("pwrite64");
     (write.args, write.result) = ([77, POINTER, LENGTH, LENGTH * 3 * n, 0, 0], LENGTH as i64);
@@ -355,7 +355,7 @@ fn what_is_made_and_given_up_again_and_again_is_claimed_and_what_is_kept_or_diff
     }
 }
 
-/// The `n`th range of `length` bytes, `gap` bytes behind the one before.
+/// Returns a call for the `n`th range of `length` bytes, `gap` bytes behind the one before.
 fn piece(line: &Ranged, n: u64, length: u64, gap: u64) -> Made {
     let mut made = Made::new(line.call).when(line.when);
     let from = n * (length + gap);
@@ -378,7 +378,7 @@ fn neighbouring_ranges_in_small_pieces_are_claimed_and_others_are_not() {
     for line in RANGED {
         let one = 4096.min(line.small);
         let calls = rounds(|n| vec![piece(line, n, one, 0)]);
-        // A size that the next one overwrites is told of as that.
+        // A size that the next call overwrites is claimed for that reason.
         assert!(
             count(&calls, line.call, &[Kind::SmallIo, Kind::Toggle]) >= HALF,
             "{}",
@@ -417,7 +417,7 @@ fn what_has_a_cheaper_way_is_claimed() {
     }
 }
 
-/// The two calls of a sequel, tied or not.
+/// Returns the two calls of a pair, linked or not.
 fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
     let mut first = Made::new(line.first).when(line.when);
     let mut second = Made::new(line.then[0]).when(line.then_when);

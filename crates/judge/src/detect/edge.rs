@@ -1,8 +1,8 @@
-//! The first question about a thing in a window, and the first set of it: the window does not show whether the
-//! answer or the value was known before.
+//! Leaves out the first question about a thing in a window, and the first set of it: the window does not show whether
+//! the answer or the value was known before.
 //!
-//! Such a call counts neither as needless nor as useful, so that the share is taken of calls that could be judged.
-//! It is left out only where later calls on the same thing in the same window are claimed.
+//! Such a call counts neither as needless nor as useful, so that the share is that of calls that could be judged. It
+//! is left out only if later calls on the same thing in the same window are claimed.
 
 use super::claim::{Claims, Detector, leave_out_later};
 use crate::finding::Kind;
@@ -12,12 +12,12 @@ use crate::semantics::Key;
 use crate::signs::Signs;
 use systoll_model::RowId;
 
-/// Later calls that must be claimed. One is not enough: of two calls that belong together, one is claimed and
-/// the other is of use.
+/// Least number of later calls that are claimed. One is not enough: of two calls that belong together, one is claimed
+/// and the other is useful.
 const CLAIMED: usize = 2;
 
-/// Leaves out each thing's first call of a window, where nothing kept tells what was known and the calls that
-/// follow are needless. Runs last, when all claims are made.
+/// Leaves out each thing's first call in a window, if nothing tells what was known and the calls that follow are
+/// needless. Runs last, when all claims are made.
 pub(super) struct Edge;
 
 impl Detector for Edge {
@@ -29,7 +29,7 @@ impl Detector for Edge {
         if !claims.any() {
             return;
         }
-        // The first that is hidden, and how many that follow it are claimed.
+        // For each key the first hidden call, and the number of claimed calls that follow it.
         let mut firsts: Map<Key, (usize, RowId, usize)> = Map::default();
         for (at, step) in steps.iter().enumerate() {
             let Some(meaning) = step.meaning.as_ref().filter(|m| m.from_before) else { continue };

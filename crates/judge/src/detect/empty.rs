@@ -1,4 +1,4 @@
-//! Transfers of no byte: a write or read that was asked to move nothing.
+//! Detects transfers of no bytes: a read or write of length zero.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -6,7 +6,7 @@ use crate::replay::Step;
 use crate::semantics::{DEVICES, MADE_UP, PIPES, Unit};
 use crate::signs::Signs;
 
-/// Claims transfers of nothing through pipes and ordinary files, where they do nothing at all.
+/// Claims transfers of no bytes on pipes and ordinary files, where they do nothing.
 pub(super) struct Empty;
 
 impl Detector for Empty {
@@ -15,7 +15,7 @@ impl Detector for Empty {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        // The first may be meant to learn whether the descriptor is good.
+        // The first one may test whether the descriptor is valid.
         for step in steps.iter().filter(|step| step.observed.call.nth > 1 && moves_nothing(step)) {
             let file = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
             let object = file.map(|file| claims.object(file));
@@ -25,9 +25,8 @@ impl Detector for Empty {
     }
 }
 
-/// Whether the call moved no byte because none was asked for, through something to which that means nothing.
-/// To a datagram socket it is a message, and what a device or a file of the kernel's own makes of it is
-/// theirs to say.
+/// Returns true if the call moved nothing because it asked for nothing, on an object for which that means nothing. To
+/// a datagram socket it is a message, and a device or a file in /proc may give it a meaning of its own.
 fn moves_nothing(step: &Step<'_>) -> bool {
     let nothing = step.moved.is_some_and(|m| m.asked == Some(0) && m.got == Some(0) && m.line.unit == Unit::Stream);
     let file = step.observed.call.fd.as_deref().unwrap_or_default();

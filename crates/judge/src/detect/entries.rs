@@ -1,4 +1,4 @@
-//! A ring that is entered for one entry at a time.
+//! Detects a ring (io_uring) that is entered for one entry at a time.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
@@ -8,16 +8,17 @@ use crate::semantics::Semantics;
 use crate::signs::Signs;
 use systoll_model::{Recording, RowId};
 
-/// Entries that make a run, and that make one which the window cuts.
+/// Least number of entries in a run.
 const LONG: usize = 8;
+/// Least number of entries in a run that an edge of the window cuts.
 const LONG_CUT: usize = 4;
-/// Entries that one call could well have taken along.
+/// Number of entries that one call could well submit.
 const BATCH: usize = 32;
-/// Crossings that a call costs at most where the crossing is what it costs: an entry that does nothing takes some
-/// three. Of one that copies a block, little would be won.
+/// Largest price of a call whose cost is mostly the crossing, in crossings: an entry that does nothing costs some
+/// three. Little would be won for an entry that copies a block.
 const LIGHT: f64 = 6.0;
 
-/// Claims entering a ring for one entry that was done at once, again and again.
+/// Claims calls that enter a ring for one entry, which is completed at once, again and again.
 pub(super) struct Entries {
     /// Rows whose calls cost little more than the crossing.
     light: Set<RowId>,
@@ -41,7 +42,7 @@ impl Entries {
             leave_out_later(first, claims);
         }
         for (_, step) in run.iter().enumerate().filter(|(n, _)| !n.is_multiple_of(BATCH)) {
-            // Where each does more, what it does next may hang on what it was told.
+            // If each entry does more, the next one may depend on its result.
             let weak = !self.light.contains(&step.observed.call.row);
             let about = "enters a ring for one entry, which is done at once, again and again";
             let claim = Claim::of(Kind::SmallIo, about, "queue several entries and enter once for all");
@@ -66,7 +67,7 @@ impl Detector for Entries {
     }
 }
 
-/// Whether the step put one entry into a ring and came back with it done.
+/// Returns true if the step submitted one entry to a ring and returned without waiting.
 fn single(step: &Step<'_>) -> bool {
     let call = step.observed.call;
     let entered = step.lines.enter().map(|enter| step.observed.arg(enter.entries) as u32);

@@ -1,4 +1,4 @@
-//! Fails the same way each time, or wakes no thread.
+//! Detects calls that fail the same way each time, and wakes that wake no thread.
 
 use super::claim::{Claim, Claims, Detector, about_state, put};
 use crate::finding::Kind;
@@ -8,15 +8,15 @@ use crate::semantics::{Act, HOPELESS, Hopeless, Unit, Way};
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Errno, Recording, RowId, Sysno};
 
-/// An error must have come so often before another of it is claimed.
+/// Number of equal errors from which on another one is claimed.
 const SEEN: u64 = 4;
-/// Share of wakes that find no waiter: of locks that count their waiters hardly any does.
+/// Least share of wakes without a waiter, 0 to 1, for a claim: locks that count their waiters make hardly any.
 const EMPTY: f64 = 0.9;
 
-/// How the functions of the C library's locks begin (pthreads(7), sem_overview(7), threads.h of C11).
+/// Beginnings of the names of the C library's lock functions (pthreads(7), sem_overview(7), threads.h of C11).
 const LOCKS: [&str; 4] = ["pthread_", "sem_", "mtx_", "cnd_"];
 
-/// How often something went one way or the other.
+/// Numbers of two outcomes.
 #[derive(Default)]
 struct Tally {
     yes: u64,
@@ -26,13 +26,13 @@ struct Tally {
 /// Claims calls whose failure was known beforehand.
 #[derive(Default)]
 pub(super) struct Failing {
-    /// By process, call and command: what became of it, by hopeless error.
+    /// By process, call and command: for each futile error how often it came, and how often the call succeeded.
     hopeless: Map<(u32, Sysno, u64), Vec<(Errno, Tally)>>,
     wakes: Map<(u32, u64), Tally>,
-    /// Rows of the C library's own locks: when these wake is theirs to say, and a thread that they would wake may have
-    /// found the lock free meanwhile.
+    /// Rows of the C library's own locks. The library decides when these wake, and the thread to be woken may have
+    /// found the lock free.
     locks: Set<RowId>,
-    /// Processes that were seen to wait for edges: they have to read until nothing is left.
+    /// Processes that use edge-triggered epoll: they must read until nothing is left.
     edges: Set<u32>,
 }
 
@@ -84,7 +84,7 @@ impl Failing {
         }
     }
 
-    /// An error that can't but come again, of a call that never did anything else.
+    /// Returns a claim if the call failed with an error that comes again, and never succeeded.
     fn hopeless(&mut self, step: &Step<'_>) -> Option<Claim> {
         let observed = &step.observed;
         let (who, syscall) = (step.who, observed.syscall);
@@ -110,7 +110,7 @@ impl Failing {
         None
     }
 
-    /// A wake that found no waiter, where hardly any ever found one.
+    /// Returns a claim if the wake found no waiter, and hardly any wake at its address ever found one.
     fn wake(&mut self, step: &Step<'_>) -> Option<Claim> {
         let call = step.observed.call;
         if !step.wakes || call.errno().is_some() || self.locks.contains(&call.row) {
@@ -132,8 +132,8 @@ impl Failing {
         })
     }
 
-    /// EAGAIN right after a read that got less than it asked for, or after a connection: that there
-    /// is no more had been said, or waiting would say.
+    /// Returns a claim if the call failed with EAGAIN right after a short read or a connection: the short read told
+    /// that there is no more, and waiting would tell when there is more.
     fn drain(&self, step: &Step<'_>, drained: &mut Map<i32, bool>) -> Option<Claim> {
         let call = step.observed.call;
         let moved = step.moved.as_ref().filter(|m| m.line.way == Way::In);

@@ -1,4 +1,4 @@
-//! Memory given back to the kernel again and again: each time its pages have to be faulted in anew.
+//! Detects memory given back to the kernel again and again: its pages fault in anew each time.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -6,10 +6,10 @@ use crate::hash::Map;
 use crate::replay::Step;
 use crate::signs::Signs;
 
-/// Times a range was given back before another time is claimed.
+/// Number of times that a range was given back from which on another time is claimed.
 const HABIT: u32 = 2;
 
-/// Claims giving back of what was given back before and came into use again.
+/// Claims giving back a range that was given back before and used again.
 #[derive(Default)]
 pub(super) struct GivenBack {
     ranges: Map<(u32, u64, u64), u32>,

@@ -1,4 +1,4 @@
-//! Items handed from thread to thread one by one: a wait and a wake for each.
+//! Detects items handed from thread to thread one by one, with a wait and a wake for each.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
@@ -8,24 +8,25 @@ use crate::semantics::Semantics;
 use crate::signs::Signs;
 use systoll_model::Recording;
 
-/// Hand-overs in strict turns, waits and wakes together, that make a habit. Threads that pass items through a queue
-/// with room fall into step now and then, but not for long.
+/// Least number of hand-overs in strict turns, waits and wakes together, for a habit. Threads that pass items through
+/// a queue with room fall into step now and then, but not for long.
 const LONG: usize = 16;
-/// What a thread does between two at most, in ns, for the hand-over to cost more: it takes two switches.
+/// Longest work of a thread between two calls, ns, at which the hand-over costs more than the work: it takes two
+/// switches.
 const WORK: u64 = 10_000;
-/// Processor time for each wait and wake at most, of the whole process, in context switches: with more, the thread
-/// that was woken may have had work. They take some four with their calls, and longer while watched. What the calls
-/// themselves took is no work: to wake a thread that sleeps on another processor takes ten times what it takes on one's own,
-/// and on which of them threads come to lie is chance. But no more than half is taken off: it was measured.
+/// Largest processor time of the whole process for each wait and wake, in context switches: with more, the woken
+/// thread may have had work. The two take some four switches with their calls, and more while watched. The calls' own
+/// toll is subtracted, since it is no work: waking a thread on another processor takes ten times as long as on the
+/// same one, and the scheduler chooses which. At most half of the measured time is subtracted.
 const SWITCHES: f64 = 16.0;
-/// What a switch takes where it was not measured, in ns.
+/// Assumed time of a switch if it was not measured, ns.
 const SWITCH_NS: f64 = 2_000.0;
 
-/// Claims waits and wakes in turns of a thread that does next to nothing between them.
+/// Claims waits and wakes in turns of a thread that hardly works between them.
 pub(super) struct Handoff {
-    /// What watching adds between two calls, at most, in ns.
+    /// Largest time that watching adds between two calls, ns.
     observer: u64,
-    /// Processes in which a wait and a wake leave no time for work.
+    /// Processes whose waits and wakes leave no time for work.
     idle: Set<u32>,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Handoff {
 #[derive(Default)]
 struct Counted {
     calls: u64,
-    /// What they took themselves, ns.
+    /// Toll of the calls, ns.
     toll_ns: u64,
 }
 
@@ -56,11 +57,11 @@ impl Handoff {
         Self { observer, idle: idle.map(|(process, _)| process).collect() }
     }
 
-    /// Whether the thread worked for long between two calls.
+    /// Returns true if the thread worked for long between two calls, or their times are unknown.
     fn works(&self, before: &Step<'_>, step: &Step<'_>) -> bool {
         let (before, call) = (before.observed.call, step.observed.call);
         let left = before.entry_ns.saturating_add(before.elapsed_ns);
-        // Without times there is no telling.
+        // The recording may have no times.
         call.entry_ns == 0 || call.entry_ns.saturating_sub(left) > WORK.saturating_add(self.observer)
     }
 }
@@ -70,7 +71,7 @@ fn claim_turns(stretch: &[Step<'_>], claims: &mut Claims) {
     let of = |test: fn(&Step<'_>) -> bool| -> Set<u64> {
         stretch.iter().filter(|s| test(s)).map(|s| s.observed.arg(0)).collect()
     };
-    // What a thread both waits for and wakes others at is a lock.
+    // An address at which a thread both waits and wakes others is a lock.
     if !of(waits).is_disjoint(&of(wakes)) {
         return;
     }
@@ -118,18 +119,18 @@ impl Detector for Handoff {
     }
 }
 
-/// Whether the step is one of those that threads wait for each other by, or gives the processor up.
+/// Returns true if threads wait for each other by such a call, or if it gives the processor up.
 fn hands_over(step: &Step<'_>) -> bool {
     step.lines.may_wake() || step.lines.hands_over()
 }
 
-/// Whether it slept until it was woken.
+/// Returns true if the thread slept until it was woken.
 fn waits(step: &Step<'_>) -> bool {
     let call = step.observed.call;
     step.lines.may_wake() && !step.wakes && call.result == Some(0) && call.waited_ns.is_none_or(|ns| ns > 0)
 }
 
-/// Whether it woke a thread.
+/// Returns true if the call woke a thread.
 fn wakes(step: &Step<'_>) -> bool {
     step.wakes && step.observed.call.result.is_some_and(|woken| woken > 0)
 }

@@ -1,4 +1,4 @@
-//! Moves the heap's top down and up again, be it to other places each time.
+//! Detects a heap top that is moved down and up again, even to other addresses each time.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -8,10 +8,10 @@ use systoll_model::Sysno;
 
 const BRK: Sysno = Sysno::named("brk");
 
-/// Turns from up to down that make a habit.
+/// Least number of turns in each direction for a habit.
 const HABIT: usize = 3;
 
-/// Claims calls that take back what the one before did.
+/// Claims calls that undo a part of the call before.
 pub(super) struct HeapTop;
 
 impl Detector for HeapTop {
@@ -22,7 +22,7 @@ impl Detector for HeapTop {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let moves = steps.iter().filter(|step| step.observed.syscall == BRK && step.observed.arg(0) != 0);
         let (mut last, mut rose) = (None, None);
-        // Calls that turn the way the heap went: each undoes a part of the one before.
+        // Calls that reverse the heap's direction: each undoes a part of the one before.
         let mut turns = Vec::new();
         for step in moves {
             let top = step.observed.call.result.and_then(|top| u64::try_from(top).ok());

@@ -1,5 +1,5 @@
-//! Answers that wait for an acknowledgement: a small message sent in two parts, of which the kernel holds the
-//! second back until the first is acknowledged (Nagle), which the other end delays.
+//! Detects answers delayed by Nagle's algorithm and delayed acknowledgements: a small message is sent in two parts,
+//! and the kernel holds the second back until the other end acknowledges the first, which it delays.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -10,27 +10,27 @@ use crate::signs::Signs;
 use std::ops::RangeInclusive;
 use systoll_model::{Recording, RowId};
 
-/// How long Linux delays an acknowledgement, in ns: TCP_DELACK_MIN is 40 ms, and timers are late by some.
+/// Range of Linux's delay of acknowledgements, ns: TCP_DELACK_MIN is 40 ms, and timers are late.
 const DELAYED: RangeInclusive<u64> = 38_000_000..=48_000_000;
-/// Where others have the processor, who waited runs later still, in ns.
+/// Range of longer waits, ns: on a busy box the thread runs again later.
 const LATE: RangeInclusive<u64> = 48_000_001..=80_000_000;
-/// So many waits that are as long as they should be stand for one late one of their row.
+/// Number of waits within [`DELAYED`] that allow one late wait in the same row.
 const IN_TIME: u64 = 3;
-/// Parts of a message that are held back at least from the second on.
+/// Least number of parts of a message: the second one is held back.
 const PARTS: usize = 2;
-/// What fills a segment is sent at once.
+/// Size of a part that fills a segment and is sent at once, bytes.
 const SEGMENT: u64 = 1_400;
 
-/// Claims waits as long as a delayed acknowledgement after a message in several parts, in processes that never
-/// had a stream send at once.
+/// Claims waits as long as a delayed acknowledgement after a message in several parts, in processes that never made a
+/// stream send at once.
 pub(super) struct HeldBack {
-    /// Processes that did.
+    /// Processes that made a stream send at once (`TCP_NODELAY`, …).
     at_once: Set<u32>,
-    /// Rows whose waits are as long as the delay, but for some that were late.
+    /// Rows whose waits are as long as the delay, with few late ones.
     in_time: Set<RowId>,
 }
 
-/// How many waits of a row are as long as the delay, and how many are longer.
+/// Numbers of a row's waits that are as long as the delay, and of longer ones.
 #[derive(Default)]
 struct Waits {
     delayed: u64,
@@ -64,13 +64,13 @@ impl HeldBack {
         Self { at_once, in_time: in_time.collect() }
     }
 
-    /// Whether a call of the row that waited so long may have waited for a delayed acknowledgement.
+    /// Returns true if a call of the row that waited this long may have waited for a delayed acknowledgement.
     fn is_delay(&self, row: RowId, ns: u64) -> bool {
         DELAYED.contains(&ns) || LATE.contains(&ns) && self.in_time.contains(&row)
     }
 }
 
-/// What was sent on a stream since something came.
+/// The messages sent on a stream since it last received something.
 #[derive(Default)]
 struct Sent {
     parts: usize,
@@ -102,7 +102,7 @@ impl Detector for HeldBack {
                 None => None,
             };
             if let Some(by) = by.filter(|_| waited) {
-                // Far away, the way there and back may be as long.
+                // A remote peer's round trip may take as long.
                 put(claims, step.index, Claim { weak: !by.near, ..claim() });
             }
             if let (Some(fd), Some(_)) = (received, call.result.filter(|got| *got >= 0)) {

@@ -1,4 +1,4 @@
-//! Woken for nothing: several wait for one thing, all are woken for it, and one gets it.
+//! Detects thundering herds: several threads wait for one thing, all are woken for it, and one gets it.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -9,28 +9,29 @@ use crate::semantics::Semantics;
 use crate::signs::Signs;
 use systoll_model::{Class, Recording, Sysno};
 
-/// Wakes that must have been seen on an address, and how many waiters they must have woken on average.
+/// Least number of wakes at an address.
 const SEEN: u64 = 4;
+/// Least mean number of waiters that they wake.
 const TOGETHER: f64 = 2.0;
-/// Processor time for each wake-up at most, in context switches. The wake-up itself takes some four with its
-/// calls, and longer while watched. With more time than this, the woken threads may have found work.
+/// Largest processor time for each wake-up, in context switches. The wake-up takes some four with its calls, and more
+/// while watched. With more time the woken threads may have found work.
 const WORK: f64 = 16.0;
 
-/// Where a thread waits: process and address.
+/// The address at which a thread waits, with its process.
 type Address = (u32, u64);
 
 fn address(step: &Step<'_>) -> Address {
     (step.observed.window.process.0, step.observed.arg(0))
 }
 
-/// Claims wake-ups that got their thread nothing.
+/// Claims wake-ups after which the thread found nothing to do.
 #[derive(Default)]
 pub(super) struct Herd {
-    /// What was seen at an address, by process.
+    /// The wakes and waits at an address.
     woken: Map<Address, Woken>,
-    /// Rounds of a herd since the last wake-up that may have got what all waited for.
+    /// Number of a herd's wake-ups since the last one that may have got what all waited for.
     since: Map<Address, f64>,
-    /// Processes in which a wake-up leaves no time for work, and their calls that wait and wake.
+    /// Processes whose wake-ups leave no time for work, each with a system call that waits or wakes.
     idle: Vec<(u32, Sysno)>,
 }
 
@@ -42,7 +43,7 @@ impl Herd {
             *sum = sum.saturating_add(row.counts.calls);
         }
         let switch = recording.prices.switch.map_or(0.0, |s| s.min);
-        // Each wake-up takes two of these calls, the wake and the wait, if not more.
+        // Each wake-up takes at least two of these calls, the wake and the wait.
         let idle = |((process, _), n): (&(u32, Sysno), &u64)| {
             let cpu = recording.processes.get(*process as usize).and_then(|p| p.cpu_ns).unwrap_or(u64::MAX);
             (cpu as f64) < WORK * switch * (*n / 2) as f64
@@ -51,14 +52,14 @@ impl Herd {
         Self { idle, ..Self::default() }
     }
 
-    /// Of waiters for a value in memory: whatever a thread calls that does nothing but wait and wake,
-    /// from one waiting in a herd to the next.
+    /// Claims the futex calls of threads that are woken as a herd: all wait and wake calls from one wait to the next,
+    /// for all but one thread a round.
     fn waiters(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let idle = |step: &Step<'_>| self.idle.contains(&(step.observed.window.process.0, step.observed.syscall));
         let stretches: Vec<&[Step<'_>]> = steps.split(|s| !idle(s)).filter(|s| !s.is_empty()).collect();
         for stretch in stretches {
             stretch.iter().for_each(|step| self.note(step));
-            // Where it goes from one round to the next, and for what it waits there.
+            // The waits in a herd: each begins a round.
             let herd =
                 |step: &&Step<'_>| !step.wakes && self.woken.get(&address(step)).and_then(Woken::together).is_some();
             let waits: Vec<(usize, Address)> = stretch.iter().filter(herd).map(|s| (s.index, address(s))).collect();
@@ -85,7 +86,7 @@ impl Herd {
         }
     }
 
-    /// Whether a wake-up at this address is one of those that get nothing: all but one of a herd.
+    /// Returns true if a wake-up at this address is one that finds nothing: all but one of a herd do.
     fn is_spare(&mut self, at: Address) -> bool {
         let Some(together) = self.woken.get(&at).and_then(Woken::together) else { return false };
         let since = self.since.entry(at).or_default();
@@ -98,13 +99,14 @@ impl Herd {
     }
 }
 
-/// What was seen at an address.
+/// The wakes and waits at one address.
 #[derive(Default)]
 struct Woken {
     wakes: u64,
     waiters: u64,
-    /// Threads that woke several here, and those that waited.
+    /// Threads that woke several waiters here.
     by: Set<u32>,
+    /// Threads that waited here.
     of: Set<u32>,
 }
 
@@ -120,8 +122,8 @@ impl Woken {
         self.of.insert(thread);
     }
 
-    /// How many are woken together, where that is a herd's way: not at a barrier, at which the
-    /// last to come wakes the others.
+    /// Returns the mean number of waiters woken together if this is a herd; `None` at a barrier, where the last
+    /// thread to come wakes the others.
     fn together(&self) -> Option<f64> {
         let each = self.waiters as f64 / self.wakes.max(1) as f64;
         (self.wakes >= SEEN && each >= TOGETHER && self.by.is_disjoint(&self.of)).then_some(each)
@@ -136,7 +138,7 @@ fn claim(about: &'static str, instead: &'static str) -> Claim {
     Claim { facts: Fact::Herd.into(), ..Claim::of(Kind::BusyPoll, about, instead) }
 }
 
-/// Waits for descriptors that ended with one, of which there was nothing to take.
+/// Claims waits for descriptors that ended with one from which there was nothing to take.
 fn ready(steps: &[Step<'_>], claims: &mut Claims) {
     let mut round: Vec<usize> = Vec::new();
     let mut looks = 0;
@@ -145,7 +147,7 @@ fn ready(steps: &[Step<'_>], claims: &mut Claims) {
             && step.moved.is_none()
             && step.observed.syscall.signature().is_some_and(|s| s.classes.contains(Class::Desc));
         if waits_for_any {
-            // The wait now under way is the proof that there was nothing to do.
+            // The wait that begins proves that there was nothing to do.
             if looks > 0 {
                 let instead =
                     "let one be woken for one thing: EPOLLEXCLUSIVE, SO_REUSEPORT, or one that accepts for all";

@@ -1,4 +1,4 @@
-//! Locks that lie in the kernel and are free, or nearly so: taking and leaving one that lies in memory is no call then.
+//! Detects locks in the kernel that are free, or nearly so: a lock in memory would then need no call.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -6,17 +6,17 @@ use crate::hash::Map;
 use crate::replay::Step;
 use crate::signs::Signs;
 
-/// Times in a window that a lock is taken and left before they are claimed.
+/// Least number of times in a window that a lock is taken and released.
 const AGAIN: usize = 3;
-/// Other calls under the lock: with more, what is done there costs more than the lock.
+/// Largest number of calls under the lock: with more, the work there costs more than the lock.
 const UNDER: usize = 8;
-/// Who waits for less was let in by one that was at work, in ns: it takes longer to sleep and be woken.
+/// Wait up to which the lock counts as free, ns: its holder was running and released it; a real sleep takes longer.
 const BRIEF: u64 = 20_000;
 
-/// Claims taking and leaving locks by one and the same thread, where it hardly waited.
+/// Claims taking and releasing a lock by the same thread, if it hardly waited.
 pub(super) struct KernelLocks;
 
-/// A lock: the argument that tells which, and what is done to it.
+/// A lock: its id in an argument, and its number within the set.
 type Lock = (u64, Vec<u8>);
 
 impl Detector for KernelLocks {
@@ -30,12 +30,12 @@ impl Detector for KernelLocks {
         let mut edges: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let Some(line) = step.lines.kernel_lock(&step.observed) else { continue };
-            // Who had to wait needed the kernel.
+            // A call that slept needed the kernel.
             let waited = step.observed.call.waited_ns.is_none_or(|ns| ns > BRIEF);
             if step.observed.call.errno().is_some() || waited {
                 continue;
             }
-            // Which of the set it is stands in the first two bytes.
+            // The first two bytes hold the semaphore's number within the set.
             let which = step.observed.data(1, systoll_model::Moment::Entry).and_then(|sem| sem.get(..2));
             let Some(which) = which else { continue };
             let lock = (step.observed.arg(0), which.to_vec());
@@ -57,7 +57,7 @@ impl Detector for KernelLocks {
             put(claims, step.index, Claim { gives_up: line.gives_up, ..claim(line.instead) });
         }
         if !pairs.is_empty() {
-            // What the window's edges cut off.
+            // Calls whose other half is beyond the window's edge.
             edges.iter().chain(taken.values()).filter_map(|at| steps.get(*at)).for_each(|s| claims.leave_out(s.index));
         }
     }

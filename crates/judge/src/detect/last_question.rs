@@ -1,4 +1,4 @@
-//! Asks for a descriptor's flags right before it closes the descriptor.
+//! Detects programs that read a descriptor's flags (F_GETFD) right before they close it.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -10,7 +10,7 @@ use systoll_model::constants::F_GETFD;
 const FCNTL: Sysno = Sysno::named("fcntl");
 const CLOSE: Sysno = Sysno::named("close");
 
-/// Claims questions whose answer nothing can come of.
+/// Claims questions whose answer can't matter any more.
 pub(super) struct LastQuestion;
 
 impl Detector for LastQuestion {

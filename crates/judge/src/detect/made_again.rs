@@ -1,4 +1,5 @@
-//! Things made, used a little and given up, again and again, where one of them could have been kept.
+//! Detects things that are made, used a little and ended, again and again, where one could have been kept
+//! (loop-invariant creation).
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::{Fact, Facts};
@@ -9,42 +10,44 @@ use crate::semantics::{Thing, Way, value};
 use crate::signs::Signs;
 use systoll_model::WindowCall;
 
-/// Things of one description given up in a window; where one was in an earlier window, so many of any description.
+/// Least number of things of one description ended in a window. If one was ended in an earlier window, things of any
+/// description count.
 const CYCLES: usize = 2;
-/// What a thing holds at most, in bytes, that memory of the program's own holds as well.
+/// Largest content of a thing, bytes, that the program's own memory could hold as well.
 const HELD: u64 = 64 << 10;
-/// Lengths within one page are the same: the kernel rounds them up.
+/// Size of a page, bytes: the kernel rounds lengths up to it.
 const PAGE: u64 = 4096;
-/// How far from the window's start the end of a thing that was made before it may lie.
+/// Largest distance from the window's start, calls, of the end of a thing that was made before it.
 const NEAR: usize = 8;
-/// Descriptions that are remembered, all in all.
+/// Largest number of descriptions remembered.
 const REMEMBERED: usize = 1 << 16;
 
-/// Things of one description: the call that makes them, what they are, and what it was told.
+/// A description of things: the call that makes them, their name, and the values that describe them.
 type Sort = (&'static str, &'static str, Vec<u8>);
 
-/// Claims the makings and ends of things that one thing could have stood for, also where several are made in turns.
+/// Claims the making and ending of things that one thing could have replaced, also if several are made in turns.
 #[derive(Default)]
 pub(super) struct MadeAgain {
-    /// Sorts that were made and given up in an earlier window, by who made them.
+    /// Descriptions of things that were made and ended in an earlier window, each with the maker's process.
     known: Set<(u32, Sort)>,
 }
 
-/// A thing in a window, by the places of the calls.
+/// The life of a thing in a window, by the indices of its calls.
 struct Life {
     made: usize,
     moved: Vec<usize>,
-    /// What was done with it, where that goes with it.
+    /// Calls that work on it, if that work is lost with it.
     used: Vec<usize>,
     ended: Vec<usize>,
     thing: &'static Thing,
     sort: Sort,
-    /// Handles of it that are not given up yet.
+    /// Number of its handles that are not ended yet.
     open: usize,
-    /// How much there is of it, and how much was put into it, in bytes.
+    /// Its length, bytes.
     length: u64,
+    /// Number of bytes written to it.
     held: u64,
-    /// Whether bytes went through it.
+    /// True if bytes went through it.
     moved_any: bool,
 }
 
@@ -59,7 +62,7 @@ impl Life {
             bytes.extend_from_slice(&part);
         }
         if let Some(arg) = thing.file {
-            // What is opened for the purpose goes with its opening.
+            // A file opened for the purpose is identified by its opening.
             let fd = observed.descriptor(arg);
             let opened = openings.get(&fd).copied().unwrap_or(0);
             bytes.extend_from_slice([fd as u64, opened].map(u64::to_le_bytes).as_flattened());
@@ -80,7 +83,7 @@ impl Life {
         })
     }
 
-    /// Whether the step takes away a part of it only.
+    /// Returns true if the step ends only a part of it.
     fn is_cut_by(&self, step: &Step<'_>) -> bool {
         let length = self.thing.ends_length.filter(|_| self.moved.is_empty()).map(|(arg, _)| step.observed.arg(arg));
         length.is_some_and(|length| length.saturating_add(PAGE - 1) < self.length)
@@ -97,18 +100,18 @@ impl Life {
     }
 }
 
-/// A handle, by the call that gives it up.
+/// A handle, with the call that ends it.
 type Held = (&'static str, u64);
 
 /// The things of a window.
 #[derive(Default)]
 struct Lives {
     all: Vec<Life>,
-    /// Made here and not yet given up: places in `all`.
+    /// By handle: index in `all` of a thing that was made here and is not yet ended.
     alive: Map<Held, usize>,
-    /// Calls near the window's start about things made before it.
+    /// Calls near the window's start that move or end things made before it.
     older: Vec<usize>,
-    /// Files opened in the window: which opening of the run's each is.
+    /// For each descriptor opened in the window: the number of that opening in the run.
     openings: Map<i32, u64>,
 }
 
@@ -138,10 +141,10 @@ impl Lives {
         lives
     }
 
-    /// Notes what is done with a thing that holds something.
+    /// Notes the calls that work on a thing.
     fn uses(&mut self, at: usize, step: &Step<'_>) {
         if step.moved.is_some_and(|moved| moved.line.carries) {
-            // A message may carry descriptors: others have them then.
+            // The message may pass descriptors to others (SCM_RIGHTS): forget which things are open.
             self.alive.clear();
         }
         let Some(fd) = step.lines.fd.and_then(|arg| u8::try_from(arg).ok()).filter(|_| !self.alive.is_empty()) else {
@@ -183,7 +186,7 @@ impl Lives {
         }
         let Some(end) = end else { return };
         match self.alive.remove(&(end.call, step.observed.arg(end.handle))).and_then(|place| self.all.get_mut(place)) {
-            // What is cut to where it is to lie goes on.
+            // A thing that is only trimmed to its alignment lives on.
             Some(life) if life.is_cut_by(step) => {}
             Some(life) => {
                 life.ended.push(at);
@@ -194,7 +197,7 @@ impl Lives {
         }
     }
 
-    /// Those that were given up soon, by description.
+    /// Returns the things that were ended soon after they were made, by description.
     fn ended(&self) -> Map<&Sort, Vec<&Life>> {
         let mut ended: Map<&Sort, Vec<&Life>> = Map::default();
         for life in self.all.iter().filter(|life| life.open == 0 && life.is_short()) {
@@ -203,7 +206,8 @@ impl Lives {
         ended
     }
 
-    /// Leaves out what the window's edges cut off: it may be more of what is `repeated`, and may be not.
+    /// Leaves out calls whose other half is beyond the window's edges: their things may belong to the `repeated`
+    /// ones.
     fn leave_out(&self, repeated: &[&Life], steps: &[Step<'_>], claims: &mut Claims) {
         let is_of = |step: &Step<'_>, thing: &Thing| {
             let name = step.observed.syscall.name();
@@ -221,7 +225,8 @@ impl Lives {
 }
 
 impl MadeAgain {
-    /// Claims all but the first of what was made and given up again and again: which these are.
+    /// Claims all but the first of the things that are made and ended again and again. Returns one of each of these
+    /// descriptions.
     fn claim<'l>(&mut self, lives: &'l Lives, steps: &[Step<'_>], claims: &mut Claims) -> Vec<&'l Life> {
         let Some(who) = steps.first().map(|step| step.who) else { return Vec::new() };
         let ended = lives.ended();
@@ -232,7 +237,7 @@ impl MadeAgain {
             let alike = |other: &&Sort| (other.0, other.1) == (sort.0, sort.1);
             let of_kind: usize = ended.iter().filter(|(other, _)| alike(other)).map(|(_, lives)| lives.len()).sum();
             let again = of_sort.len() >= CYCLES || seen && of_kind >= CYCLES;
-            // One of them is needed in all, not one in each window.
+            // One thing is needed in all, not one in each window.
             if !seen && self.known.len() < REMEMBERED {
                 self.known.insert(key);
             }

@@ -1,4 +1,4 @@
-//! A name that was just found missing is asked about once more.
+//! Detects another question about a name that was just found missing.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,28 +10,28 @@ use crate::signs::Signs;
 use std::hash::BuildHasher;
 use systoll_model::Errno;
 
-/// Other calls between two questions that still belong together.
+/// Largest number of other calls between two questions that belong together.
 const NEAR: usize = 2;
-/// Names asked about more than once that make a habit: one name may be waited for.
+/// Least number of names asked about more than once for a habit: one name alone may be waited for.
 const HABIT: usize = 4;
 
-/// Claims questions about a name that the question right before found missing. What is not there, followed or not,
-/// is there in no other way; what leads nowhere may still be a link, so that a question that follows links answers
-/// none that does not.
+/// Claims questions about a name that the question right before found missing. A name that does not exist is missing
+/// for both kinds of question. A dangling link is missing only if links are followed, so a question that follows
+/// links does not answer one that does not.
 #[derive(Default)]
 pub(super) struct Missing {
     hash: Seeded,
-    /// By process: names that were asked about in vain more than once, up to a habit.
+    /// By process: hashes of the names that were asked about in vain more than once, up to [`HABIT`].
     names: Map<u32, Set<u64>>,
 }
 
-/// Questions in a row about one missing name.
+/// Consecutive questions about one missing name.
 struct Vain<'s> {
     path: &'s str,
-    /// Whether one of them would have found a link that leads nowhere.
+    /// True if one of them did not follow links and so would have found a dangling link.
     no_link: bool,
     newest: usize,
-    /// Places of those that are claimed.
+    /// Indices of the claimed questions.
     claimed: Vec<usize>,
 }
 
@@ -75,7 +75,7 @@ impl Missing {
     }
 }
 
-/// The path of a question that was answered by that nothing is there.
+/// Returns the path of a question whose answer was that the name does not exist.
 fn asked_in_vain<'s>(step: &'s Step<'_>) -> Option<&'s str> {
     let meaning = step.meaning.as_ref()?;
     let asks =
@@ -84,13 +84,13 @@ fn asked_in_vain<'s>(step: &'s Step<'_>) -> Option<&'s str> {
     step.object.as_deref().filter(|_| asks && missing)
 }
 
-/// Whether something may be where nothing was: made by the program, or by others while it waited.
+/// Returns true if a missing name may exist after the step: the program may have made it, or others while it waited.
 fn may_appear(step: &Step<'_>) -> bool {
     let makes = |effect| matches!(effect, Effect::Path { .. } | Effect::WorkingDirectory | Effect::Forks);
     step.pauses || step.look.is_some_and(|look| look.sleeps) || step.effects.iter().any(makes)
 }
 
-/// Whether the step makes what is at this path.
+/// Returns true if the step creates the file at this path.
 fn makes(step: &Step<'_>, path: &str) -> bool {
     let opened = step.opened.as_ref().is_some_and(|opened| opened.anew && *opened.path == *path);
     let named = step.object.as_deref() == Some(path);
@@ -98,7 +98,7 @@ fn makes(step: &Step<'_>, path: &str) -> bool {
     opened || made && step.effects.iter().any(|effect| matches!(effect, Effect::Path { .. }))
 }
 
-/// Notes on a claim of this detector that what was missing is made right after.
+/// Marks a claim of this detector: the program creates the missing name right afterwards.
 fn is_made(claims: &mut Claims, index: usize) {
     if let Some(claim) = claims.get(index).filter(|claim| claim.facts.contains(Fact::Missing)).cloned() {
         let facts = claim.facts.with(Fact::Made, true);
@@ -106,7 +106,8 @@ fn is_made(claims: &mut Claims, index: usize) {
     }
 }
 
-/// It tells more than that the same was asked before, which needs no habit.
+/// Replaces a claim that only says that the question was asked before, since this one says more; any other call is
+/// claimed only if it is a habit.
 fn put_over(claims: &mut Claims, index: usize, habit: bool) {
     match claims.get(index) {
         Some(old) if old.kind == Kind::Repeat => claims.set(index, claim()),

@@ -59,13 +59,13 @@ use crate::semantics::Semantics;
 use claim::Detector;
 use systoll_model::Recording;
 
-/// Claims for the calls of all windows, in the order of [`Recording::windows`].
+/// Returns the claims on the calls of all windows, in the order of [`Recording::windows`].
 pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
     let search = search::Search::new(recording, semantics);
     let nowhere = nowhere::Nowhere::new(recording);
     let mut replay = Replay::new(recording, semantics, search.seeks() || nowhere.misses());
     let rung = awake::Rung::of(recording, semantics);
-    // A call is claimed by the first that can tell why.
+    // A call has the claim of the first detector that makes one.
     let mut detectors: Vec<Box<dyn Detector>> = vec![
         Box::new(reload::Reload::default()),
         Box::new(short_threads::ShortThreads::new(recording, semantics)),

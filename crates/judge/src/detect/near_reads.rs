@@ -1,4 +1,4 @@
-//! Small reads at places of a file that lie close together: one larger read would have brought them all.
+//! Detects small reads at positions close together in a file: one larger read would have returned them all.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,32 +10,33 @@ use crate::signs::Signs;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Bytes of a small read, at most.
+/// Largest size of a small read, bytes.
 const SMALL: u64 = 512;
-/// What one read could well have brought instead: a page, from its beginning.
+/// Size of an aligned page, bytes, that one read could have returned instead.
 const PAGE: u64 = 4096;
-/// Pages that a program could well have kept of a file, the newest ones.
+/// Number of newest pages that a program could well have kept of a file.
 const KEPT: usize = 4;
-/// Needless reads of a file in a window, before they are claimed.
+/// Least number of needless reads of a file in a window.
 const LEAST: usize = 8;
-/// The same of a file whose other reads the window's edge may hide.
+/// The same number if the window's edge may hide other reads of the file.
 const LEAST_CUT: usize = 4;
 
-/// Claims small reads that say where in the file, of a page that an earlier one lies in. Reads of one place again
-/// are not among them: they may wait for another process to change it.
+/// Claims small reads with an offset in a page that an earlier one has read. A second read at the same offset is not
+/// claimed: the program may wait for another process to change the data.
 pub(super) struct NearReads;
 
-/// What was read of a file through one descriptor.
+/// The reads of a file through one descriptor.
 struct File {
     name: Arc<str>,
     pages: VecDeque<u64>,
     places: BTreeSet<u64>,
-    /// Small reads, and which of them a kept page would have answered.
+    /// Number of small reads.
     reads: usize,
+    /// Indices of the small reads that a kept page would have answered.
     needless: Vec<usize>,
-    /// Whether it was opened before the window.
+    /// True if the file was opened before the window.
     cut: bool,
-    /// How many steps that may have changed files came before the newest read.
+    /// Number of steps before the newest read that may have changed files.
     changes: usize,
 }
 
@@ -48,7 +49,7 @@ impl File {
     fn reads(&mut self, index: usize, small: &SmallRead<'_>, changes: usize) {
         let (at, bytes) = (small.place, small.bytes);
         if self.changes != changes {
-            // What was kept may be old.
+            // Kept pages may be outdated.
             self.pages.clear();
             self.places.clear();
             self.changes = changes;
@@ -113,12 +114,12 @@ impl Detector for NearReads {
     }
 }
 
-/// A small read at a place of its own.
+/// A small read with an offset.
 struct SmallRead<'a> {
     fd: i32,
     /// The file's name.
     name: &'a str,
-    /// Where in the file.
+    /// The offset in the file, bytes.
     place: u64,
     bytes: u64,
 }
@@ -130,13 +131,13 @@ impl<'a> SmallRead<'a> {
         let bytes = moved.got.filter(|got| (1..=SMALL).contains(got))?;
         let name = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'))?;
         let ordinary = !MADE_UP.iter().chain(DEVICES).any(|folder| name.starts_with(folder));
-        // More was wanted than the file has: there is nothing behind it yet.
+        // A short read: the file ends there, so that a larger read would not have returned more.
         (ordinary && moved.asked.is_none_or(|asked| bytes >= asked)).then_some(Self { fd, name, place, bytes })
     }
 }
 
-/// Whether what was read of files may be old after the step: the program may have written to one, or waits, or takes
-/// a lock or makes a process, so that another may have.
+/// Returns true if data read from files may be outdated after the step: the program writes, or it waits, takes a lock
+/// or makes a process, so that another process may have written.
 fn may_change(step: &Step<'_>) -> bool {
     let writes = step.moved.is_some_and(|m| m.line.way == Way::Out);
     let resizes =

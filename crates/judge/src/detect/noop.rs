@@ -1,4 +1,4 @@
-//! Sets what is so.
+//! Detects sets of state to the value that it has (redundant stores).
 
 use super::claim::{Claims, Detector, about_state, put};
 use crate::finding::Kind;
@@ -32,8 +32,8 @@ impl Detector for NoOp {
     }
 }
 
-/// Whether nothing can have been written to the file since it was brought to the disk: the program wrote it itself, and
-/// between the two calls it neither waited for anyone nor made a call about the file.
+/// Returns true if the file can't have been changed since it was last synced: the program wrote it itself, and
+/// between the two calls it neither waited nor made a call about the file.
 fn is_clean(step: &Step<'_>, steps: &[Step<'_>]) -> bool {
     let fd = step.observed.descriptor(0);
     let about = |s: &Step<'_>| s.lines.fd == Some(0) && s.observed.descriptor(0) == fd;

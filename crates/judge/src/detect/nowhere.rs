@@ -1,4 +1,4 @@
-//! One name, looked for in folder after folder, that none of them holds.
+//! Detects a name that is looked for in folder after folder and that none of them holds.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,21 +10,22 @@ use crate::semantics::{ATTEMPT, Act, NAME, PATH};
 use crate::signs::Signs;
 use systoll_model::{Errno, Recording, Sysno};
 
-/// Folders without it before it is claimed that another has none.
+/// Number of folders without the name from which on a look in another folder is claimed.
 const SEEN: usize = 32;
-/// Names that are remembered.
+/// Largest number of names remembered.
 const REMEMBERED: usize = 1 << 14;
 
-/// Claims looks for a name that many folders were seen not to hold and none to hold. A remark: the next may.
+/// Claims looks for a name that many folders lack and none was seen to hold. The claim is weak: the next folder may
+/// have it.
 pub(super) struct Nowhere {
-    /// Processes of which windows show so many misses that one name may be among them often enough.
+    /// Processes whose windows show enough misses for one name to be among them often.
     miss: Set<u32>,
-    /// By process, call and name: folders without it, until one has it.
+    /// By process, call and name: the folders without it; `None` once a folder has it.
     without: Map<(u32, Sysno, PathId), Option<Vec<PathId>>>,
 }
 
 impl Nowhere {
-    /// Whether there is anything to look for.
+    /// Returns true if a process has enough misses.
     pub(super) fn misses(&self) -> bool {
         !self.miss.is_empty()
     }
@@ -71,7 +72,7 @@ impl Detector for Nowhere {
     }
 }
 
-/// Whether it is a question about a path, or an opening.
+/// Returns true if the step asks about a path or opens it.
 fn is_look(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_some_and(|meaning| match meaning.line.act {
         Act::Ask(_) => meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME),

@@ -1,4 +1,4 @@
-//! What is set for others to see and set anew before they could look.
+//! Detects state that others can see and that is set again before they could look (dead stores).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
@@ -7,18 +7,18 @@ use crate::replay::Step;
 use crate::semantics::{Effect, Shown, value};
 use crate::signs::Signs;
 
-/// How long a thing must last to be seen, in ns: a reader looks no more often than this.
+/// Least time for which state must last to be seen, ns: a reader looks no more often.
 const GLANCE: u64 = 10_000_000;
-/// Settings that were overwritten in a window before the one it ends with is left out.
+/// Number of overwritten settings in a window from which on its last setting is left out.
 const OVERWRITTEN: usize = 2;
 
-/// Claims settings that were overwritten within a glance.
+/// Claims settings that were overwritten within [`GLANCE`].
 pub(super) struct Overwritten;
 
-/// The newest setting of a thing, and how many before it are claimed.
+/// The newest setting of a piece of state, and the number of claimed ones before it.
 struct Newest {
     at: usize,
-    /// The descriptor it is about.
+    /// The descriptor that it is about.
     fd: Option<i32>,
     overwritten: usize,
 }
@@ -32,10 +32,10 @@ impl Detector for Overwritten {
         let mut newest: Map<Vec<u8>, Newest> = Map::default();
         for (at, step) in steps.iter().enumerate() {
             if step.forks || looks(step) {
-                // A child has the name, and what was asked was seen.
+                // A child inherits the name, and the program itself has seen what it asked for.
                 newest.clear();
             }
-            // The descriptor's number may come back as another file's.
+            // The descriptor's number may be used again for another file.
             newest.retain(|_, n| !n.fd.is_some_and(|fd| step.lets_go(fd)));
             let Some((shown, key)) = shown(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
             let before = newest.insert(key, Newest { at, fd: descriptor(step), overwritten: 0 });
@@ -45,14 +45,14 @@ impl Detector for Overwritten {
                 newest.values_mut().filter(|n| n.at == at).for_each(|n| n.overwritten = last.overwritten + 1);
             }
         }
-        // Whether the last of a window is overwritten as well lies behind it.
+        // The window ends before it shows whether its last setting is overwritten too: leave it out.
         for step in newest.values().filter(|n| n.overwritten >= OVERWRITTEN).filter_map(|n| steps.get(n.at)) {
             leave_out_later(step, claims);
         }
     }
 }
 
-/// What a step sets for others, and what tells it from other such things.
+/// Returns the state that a step sets for others, and the key that identifies it.
 fn shown(step: &Step<'_>) -> Option<(&'static Shown, Vec<u8>)> {
     let shown = step.lines.shown(&step.observed)?;
     let mut key = step.observed.syscall.0.to_le_bytes().to_vec();
@@ -63,13 +63,13 @@ fn shown(step: &Step<'_>) -> Option<(&'static Shown, Vec<u8>)> {
     Some((shown, key))
 }
 
-/// The descriptor that a step is about.
+/// Returns the descriptor that a step is about.
 fn descriptor(step: &Step<'_>) -> Option<i32> {
     let arg = step.lines.fd.and_then(|arg| u8::try_from(arg).ok())?;
     Some(step.observed.descriptor(arg))
 }
 
-/// Whether the program itself looks at files' times or its name.
+/// Returns true if the program itself looks at files' times or its name.
 fn looks(step: &Step<'_>) -> bool {
     use crate::semantics::{ATTRIBUTES, Act, FILE_STATUS, PATH};
     let asks = |m: &crate::replay::Meaning<'_>| {
@@ -79,7 +79,7 @@ fn looks(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_some_and(asks) || step.effects.iter().any(|e| matches!(e, Effect::Identity))
 }
 
-/// Time from one call to the other; `None` where the recording has no times.
+/// Returns the time from one call to the other, ns; `None` if the recording has no times.
 fn lasted(from: &Step<'_>, to: &Step<'_>) -> Option<u64> {
     to.observed.call.entry_ns.checked_sub(from.observed.call.entry_ns).filter(|ns| *ns > 0)
 }

@@ -1,4 +1,4 @@
-//! Questions about a file whose answer follows from what the program itself wrote to it.
+//! Detects questions about a file whose answer follows from the program's own writes.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -11,27 +11,27 @@ use crate::signs::Signs;
 use std::ops::Range;
 use systoll_model::Moment;
 
-/// Claims questions about the status of a path that is the same file as before and has grown by exactly what the program
-/// wrote meanwhile.
+/// Claims questions about the status of a path that leads to the same file as before, which has grown by exactly the
+/// bytes that the program wrote.
 pub(super) struct OwnWrites;
 
-/// Where an answer has what tells one file from another, with its kind, its rights and its owner, and where its size.
+/// Ranges of an answer that hold the file's identity, mode and owner, and the offset of its size; bytes.
 struct Layout {
     file: &'static [Range<usize>],
     size: usize,
 }
 
-/// `struct stat` up to its size: device, number, links, mode, owner, group.
+/// `struct stat` up to its size: device and inode; links, mode, owner, group, device number.
 const STAT: Layout = Layout { file: &[0..16, 16..48], size: 48 };
-/// `struct statx`: links, owner, group, mode, number; device.
+/// `struct statx`: links, owner, group, mode, inode; device.
 const STATX: Layout = Layout { file: &[16..40, 136..144], size: 40 };
 
-/// What a path was found to be.
+/// The status of a path as last seen.
 struct Found<'a> {
     name: &'a str,
     file: Vec<u8>,
     size: u64,
-    /// Bytes written to it since then.
+    /// Number of bytes written to the file since then.
     written: u64,
 }
 
@@ -69,13 +69,13 @@ impl Detector for OwnWrites {
     }
 }
 
-/// Whether a path, which may be relative, may be the name of that file.
+/// Returns true if a path, which may be relative, may be the name of that file.
 fn leads_to(path: &str, file: &str) -> bool {
     let path = path.strip_prefix("./").unwrap_or(path);
     file.strip_suffix(path).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
 }
 
-/// Which file a step found at a path, and how long it is.
+/// Returns the identity and the size of the file that a step found at a path.
 fn status(step: &Step<'_>) -> Option<(Vec<u8>, u64)> {
     let meaning = step.meaning.as_ref().filter(|meaning| meaning.line.about.is(&PATH))?;
     let Act::Ask(&[Source::OutBut(arg, from, _)]) = meaning.line.act else { return None };
@@ -92,7 +92,7 @@ fn status(step: &Step<'_>) -> Option<(Vec<u8>, u64)> {
 fn claim() -> Claim {
     Claim {
         facts: Fact::OwnWrites.into(),
-        // A log that another process takes away is noticed in this way.
+        // The program may notice by this question that another process has moved a log away.
         weak: true,
         gives_up: "that another process moves or cuts the file is noticed later",
         ..Claim::of(

@@ -1,4 +1,4 @@
-//! Ranges that lie next to each other, taken one small piece after the other.
+//! Detects adjacent ranges that are processed one small piece after the other (missed coalescing).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
@@ -8,24 +8,25 @@ use crate::semantics::{Between, Ranged, value};
 use crate::signs::Signs;
 use systoll_model::Sysno;
 
-/// Pieces that make a run; in a run that the window cuts, which may be longer.
+/// Least number of pieces in a run.
 const LONG: usize = 8;
+/// Least number of pieces in a run that an edge of the window cuts.
 const LONG_CUT: usize = 4;
 
-/// Claims calls whose range begins where that of the one before ended.
+/// Claims calls whose range begins where that of the call before ended.
 pub(super) struct Pieces;
 
-/// What calls of one run have in common.
+/// The key of a run: system call, descriptor, and the values that must be equal.
 type Same = (Sysno, Option<u64>, Vec<u8>);
 
-/// Pieces so far.
+/// A run of adjacent pieces.
 struct Run {
     line: &'static Ranged,
     steps: Vec<usize>,
-    /// Where the last one ended.
+    /// End of the last piece.
     end: u64,
     bytes: u64,
-    /// Whether the window began within it.
+    /// True if the window begins within the run.
     cut: bool,
 }
 
@@ -65,7 +66,7 @@ impl Detector for Pieces {
     }
 }
 
-/// What a call has in common with the others of its run; `None` where it was not read, or failed.
+/// Returns the key of a call's run; `None` if a value was not read, or the call failed.
 fn same(line: &Ranged, step: &Step<'_>) -> Option<Same> {
     let mut alike = Vec::new();
     for source in line.alike {
@@ -83,7 +84,7 @@ impl Run {
         self.bytes = self.bytes.saturating_add(length);
     }
 
-    /// Whether what a step does may need what came before it.
+    /// Returns true if the step may need what the calls of the run did.
     fn is_ended_by(&self, (_, file, _): &Same, step: &Step<'_>) -> bool {
         let own = |fd: Option<i32>| fd.is_some() && fd.map(|fd| u64::from(fd as u32)) == *file;
         match self.line.between {
@@ -97,7 +98,7 @@ impl Run {
         }
     }
 
-    /// Claims all of a long run but those that take as much as one call could.
+    /// Claims all calls of a long run but one for each range that one call could have covered.
     fn claim(&self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
         let pieces = self.steps.len().saturating_sub(1) as u64;
         if self.steps.len() < if cut || self.cut { LONG_CUT } else { LONG } {
@@ -107,7 +108,7 @@ impl Run {
         for (n, at) in self.steps.iter().enumerate() {
             let Some(step) = steps.get(*at) else { continue };
             if n == 0 {
-                // Whether it goes on from one before the window is not seen.
+                // The window does not show whether the first piece continues a run.
                 if self.cut {
                     leave_out_later(step, claims);
                 }

@@ -1,4 +1,4 @@
-//! A size that is set where the bytes written set it: before them, or after.
+//! Detects a file's size that is set although the written bytes set it: before them, or after them.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::fact::Fact;
@@ -8,21 +8,21 @@ use crate::replay::Step;
 use crate::semantics::{Act, FILE_STATUS, PATH, POSITION, SIZE, Way};
 use crate::signs::Signs;
 
-/// Claims sizes that are set before anything looks: where the writes that follow reach at least as far, and where
-/// the file ends there already.
+/// Claims sizes that are set before anything looks at them: if the following writes reach at least as far, and if the
+/// file ends there already.
 pub(super) struct Presized;
 
-/// Sizes that were claimed before the window's first is left out.
+/// Number of claimed sizes from which on the window's first size of the file is left out.
 const CLAIMED: usize = 2;
 
 /// A file that is open for writing.
 #[derive(Clone, Copy, Default)]
 struct Grown {
-    /// How long it is.
+    /// Its size, bytes.
     size: u64,
-    /// Where the next write goes, where that is known.
+    /// The position of the next write, if it is known.
     position: Option<u64>,
-    /// The call that made it longer, and how long; nothing has looked since.
+    /// The call that made it longer and the new size, as long as nothing has looked at it since.
     longer: Option<(usize, u64)>,
 }
 
@@ -30,7 +30,7 @@ struct Grown {
 #[derive(Default)]
 struct Files {
     open: Map<i32, Grown>,
-    /// Of each file the first size that is set, where it is not known how long it was, and sizes that were claimed.
+    /// For each file of unknown size: the first call that sets it, and the number of sizes claimed.
     firsts: Map<i32, (usize, usize)>,
 }
 
@@ -43,7 +43,7 @@ impl Detector for Presized {
         let mut files = Files::default();
         for step in steps {
             if step.forks || step.lines.maps() {
-                // Another process writes, or a mapping needs the size.
+                // Another process may write, or a mapping may need the size.
                 files.open.clear();
             }
             forget(step, &mut files.open);
@@ -67,7 +67,7 @@ impl Detector for Presized {
 }
 
 impl Files {
-    /// A size was set.
+    /// Notes that a size was set.
     fn sized(&mut self, step: &Step<'_>, size: u64, claims: &mut Claims) {
         let fd = step.observed.descriptor(0);
         let Some(file) = self.open.get_mut(&fd) else {
@@ -87,11 +87,11 @@ impl Files {
         }
     }
 
-    /// Bytes were written, at `at` where the call tells.
+    /// Notes that bytes were written, at `at` if the call tells the position.
     fn written(&mut self, fd: i32, at: Option<u64>, got: u64, claims: &mut Claims) {
         let Some(file) = self.open.get_mut(&fd) else { return };
         let Some(from) = at.or(file.position) else {
-            // Written wherever it stood: where it ends is not known any more.
+            // The position was unknown, so the end of the file is now unknown too.
             self.open.remove(&fd);
             return;
         };
@@ -111,14 +111,14 @@ impl Files {
     }
 }
 
-/// The size that a step gives a file.
+/// Returns the size that a step gives a file.
 fn sets_size(step: &Step<'_>) -> Option<u64> {
     let meaning = step.meaning.as_ref().filter(|m| m.line.about.is(&SIZE))?;
     let size = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u64::from_le_bytes(*b))?;
     matches!(meaning.line.act, Act::Set { .. }).then_some(size)
 }
 
-/// Takes out what is closed, and what is gone elsewhere in the file; what was looked at counts from then on.
+/// Forgets files that were closed, or whose position was set. A file that was looked at needs its current size.
 fn forget(step: &Step<'_>, files: &mut Map<i32, Grown>) {
     files.retain(|fd, _| !step.lets_go(*fd) && !step.seeks(*fd));
     let own = step.observed.descriptor(0);

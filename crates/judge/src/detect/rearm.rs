@@ -1,4 +1,5 @@
-//! Timers set again before they fired, to fire later, or armed and disarmed around a moment.
+//! Detects timers that are set again before they fire, to a later time, and timers that are armed and disarmed around
+//! a short action.
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
@@ -8,19 +9,19 @@ use crate::semantics::{Arm, Way};
 use crate::signs::Signs;
 use systoll_model::Moment;
 
-/// Claims settings of a timer that is set to no earlier a time and did not fire in between.
+/// Claims settings of a timer to a time that is no earlier, if it did not fire in between.
 pub(super) struct Rearm;
 
-/// Times a timer is armed and disarmed with no call in between that make a habit.
+/// Least number of times that a timer is armed and disarmed without a call in between for a habit.
 const MOMENTS: usize = 3;
 
-/// Later settings that must be claimed before the window's first of a timer is left out.
+/// Number of later settings claimed from which on the window's first setting of a timer is left out.
 const CLAIMED: usize = 2;
 
-/// Whose timer, and which.
+/// A timer: the call that owns it, and its number.
 type Timer = (&'static str, u64);
 
-/// A timer's first setting in a window, the calls before it, and later ones that are claimed.
+/// A timer's first setting in a window, the calls before it, and the number of later ones that are claimed.
 struct First<'s> {
     step: &'s Step<'s>,
     before: Option<&'s [Step<'s>]>,
@@ -28,7 +29,8 @@ struct First<'s> {
 }
 
 impl First<'_> {
-    /// Whether it lies before the window what the timer was set to, and whether it fired since.
+    /// Returns true if the window doesn't show the timer's earlier setting, nor a firing since: the first setting
+    /// can't be judged.
     fn is_hidden(&self, (_, timer): Timer) -> bool {
         let Some(arm) = self.step.lines.arm() else { return false };
         let before = self.before.unwrap_or_default();
@@ -50,7 +52,7 @@ impl Detector for Rearm {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        // Seconds and the rest, as the timer was set last.
+        // The time to which each timer was last set: seconds and the fraction.
         let mut armed: Map<Timer, (&'static Arm, u128)> = Map::default();
         let mut moments: Map<Timer, Vec<usize>> = Map::default();
         let mut firsts: Map<Timer, First<'_>> = Map::default();
@@ -71,7 +73,7 @@ impl Detector for Rearm {
                     }
                 }
                 Some(_) => {
-                    // What could wait in between is what the limit is for.
+                    // Other calls in between could block, and the timer would limit them.
                     if armed.remove(&timer).is_some() && last == Some((timer, step.index.wrapping_sub(1))) {
                         moments.entry(timer).or_default().extend([step.index - 1, step.index]);
                     }
@@ -88,7 +90,7 @@ impl Detector for Rearm {
     }
 }
 
-/// Leaves out what the window's edges cut off of what is claimed.
+/// Leaves out calls at the window's edges that may belong to claimed settings.
 fn leave_out(
     firsts: &Map<Timer, First<'_>>,
     moments: &Map<Timer, Vec<usize>>,
@@ -105,7 +107,7 @@ fn leave_out(
             leave_out_later(first.step, claims);
         }
     }
-    // Armed by the window's last call, it may be for a moment as well.
+    // If the window's last call armed the timer, it may have been disarmed right afterwards.
     let open = last.filter(|(timer, at)| at + 1 == steps.len() && moments.contains_key(timer));
     if let Some(step) = open.and_then(|(_, at)| steps.get(at)) {
         leave_out_later(step, claims);
@@ -118,7 +120,7 @@ fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
     }
     let bytes = step.observed.data(arm.time, Moment::Entry)?;
     let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
-    // The interval stands first, the time to the first firing after it.
+    // The interval comes first, then the time to the first firing.
     let (interval, value) = ((word(0)?, word(8)?), (word(16)?, word(24)?));
     if interval != (0, 0) {
         return None;
@@ -126,7 +128,7 @@ fn time(arm: &Arm, step: &Step<'_>) -> Option<u128> {
     Some(u128::from(value.0) << 64 | u128::from(value.1))
 }
 
-/// A program that reads a timer's descriptor knows that it fired.
+/// Forgets a timer whose descriptor the program reads, since it knows then that the timer fired.
 fn fired(step: &Step<'_>, armed: &mut Map<Timer, (&'static Arm, u128)>) {
     let Some(fd) = step.moved.as_ref().filter(|m| m.line.way == Way::In).and_then(|m| m.fd) else { return };
     armed.retain(|(_, timer), (arm, _)| arm.signals || *timer as i32 != fd);

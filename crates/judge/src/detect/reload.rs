@@ -1,4 +1,4 @@
-//! The same library loaded, unloaded and loaded again.
+//! Detects a library that is loaded, unloaded and loaded again.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -9,19 +9,19 @@ use crate::signs::Signs;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Calls between an opening and the closing that belongs to it, at most.
+/// Largest number of calls between an opening and its closing.
 const CYCLE: usize = 24;
-/// Addresses and libraries that are remembered.
+/// Largest number of addresses and of libraries remembered.
 const REMEMBERED: usize = 1 << 12;
 
-/// Claims loading what was loaded before. A library that is still there is not mapped again, so
-/// it was unloaded meanwhile.
+/// Claims loading a library that was loaded before. A loaded library is not mapped again, so it was unloaded in
+/// between.
 #[derive(Default)]
 pub(super) struct Reload {
-    /// Where, in which process, which library lay that was loaded again.
+    /// Libraries that were loaded again, by process and address.
     lay: Map<(u32, u64), Arc<str>>,
-    /// Libraries seen being loaded, as hashes: a program that opens one and looks at it before it
-    /// loads it has not loaded it twice.
+    /// Hashes of the libraries that were loaded. A program that opens a library to look at it before it loads it has
+    /// not loaded it twice.
     loaded: Set<(u32, u64)>,
     hash: Seeded,
 }

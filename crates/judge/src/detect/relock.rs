@@ -1,4 +1,4 @@
-//! Locks of files that are left and taken again right away.
+//! Detects locks on files that are released and taken again right away.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,20 +10,22 @@ use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Errno, Process, Recording, WindowCall};
 
-/// Times in a window that a lock is left and taken again, before they are claimed.
+/// Least number of times in a window that a lock is released and taken again.
 const AGAIN: usize = 3;
-/// Other calls between leaving and taking: with more the program does something else meanwhile.
+/// Largest number of other calls between releasing and taking: with more, the program does something else in between.
 const BETWEEN: usize = 2;
-/// Other calls under the lock: with more it stands for a piece of work, after which it is fair to let others in.
+/// Largest number of other calls under the lock: with more, the lock guards a piece of work, after which it is fair
+/// to let others in.
 const UNDER: usize = 8;
 
-/// One taking in so many that waited is chance: the thread lost its processor in the midst of the call.
+/// Number of calls among which one that waited is chance: the thread lost its processor during the call.
 const CHANCE: u64 = 64;
 
-/// Claims leaving a lock and taking it again with nothing in between that others could have been waited for, where
-/// no other process was seen to want it.
+/// Claims releasing a lock and taking it again, with nothing in between that could wait for others, if no other
+/// process was seen to want it.
 pub(super) struct Relock {
-    /// Files that more than one process locks, or that somebody had to wait for; `None` of those without a name.
+    /// Files that more than one process locks, or whose lock somebody had to wait for; `None` for files without a
+    /// name.
     wanted: Set<Option<Arc<str>>>,
 }
 
@@ -49,30 +51,30 @@ impl Relock {
     }
 }
 
-/// Calls about a file's lock.
+/// The calls on a file's lock.
 #[derive(Default)]
 struct Lockers {
-    /// The process of the first.
+    /// The process of the first call.
     first: Option<u32>,
-    /// Whether more than one process made them, or somebody else had the lock.
+    /// True if more than one process made them, or another process held the lock.
     contend: bool,
     looks: u64,
     waited: u64,
 }
 
-/// Whether somebody else had the lock.
+/// Returns true if another process held the lock.
 fn was_refused(call: &WindowCall) -> bool {
     [Some(Errno::EAGAIN), Some(Errno::EACCES)].contains(&call.errno())
 }
 
-/// A descriptor's lock.
+/// The lock of a descriptor.
 #[derive(Default)]
 struct Held {
-    /// Calls since it was taken.
+    /// Number of calls since it was taken, if it is held.
     under: Option<usize>,
-    /// Where it was left, and calls since then.
+    /// The index of the call that released it, and the number of calls since.
     left: Option<(usize, usize)>,
-    /// Where it was left and taken again.
+    /// Indices of the calls that released it and took it again.
     again: Vec<(usize, usize)>,
 }
 
@@ -133,7 +135,7 @@ impl Detector for Relock {
     }
 }
 
-/// Whether the program waited, or took something from outside: what follows may be long after.
+/// Returns true if the program waited, or received data from outside: the next call may come much later.
 fn lets_in(step: &Step<'_>) -> bool {
     let from_outside = |m: crate::replay::Moved| {
         m.line.way == crate::semantics::Way::In

@@ -1,4 +1,4 @@
-//! The same file opened, used and closed again and again.
+//! Detects a file that is opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
 use super::reread::{Reread, Rereads};
@@ -14,21 +14,21 @@ use std::cell::LazyCell;
 use std::sync::Arc;
 use systoll_model::Recording;
 
-/// Calls between an opening and what belongs to it, at most.
+/// Largest number of calls between an opening and the calls that belong to it.
 const CYCLE: usize = 24;
-/// Bytes of files that are remembered, all in all.
+/// Largest size of all files' content remembered, bytes.
 const REMEMBERED: usize = 1 << 20;
-/// Bytes of an ordinary file that are worth keeping. A program that opens a small one anew each time
-/// may want to see its newest version, and nothing here tells: unless it is opened very often, it is let be.
+/// Least size of an ordinary file that is worth keeping, bytes. A program that opens a small file anew each time may
+/// want to see its newest version: it is not claimed unless it is opened very often.
 const LARGE: u64 = 64 << 10;
-/// Openings of a large file in all, before its reads are claimed in windows that do not show how it was opened.
+/// Least number of a file's openings for its reads to be claimed in windows that don't show the opening.
 const OFTEN: u64 = 16;
 
-/// Claims openings of what was open before, and the plumbing that goes with them.
+/// Claims openings of files that were open before, and the calls that go with them.
 pub(super) struct Reopen<'a> {
-    /// What windows together show of files.
+    /// Properties of files from all windows together.
     rereads: Rereads<'a>,
-    /// What was read last of a path: bytes that come again need not have been read.
+    /// The bytes last read from a path: reading the same bytes again was needless.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
@@ -100,14 +100,14 @@ fn made_up(path: &str) -> bool {
     MADE_UP.iter().any(|m| path.starts_with(m))
 }
 
-/// Whether a call opens or otherwise begins something of its own.
+/// Returns true if the step begins something else: opens a file or makes a child.
 fn foreign(step: &Step<'_>) -> bool {
     step.forks || step.opened.is_some()
 }
 
-/// An append and what the shell does around it: all but the writing itself.
+/// Claims an append and the calls that the shell makes around it, except for the write itself.
 fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut Claims) {
-    // A file made anew is another file each time.
+    // A file that is created or truncated is a different one each time.
     if !opened.again || opened.anew {
         return;
     }
@@ -119,7 +119,7 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut
     }
 }
 
-/// Random bytes drawn from a file that is opened for them each time: no draw asks for another one.
+/// Claims draws of random bytes from a file that is opened for each.
 fn drawing(step: &Step<'_>, opened: &Opened<'_>, fd: i64, rest: &[Step<'_>], claims: &mut Claims) {
     let object: Arc<str> = Arc::from(&*opened.path);
     let claim = || Claim {
@@ -172,7 +172,7 @@ impl Reopen<'_> {
         if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
-        // What the kernel makes up may be another each time, but the descriptor could have stayed.
+        // The kernel may make up another content each time, but the descriptor could have stayed open.
         let weak = !made_up(&opened.path);
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
@@ -200,14 +200,14 @@ impl Reopen<'_> {
                 return;
             }
         }
-        // What was read is known when the file is closed, which the window does not show.
+        // The content is known when the file is closed, which the window does not show.
         if opened.again {
             reads.iter().for_each(|at| claims.leave_out(*at));
         }
     }
 
-    /// Leaves out what is done with a file whose opening lies before the window, where it is one of those that are
-    /// opened again and again; `reread` where windows show any of the process.
+    /// Leaves out calls on a file that was opened before the window, if it is one that is opened again and again.
+    /// `reread` is true if the process has any such file.
     fn leave_out_cut(&self, reread: bool, steps: &[Step<'_>], claims: &mut Claims) {
         let again = |s: &Step<'_>| s.opened.as_ref().is_some_and(|o| o.again && !o.writes && made_up(&o.path));
         let made_up_again = steps.iter().any(again);
@@ -229,8 +229,8 @@ impl Reopen<'_> {
         }
     }
 
-    /// Reads of a file that is opened again and again and stays as it is: all but those of the first time, which went
-    /// through `first`, are of what was read before.
+    /// Claims reads of a file that is opened again and again and does not change. Reads through the descriptors in
+    /// `first`, which opened a file for the first time, are not claimed.
     fn further(&self, step: &Step<'_>, first: &[i64], claims: &mut Claims) {
         let Some(moved) = step.moved.filter(|m| m.line.way == Way::In && m.line.at.is_none()) else { return };
         let Some(path) = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/')) else { return };
@@ -239,14 +239,14 @@ impl Reopen<'_> {
         if is_first || !file.unchanged || file.openings < OFTEN || moved.got.is_none() {
             return;
         }
-        // Of so many openings' reads the first were needed.
+        // The first `file.openings` reads of the row may have been the needed ones.
         if step.observed.call.nth > file.openings {
             let object = Some(claims.object(path));
             put(claims, step.index, Claim { weak: true, object, ..anew() });
         }
     }
 
-    /// Whether these bytes were read of the path the last time, too.
+    /// Returns true if the same bytes were read from the path the last time. Remembers the bytes.
     fn same_bytes(&mut self, who: u32, opened: &Opened<'_>, read: Vec<u8>) -> bool {
         if read.is_empty() || self.size + read.len() > REMEMBERED {
             return false;
@@ -258,14 +258,14 @@ impl Reopen<'_> {
     }
 }
 
-/// Bytes read through a descriptor until it is closed, as far as the window goes.
+/// Returns the number of bytes read through a descriptor until it is closed or the window ends.
 fn bytes_of(fd: i64, rest: &[Step<'_>]) -> u64 {
     let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
     let until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
     until_closed.filter_map(|s| s.moved.and_then(|m| m.got)).fold(0, u64::saturating_add)
 }
 
-/// Whether anything is taken from a descriptor until it is closed, as far as the window goes: bytes, entries of a folder.
+/// Returns true if bytes or a folder's entries are read through a descriptor until it is closed or the window ends.
 fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
     let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
     let mut until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));

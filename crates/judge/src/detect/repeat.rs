@@ -1,4 +1,4 @@
-//! Same question, same answer.
+//! Detects questions that are asked again and get the same answer (common subexpressions).
 
 use super::claim::{Claim, Claims, Detector, about_state, put};
 use super::walk::walks;
@@ -13,25 +13,25 @@ use std::cell::LazyCell;
 use std::ops::Range;
 use systoll_model::{Before, Ledger, Recording, RowId};
 
-/// A path asked about and opened within so many calls belongs to the opening, which may have
-/// good reason to come again.
+/// Largest distance of a question about a path from its opening, calls, at which it belongs to the opening, which may
+/// have good reason to come again.
 const NEAR: usize = 4;
 
-/// Directories asked about in a row that make a search.
+/// Least number of directories asked about in a row for a search.
 const SEARCH: usize = 6;
-/// Directories of a search that were asked about before, by which it is known again.
+/// Number of a search's directories that were asked about before from which on the search counts as repeated.
 const KNOWN: usize = 2;
-/// Times one directory is asked about in a window that make a habit.
+/// Least number of questions about one directory in a window for a habit.
 const OFTEN: usize = 4;
 
-/// Share of a row's calls that asked what was known, over the whole run, that makes a habit.
+/// Share of a row's calls that ask a known question over the whole run, 0 to 1, from which on it is a habit.
 const HABIT: f64 = 0.45;
-/// Such calls, at least: an interpreter that starts asks about its folders a hundred times.
+/// Least number of such calls: an interpreter asks about its folders a hundred times when it starts.
 const HABIT_CALLS: f64 = 500.0;
 
 /// Claims questions whose answer was known.
 pub(super) struct Repeat {
-    /// Rows of which the ledger shows a habit.
+    /// Rows that have such a habit by their ledgers.
     habits: Set<RowId>,
 }
 
@@ -45,7 +45,7 @@ impl Repeat {
         Self { habits: of_rows(recording).filter(habit).map(|(row, _)| row).collect() }
     }
 
-    /// Whether the ledger knows the question from before, and the row for asking so.
+    /// Returns true if the ledger knows the question, and the row has the habit.
     fn is_habit(&self, step: &Step<'_>) -> bool {
         let call = step.observed.call;
         call.before != Before::Unknown && self.habits.contains(&call.row)
@@ -54,7 +54,7 @@ impl Repeat {
 
 impl Detector for Repeat {
     fn looks_for(&self) -> Signs {
-        // Where a path is opened again, claims of others may have to be weakened.
+        // If a path is opened again, claims of other detectors may have to be weakened.
         Signs::KNOWN.and(Signs::OPENS_AGAIN)
     }
 
@@ -80,15 +80,15 @@ impl Detector for Repeat {
                 weaken(steps, at, &opened.path, claims);
             }
         }
-        // A walk that the window's end cuts short may not have come to its end.
+        // A walk that the window's end cuts off may not be complete.
     }
 }
 
-/// Directories that a window asks about. A program that keeps a listing asks whether it is still good,
-/// which is as it should be; a habit is asking many in a row, or one all the time.
+/// Directories that a window asks about. A program that keeps a listing asks with good reason whether it is still
+/// valid; a habit is to ask about many in a row, or about one all the time.
 struct Looks<'s> {
-    /// Different directories of the run of such questions that each step belongs to, and how many
-    /// questions of it were asked before.
+    /// For each step the run of such questions to which it belongs: its number of different directories, and its
+    /// number of questions that were asked before.
     runs: Vec<(usize, usize)>,
     times: Map<&'s str, usize>,
 }
@@ -123,8 +123,8 @@ impl<'s> Looks<'s> {
         self.runs.get(at).is_some_and(|run| run.0 >= SEARCH)
     }
 
-    /// Whether the list that is gone through is one that was gone through before: windows are too
-    /// short to show all of a long one, but some of it is enough to know it by.
+    /// Returns true if the step belongs to a search through a list that was searched before. Windows are too short to
+    /// show a long list whole, but a part of it identifies it.
     fn same_search(&self, at: usize) -> bool {
         self.search(at) && self.runs.get(at).is_some_and(|run| run.1 >= KNOWN)
     }
@@ -136,7 +136,7 @@ impl<'s> Looks<'s> {
     }
 }
 
-/// Different directories asked about, those apart that only lead to the next: a program that
+/// Returns the number of different directories asked about, without those that only lead to the next: a program that
 /// resolves a path asks about each of its parents.
 fn places(run: &[Step<'_>]) -> usize {
     let leads = |from: &str, to: &str| to.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
@@ -153,7 +153,7 @@ fn chained(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_some_and(|m| m.line.chain)
 }
 
-/// Whether the step goes on down the path that the walk is on.
+/// Returns true if the step extends the path of the walk.
 fn extends(walk: &[usize], steps: &[Step<'_>], step: &Step<'_>) -> bool {
     let Some(last) = walk.last().and_then(|at| steps.get(*at)) else { return false };
     let (Some(from), Some(to)) = (&last.object, &step.object) else { return false };
@@ -161,8 +161,8 @@ fn extends(walk: &[usize], steps: &[Step<'_>], step: &Step<'_>) -> bool {
 }
 
 impl Repeat {
-    /// A walk is claimed if its end was asked for before: walks to different ends share their beginning for good
-    /// reason. Of a row most of whose calls repeat over the whole run the beginnings make a remark: there are many
+    /// Claims a walk if its end was asked about before: walks to different ends share their beginnings for good
+    /// reason. If most calls of the row repeat over the whole run, the beginnings get a weak claim: there are many
     /// walks and few folders.
     fn finish(&self, walk: &mut Vec<usize>, steps: &[Step<'_>], claims: &mut Claims) {
         let walked = || walk.iter().filter_map(|at| steps.get(*at));

@@ -1,4 +1,4 @@
-//! What all windows together show of files that are opened again and again: whether they stayed as they were.
+//! Properties of files that are opened again and again, from all windows together: whether they changed.
 
 use crate::hash::Map;
 use crate::octave::octaves;
@@ -8,31 +8,33 @@ use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
 
-/// Openings that were seen, before they are a habit.
+/// Least number of a file's openings in windows for a habit.
 const SEEN: u64 = 3;
-/// Openings of a small file in all, by the exact count of their rows: what is looked at so often is not looked at for news.
+/// Least number of a small file's openings in all, from exact counts: a file that is opened so often is not opened
+/// for news.
 const MANY: u64 = 256;
-/// Calls after the opening within which its status is asked.
+/// Largest distance from an opening to the question about the file's status, calls.
 const SOON: usize = 4;
-/// Calls after the opening within which it is closed.
+/// Largest distance from an opening to its closing, calls.
 const CYCLE: usize = 24;
 
-/// A path of a process.
+/// A process and a path.
 type File<'a> = (u32, &'a str);
 
-/// One file over all windows.
+/// One file in all windows.
 #[derive(Default)]
 struct Seen<'a> {
-    /// Openings of it that windows show.
+    /// Its openings in windows.
     openings: Openings,
     status: Option<Value<'a>>,
-    /// What was read of it the last time, as far as windows hold it.
+    /// The content read the last time, as far as windows hold it.
     content: Option<Vec<u8>>,
-    /// How often its status, or what was read of it, was the same as before.
+    /// Number of times that its status, or its content, was the same as before.
     alike: u64,
     changed: bool,
-    /// When it was first opened to be read, and last to be written, ns since the run's start.
+    /// Time of its first opening for reading, ns since the run's start.
     first_read: Option<u64>,
+    /// Time of its last opening for writing, ns since the run's start.
     last_write: Option<u64>,
 }
 
@@ -59,15 +61,15 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether it was opened to be written to once reading had begun: what was made before is as any other file, and
-    /// whether a window shows that is chance.
+    /// Returns true if it was opened for writing after it was first read. A file that was written only before is like
+    /// any other, and it is chance if a window shows that.
     fn is_written(&self) -> bool {
         self.last_write.is_some_and(|last| self.first_read.is_none_or(|first| last >= first))
     }
 }
 
-/// Openings that windows show, by row and octave of its count: windows crowd where a row begins, so that each octave
-/// counts by its size.
+/// Openings in windows by row and octave of the row's count. Most windows open where a row begins, so each octave has
+/// the weight of its size.
 #[derive(Default)]
 struct Openings {
     seen: BTreeMap<(RowId, u32), u64>,
@@ -82,8 +84,8 @@ impl Openings {
         self.seen.values().sum()
     }
 
-    /// How many there are in all, of rows of whose openings windows show `any`: in each octave as many of its calls as
-    /// of those that were seen there, or in the nearest octave that was seen.
+    /// Returns an estimate of all openings of the rows. In each octave they have the same share of the row's calls as
+    /// among `any`, the openings of all files there or in the nearest octave with some.
     fn estimate(&self, any: &Self, recording: &Recording) -> f64 {
         let mut rows: Vec<RowId> = self.seen.keys().map(|(row, _)| *row).collect();
         rows.dedup();
@@ -99,36 +101,36 @@ impl Openings {
     }
 }
 
-/// What windows show: files, and openings of any file.
+/// The openings of files in windows, and of any file.
 #[derive(Default)]
 struct Looks<'a> {
-    /// By process, by path.
+    /// Files by process and path.
     files: Map<u32, Map<Cow<'a, str>, Seen<'a>>>,
     any: Openings,
 }
 
 /// Files that were opened again and again.
 pub(super) struct Rereads<'a> {
-    /// By process, by path.
+    /// The files by process and path.
     files: Map<u32, Map<Cow<'a, str>, Reread>>,
 }
 
-/// A file that was opened again and again, and not written to by the process since it was first read.
+/// A file that was opened again and again, and that the process did not write after it first read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reread {
-    /// Its openings, an estimate: of each octave of a row's calls as many as of those that windows show.
+    /// Number of its openings, estimated from windows by octave.
     pub openings: u64,
-    /// Whether its status was asked more than once, or it was read to its end more than once, and each time it was the
-    /// same: the time of its last change, or the bytes.
+    /// True if its status was asked, or it was read to its end, more than once, and each time with the same result:
+    /// the time of its last change, or the bytes.
     pub unchanged: bool,
-    /// Whether it is opened so often that a small one counts too.
+    /// True if it is opened so often that a small one counts too.
     pub many: bool,
 }
 
 impl<'a> Rereads<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        // Most files are opened once or twice, of which nothing else need be known. Of many processes that are told of
-        // together each may have opened one once.
+        // Most files are opened once or twice and need no further look. An entry for many processes is left out: each
+        // process may have opened the file once.
         let of_many =
             |window: &Window| recording.processes.get(window.process.0 as usize).is_some_and(Process::is_many);
         let mut times: Map<(u32, Cow<'a, str>), u64> = Map::default();
@@ -156,12 +158,12 @@ impl<'a> Rereads<'a> {
         Self { files: files.filter(|(_, files): &(u32, Map<_, _>)| !files.is_empty()).collect() }
     }
 
-    /// Whether a process opened any file again and again.
+    /// Returns true if the process opened any file again and again.
     pub(super) fn any(&self, process: u32) -> bool {
         self.files.contains_key(&process)
     }
 
-    /// What is known of a path of a process.
+    /// Returns the properties of a path of a process.
     pub(super) fn of(&self, (process, path): File<'_>) -> Option<Reread> {
         self.files.get(&process)?.get(path).copied()
     }
@@ -174,7 +176,7 @@ struct Opening<'a> {
     call: &'a WindowCall,
 }
 
-/// Goes through a window's openings, by their places.
+/// Calls `each` for every opening of a window, with the call's index.
 fn each_opening<'a>(
     window: &'a Window,
     recording: &Recording,
@@ -197,7 +199,7 @@ fn each_opening<'a>(
     }
 }
 
-/// Takes in a window: of files that are among `often` all that it shows, of others that they were opened.
+/// Notes what a window shows of the files in `often`, and of other files only that they were opened.
 fn look_through<'a>(
     window: &'a Window,
     recording: &Recording,
@@ -216,7 +218,7 @@ fn look_through<'a>(
         seen.is_opened(writes, call.entry_ns);
         seen.openings.add(call.row, call.nth);
         if writes {
-            // What it is while it is written tells nothing of how it is found.
+            // A file's status while it is written does not tell how it is found.
             return;
         }
         let soon = window.calls.get(at + 1..(at + 1 + SOON).min(window.calls.len())).unwrap_or_default();
@@ -236,8 +238,9 @@ fn look_through<'a>(
     });
 }
 
-/// What is read from the file that a call opens until it is closed: of each read how much, and the bytes that the window
-/// holds. `None` where nothing is, where it is read from another place than its start, or the window does not show the closing, or too much lies between.
+/// Returns the content read from the file that a call opens until it is closed: the size of each read, and the bytes
+/// in the window. Returns `None` if nothing is read, if a read does not begin at the file's start, or if the window
+/// does not show the closing within [`CYCLE`] calls.
 fn content(window: &Window, opening: usize, recording: &Recording, semantics: &Semantics) -> Option<Vec<u8>> {
     let fd = window.calls.get(opening)?.result?;
     let mut content = Vec::new();
@@ -252,7 +255,7 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
         }
         let moved = lines.transfer(&observed);
         if lines.sets(&POSITION) || moved.is_some_and(|moved| moved.at.is_some()) {
-            // Another part of it is something else.
+            // Another part of the file has other content.
             return None;
         }
         if moved.is_some_and(|moved| moved.way == Way::In) {

@@ -1,4 +1,4 @@
-//! Files written anew again and again, each time before anybody could look at what they said.
+//! Detects files that are rewritten again and again, each time before anybody could look at them (dead stores).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
@@ -7,20 +7,20 @@ use crate::replay::Step;
 use crate::semantics::{Effect, SYNCED, Way};
 use crate::signs::Signs;
 
-/// How long a file must last to be looked at, in ns: a reader looks no more often than this.
+/// Least time for which a file must last to be looked at, ns: a reader looks no more often.
 const GLANCE: u64 = 10_000_000;
-/// Times in a window that a file was written anew before it is a habit.
+/// Least number of times in a window that a file was rewritten for a habit.
 const AGAIN: usize = 3;
 
-/// Claims writing a file anew, by its name or by moving a new one over it, where it was written again within a glance.
+/// Claims rewriting a file, in place or by moving a new one over it, if it was rewritten again within [`GLANCE`].
 pub(super) struct Rewritten;
 
-/// One writing, by the places of its calls.
+/// One writing of a file, by the indices of its calls.
 struct Writing {
     calls: Vec<usize>,
     fd: i64,
     open: bool,
-    /// Where it was moved to.
+    /// The path to which it was moved, or at which it was opened.
     name: String,
 }
 
@@ -42,7 +42,7 @@ impl Detector for Rewritten {
                 continue;
             }
             if is_promise(step) {
-                // What was promised to be on the disk has to be there.
+                // A file that is synced has to be on the disk.
                 under_way.retain(|w| w.fd != i64::from(step.observed.descriptor(0)));
                 continue;
             }
@@ -73,7 +73,7 @@ fn advance(at: usize, step: &Step<'_>, under_way: &mut [Writing]) {
     }
 }
 
-/// The name that a step gives the file of that name.
+/// Returns the new path of the file `from`, if the step moves it.
 fn moved_to(step: &Step<'_>, from: &str) -> Option<String> {
     let mut paths = step.effects.iter().filter_map(|effect| match effect {
         Effect::Path { at, path } => step.observed.path(at, path),
@@ -83,25 +83,25 @@ fn moved_to(step: &Step<'_>, from: &str) -> Option<String> {
     (first == from).then(|| second.into_owned())
 }
 
-/// Whether the step brings something to the disk.
+/// Returns true if the step syncs a file to the disk.
 fn is_promise(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SYNCED))
 }
 
-/// Whether the program itself looks at one of the files.
+/// Returns true if the program itself looks at one of the files.
 fn looks(step: &Step<'_>, done: &Map<String, Vec<Writing>>) -> bool {
     let opened = step.opened.as_ref().filter(|opened| !opened.writes).map(|opened| &*opened.path);
     opened.or(step.object.as_deref()).is_some_and(|path| done.contains_key(path))
         && !step.opened.as_ref().is_some_and(|o| o.writes)
 }
 
-/// Whether the step tells others that there is something to look at, or waits for them.
+/// Returns true if the step may tell others that there is something to look at, or waits for them.
 fn shows(step: &Step<'_>) -> bool {
     let outside = !step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
     step.forks || step.pauses || outside && step.moved.is_some_and(|moved| moved.line.way == Way::Out)
 }
 
-/// Claims what was written anew within a glance, and forgets all of it.
+/// Claims the writings that were rewritten within [`GLANCE`], and forgets all of them.
 fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
     for writings in std::mem::take(done).into_values() {
         let start = |w: &Writing| w.calls.first().and_then(|at| steps.get(*at)).map(|step| step.observed.call.entry_ns);
@@ -118,7 +118,7 @@ fn settle(done: &mut Map<String, Vec<Writing>>, cut: bool, steps: &[Step<'_>], c
             let object = writings.first().map(|writing| claims.object(&writing.name));
             put(claims, step.index, Claim { object, ..claim() });
         }
-        // Whether the last of a window is overwritten as well lies behind it.
+        // The window ends before it shows whether its last writing is rewritten too: leave it out.
         let last = writings.last().filter(|_| cut).into_iter().flat_map(|w| &w.calls);
         last.filter_map(|at| steps.get(*at)).for_each(|step| leave_out_later(step, claims));
     }

@@ -1,5 +1,5 @@
-//! A fixed sequence for each thing of which the main part is always refused, and the rest prepares for it and is
-//! undone: flags set for waiting on what can't be waited for.
+//! Detects a fixed sequence for each thing in which the main call is always refused, and the rest prepares for it and
+//! is undone: flags set for waiting on a file that can't be waited for.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -8,21 +8,22 @@ use crate::replay::Step;
 use crate::semantics::{Act, STATUS_FLAGS, Value};
 use crate::signs::Signs;
 
-/// Refusals that a process has met before another is claimed.
+/// Number of a process's refusals from which on another one is claimed.
 const SEEN: u32 = 2;
 
-/// Claims the refused attempt, and the setting and unsetting of flags around it.
+/// Claims the refused call, and the setting and unsetting of flags around it.
 #[derive(Default)]
 pub(super) struct Ritual {
-    /// Refusals so far, by process.
+    /// Number of refusals so far, by process.
     refused: Map<u32, u32>,
 }
 
-/// What was done to a descriptor.
+/// The calls on a descriptor.
 #[derive(Default)]
 struct Course<'a> {
-    /// The flags before they were set, and what asked and set them.
+    /// The flags before they were set.
     before: Option<Value<'a>>,
+    /// Indices of the calls that asked for and set the flags.
     steps: Vec<usize>,
     refused: bool,
 }
@@ -35,7 +36,7 @@ impl Detector for Ritual {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut courses: Map<i32, Course<'_>> = Map::default();
         for (at, step) in steps.iter().enumerate() {
-            // A descriptor that stands for something else from here on.
+            // From here on the descriptor refers to another file.
             courses.retain(|fd, _| !step.lets_go(*fd) && !step.makes_descriptor(*fd));
             if let Some(vain) = step.lines.in_vain(&step.observed) {
                 let refused = self.refused.entry(step.who).or_default();

@@ -1,4 +1,4 @@
-//! Looks for one thing after another in directories that never hold any.
+//! Detects searches for one thing after another in directories that never hold any.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,71 +10,72 @@ use crate::semantics::{Effect, Semantics};
 use crate::signs::Signs;
 use systoll_model::{Errno, Recording, Sysno, Window, WindowCall};
 
-/// Nothing of the name is there.
+/// Errors that tell that the name does not exist.
 const MISSING: [Errno; 2] = [Errno::ENOENT, Errno::ENOTDIR];
-/// Directories looked into in a row for one thing that make a long search.
+/// Least number of directories searched in a row for one thing for a long search.
 const LONG: usize = 6;
-/// Different things a directory did not hold before it is known to hold none.
+/// Number of different things that a directory lacked from which on it counts as empty.
 const KNOWN: usize = 2;
-/// Directories that are remembered.
+/// Largest number of directories remembered.
 const REMEMBERED: usize = 1 << 16;
-/// Searches that were seen to end, for each directory they ended in, before anything is claimed. Where things lie
-/// in many directories, the program looks into each for good reason, and windows show too little to tell
-/// which hold something.
+/// Least number of searches that ended, for each directory in which they ended. If things lie in many directories,
+/// the program looks into each for good reason, and windows show too little to tell which directories hold something.
 const ENDED: usize = 2;
-/// Misses for each end seen, and one more, that serve instead of ends: of searches so long that windows rarely hold
-/// a whole one. No program means to look into so many directories for each thing.
+/// Number of misses for each end, and one more, that replaces the ends: a search may be so long that windows rarely
+/// hold a whole one. No program needs to look into so many directories for each thing.
 const ENDLESS: usize = 64;
 
-/// Misses for each call that found something, by exact counts, and misses in all, that show that hardly anything
-/// lies where it is looked for: then no end need be seen, nor a second thing that this directory does not hold, but a
-/// second one that is looked for so, if the directories lie in one another: a program that looks for one name in each
-/// folder on its way searches nothing.
+/// Least ratio of misses to calls that found something, by exact counts, at which hardly anything lies where the
+/// program looks. Then neither ends nor a second thing that the directory lacks are required. A second thing that the
+/// program looks for is required only if the directories lie in each other: a program that looks for one name in each
+/// folder on its way does not search.
 const HARDLY: u64 = 16;
+/// Least number of misses in that case.
 const MANY: u64 = 100;
 
-/// A directory, with the working directory where it is relative to that.
+/// A directory, with the working directory if it is relative.
 type Directory = (Option<u32>, PathId);
 
-/// What looking into a directory came to.
+/// The results of looking into a directory.
 #[derive(Default)]
 struct Yield {
     held: bool,
     missed: Vec<PathId>,
 }
 
-/// Where a program's searches ended.
+/// The ends of a program's searches.
 #[derive(Default)]
 struct Ends {
     searches: usize,
     directories: Set<Directory>,
-    /// Misses of long searches.
+    /// Number of misses in long searches.
     misses: usize,
-    /// What long searches looked for, the first [`KNOWN`] of them.
+    /// The first [`KNOWN`] things that long searches looked for.
     sought: Vec<PathId>,
 }
 
 /// Claims misses of long searches in directories in which nothing was ever found.
 pub(super) struct Search {
-    /// By process: what searches alike, and its working directory, where both are known to be another's.
+    /// By process: the program and the working directory that it shares with other processes.
     places: Vec<Place>,
     yields: Map<(u32, Directory), Yield>,
     ends: Map<u32, Ends>,
     /// Programs and calls that hardly ever find anything.
     vain: Set<(u32, Sysno)>,
-    /// Programs of which a window holds so many misses that they may be a long search.
+    /// Programs that have a window with enough misses for a long search.
     seeks: Set<u32>,
 }
 
-/// What of a process's searches other processes share: those of one program find the same in the same directory,
-/// and a relative one is the same where neither has gone elsewhere.
+/// The properties of a process's searches that other processes share: processes of one program find the same things
+/// in a directory, and a relative directory is the same if neither process changed its working directory.
 #[derive(Clone, Copy)]
 struct Place {
     program: u32,
     folder: u32,
 }
 
-/// One place for each process. Of a program that was started anew for each item, windows show too little of each.
+/// Returns one place for each process. A program may be started anew for each item, so that windows show too little
+/// of each process.
 fn places(recording: &Recording, semantics: &Semantics) -> Vec<Place> {
     let mut moved: Set<u32> = Set::default();
     for row in &recording.rows {
@@ -86,7 +87,7 @@ fn places(recording: &Recording, semantics: &Semantics) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::with_capacity(recording.processes.len());
     for (at, process) in (0u32..).zip(&recording.processes) {
         let program = *programs.entry(&process.exe).or_insert(at);
-        // Parents stand before their children; of a stranger's recording that do not, each is by itself.
+        // Parents come before their children. In a stranger's recording they may not; such a process shares nothing.
         let inherited = match process.parent {
             Some(parent) if parent.0 < at && !moved.contains(&parent.0) => places.get(parent.0 as usize),
             Some(_) => None,
@@ -98,19 +99,19 @@ fn places(recording: &Recording, semantics: &Semantics) -> Vec<Place> {
     places
 }
 
-/// Whether the window holds as many misses as a long search has at least.
+/// Returns true if the window has enough misses for a long search.
 fn may_search(window: &Window) -> bool {
     let missed = |call: &&WindowCall| call.errno().is_some_and(|errno| MISSING.contains(&errno));
     window.calls.iter().filter(missed).nth(LONG - 1).is_some()
 }
 
-/// Programs of which a window may hold a long search.
+/// Returns the programs that have a window which may hold a long search.
 fn seeks(recording: &Recording, places: &[Place]) -> Set<u32> {
     let many = recording.windows.iter().filter(|window| may_search(window));
     many.filter_map(|window| places.get(window.process.0 as usize)).map(|place| place.program).collect()
 }
 
-/// Calls of programs that hardly ever find anything.
+/// Returns the programs and calls that hardly ever find anything.
 fn vain(recording: &Recording, places: &[Place]) -> Set<(u32, Sysno)> {
     let mut tally: Map<(u32, Sysno), (u64, u64)> = Map::default();
     for row in &recording.rows {
@@ -126,13 +127,13 @@ fn vain(recording: &Recording, places: &[Place]) -> Set<(u32, Sysno)> {
     tally.into_iter().filter(|(_, counts)| vain(*counts)).map(|(key, _)| key).collect()
 }
 
-/// A miss: where, and of what.
+/// A call that did not find the name.
 struct Miss {
     index: usize,
     syscall: Sysno,
     directory: Directory,
     stem: PathId,
-    /// Whether the directory lies in the one that was looked into right before.
+    /// True if the directory lies in the one searched right before.
     below: bool,
 }
 
@@ -154,7 +155,7 @@ impl Detector for Search {
             let directory = path.get(..parts.slash).unwrap_or_default();
             let below = directory.strip_prefix(before).is_some_and(|rest| rest.starts_with('/')) && !before.is_empty();
             before = directory;
-            // A relative one is the working directory's.
+            // A relative directory depends on the working directory.
             let of = (!directory.starts_with('/')).then_some(folder);
             let (directory, stem) = ((of, parts.folder), parts.stem);
             let errno = step.observed.call.errno();
@@ -182,7 +183,7 @@ impl Search {
         Self { places, yields: Map::default(), ends: Map::default(), vain, seeks }
     }
 
-    /// Whether there is anything to look for.
+    /// Returns true if a program may search.
     pub(super) fn seeks(&self) -> bool {
         !self.seeks.is_empty()
     }
@@ -193,7 +194,7 @@ impl Search {
         room.then(|| self.yields.entry(key).or_default())
     }
 
-    /// Something was found, at the end of a search or without one.
+    /// Notes that something was found, at the end of a search if `sought` is true.
     fn found(&mut self, program: u32, directory: Directory, sought: bool) {
         if sought {
             let ends = self.ends.entry(program).or_default();
@@ -211,7 +212,7 @@ impl Search {
         self.ends.get(&program).is_some_and(alike)
     }
 
-    /// A search has come to its end, or the window to its.
+    /// Ends a search, at its end or at the window's.
     fn finish(&mut self, program: u32, run: &mut Vec<Miss>, claims: &mut Claims) {
         let directories = || run.iter().map(|miss| miss.directory).collect::<Set<Directory>>().len();
         let mut long = run.len() >= LONG && directories() >= LONG;

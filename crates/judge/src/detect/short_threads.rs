@@ -1,4 +1,4 @@
-//! A thread made for each little job.
+//! Detects threads that are made for each small job.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -8,29 +8,28 @@ use crate::replay::Step;
 use crate::semantics::{ObservedCall, Semantics};
 use systoll_model::Recording;
 
-/// Threads that a process makes before that is a habit.
+/// Least number of threads that a process makes for a habit.
 const MANY: u64 = 100;
-/// Processor time of such a thread on average, ns, at most, its making and end included: these alone take some
-/// 20 to 50 µs.
+/// Largest mean processor time of such a thread, ns, with its making and end, which alone take some 20 to 50 µs.
 const SHORT: u64 = 300_000;
-/// Calls around a thread's making or beginning that may belong to it.
+/// Largest distance from the making or beginning of a thread to a call that belongs to it, calls.
 const NEAR: usize = 12;
 
-/// Claims the making of threads whose stack a thread had that has ended, where threads hardly live, and what is
-/// done once for each.
+/// Claims the making of threads that reuse the stack of an ended thread, if threads are short-lived, and the calls
+/// made once for each thread.
 pub(super) struct ShortThreads {
-    /// Processes with many threads that hardly did anything.
+    /// Processes with many short-lived threads.
     habit: Set<u32>,
-    /// Stacks that were handed out.
+    /// Stacks of the threads made so far.
     stacks: Set<(u32, u64)>,
-    /// Processes that were seen to make one thread after the other, in whichever window: those of the threads may come
-    /// before those of who makes them.
+    /// Processes that make one thread after the other, from all windows: those of the threads may come before those
+    /// of their maker.
     proven: Set<u32>,
 }
 
 impl ShortThreads {
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
-        // Where the time of the only process is in doubt, it took no more than was measured.
+        // If the processor time of the only process is uncertain, its upper bound serves.
         let at_most = recording.header.own_cpu_most_ns.filter(|_| recording.processes.len() == 1);
         let habit = (0u32..).zip(&recording.processes).filter(|(_, p)| {
             let threads = p.threads.saturating_sub(p.instances.max(1));

@@ -1,4 +1,4 @@
-//! A cheaper way to the same end exists.
+//! Detects calls for which a cheaper way to the same result exists (strength reduction).
 
 use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
 use crate::finding::Kind;
@@ -6,7 +6,7 @@ use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
 use crate::signs::Signs;
 
-/// Claims calls that the table knows a cheaper way for.
+/// Claims calls for which the tables have a cheaper way.
 pub(super) struct SlowPath;
 
 impl Detector for SlowPath {
@@ -16,12 +16,12 @@ impl Detector for SlowPath {
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         for (at, step) in steps.iter().enumerate() {
-            // The first reading of a meter is not waste; waiting is from the first time on.
+            // The first reading of a meter is no waste; a wait is from the first one on.
             if let Some(cheaper) = step.cheaper
                 && (cheaper.by_wait || step.observed.call.nth > 1)
             {
                 let claim = Claim::of(Kind::SlowPath, cheaper.does, cheaper.instead);
-                // What saves a part of a call only is nothing to change a program for by itself.
+                // A change that saves only a part of a call is not worth it by itself.
                 let (weak, saves) = (cheaper.saves_ns.is_some(), cheaper.saves_ns.map_or(Saving::All, Saving::Ns));
                 let claim = Claim { by_wait: cheaper.by_wait, weak, saves, ..claim };
                 put(claims, step.index, claim);
@@ -40,15 +40,15 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     else {
         return;
     };
-    // What kind of thing a directory is has to be known before it is read.
-    // A question about a descriptor is about what was opened before.
+    // A program must know that a path is a directory before it reads it. A question about a descriptor concerns a
+    // file that was opened before.
     if sequel.tie == Tie::Path && (first.asks_directory() || !by_path(first)) {
         return;
     }
     let next = steps.get(at + 1..(at + 1 + sequel.within).min(steps.len())).unwrap_or_default();
     let second = next.iter().find(|second| {
         followed.by().contains(&second.observed.syscall)
-            // Another such look takes nothing either.
+            // A second such peek takes no data either.
             && !(second.observed.syscall == first.observed.syscall && second.observed.holds(sequel.when))
             && second.observed.call.errno().is_none()
             && second.observed.holds(sequel.then_when)
@@ -56,13 +56,13 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     });
     let Some(second) = second else { return };
     if sequel.once && !came_before(followed, at, steps) {
-        // What lies before the window may have been one of them.
+        // A call before the window may have been one of those that may follow.
         if !begins(first, steps.get(..at).unwrap_or_default()) {
             leave_out_later(first, claims);
         }
         return;
     }
-    // One question may be meant; two about what is then opened are habit.
+    // One question may be on purpose; two about a path that is then opened are a habit.
     let weak = sequel.unsure && !asked_otherwise(sequel, at, steps);
     let spare = if sequel.spare == Spare::First { first } else { second };
     let object = spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(|path| claims.object(path));
@@ -82,7 +82,7 @@ fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
     }
 }
 
-/// Whether one of the calls that may follow was about the same descriptor before.
+/// Returns true if one of the calls that may follow was made on the same descriptor before.
 fn came_before(followed: &Followed, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(fd) = steps.get(at).map(|first| first.observed.descriptor(0)) else { return false };
     let before = steps.get(..at).unwrap_or_default().iter().rev();
@@ -94,7 +94,7 @@ fn makes(step: &Step<'_>, fd: i32) -> bool {
     step.makes_descriptor(fd) || step.lets_go(fd)
 }
 
-/// Whether what the call is about was made in these steps.
+/// Returns true if one of these steps made the descriptor of the call.
 fn begins(first: &Step<'_>, before: &[Step<'_>]) -> bool {
     before.iter().any(|s| makes(s, first.observed.descriptor(0)))
 }
@@ -103,7 +103,7 @@ fn by_path(step: &Step<'_>) -> bool {
     step.meaning.as_ref().is_none_or(|m| !m.line.about.is(&FILE_STATUS))
 }
 
-/// Whether another question about the same path comes before the same opening.
+/// Returns true if another question about the same path comes before the same opening.
 fn asked_otherwise(sequel: &Sequel, at: usize, steps: &[Step<'_>]) -> bool {
     let Some(object) = steps.get(at).and_then(|s| s.object.as_deref()) else { return false };
     let questions = |other: &&Step<'_>| {

@@ -1,4 +1,4 @@
-//! Many small transfers where one would do.
+//! Detects many small transfers where one would do (missed coalescing).
 
 use super::awake::{Bells, Rung, Within};
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
@@ -12,39 +12,42 @@ use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Class, Recording, WindowCall};
 
-/// Mean size of a small transfer, at most.
+/// Largest mean size of a small transfer, bytes.
 const SMALL: u64 = 512;
-/// What one transfer could well have moved instead.
+/// Size of a buffer that one transfer could well have moved, bytes.
 const BUFFER: u64 = 4096;
-/// Messages that one call can move.
+/// Number of messages that one call can move.
 const BATCH: u64 = 64;
-/// Random bytes that a pool would fetch at once: getrandom gives up to 256 uninterrupted (man 2).
+/// Size of a pool of random bytes, bytes: getrandom returns up to 256 uninterrupted (man 2).
 const POOL: u64 = 256;
-/// Random bytes asked for at once that are few.
+/// Largest number of random bytes asked for at once that are few.
 const FEW: u64 = 64;
-/// Transfers that make a long run; in a run that the window cuts, which may be longer.
+/// Least number of transfers in a long run.
 const LONG: usize = 8;
+/// Least number of transfers in a run that an edge of the window cuts, so that it may be longer.
 const LONG_CUT: usize = 4;
-/// Reads of a terminal in a run that fills the window from end to end: other calls may stand around each, as where a
-/// shell sets the terminal's mode for every key, and what no end of the window ends goes on.
+/// Least number of reads of a terminal in a run that goes on beyond both ends of the window. Other calls may stand
+/// around each read, as in a shell that sets the terminal's mode for every key.
 const LONG_ACROSS: usize = 3;
-/// Short runs in a window that make a habit, how many of these must be seen whole, and their greatest length.
+/// Least number of short runs in a window for a habit.
 const SHORT_RUNS: usize = 3;
+/// Least number of short runs seen whole.
 const WHOLE: usize = 2;
+/// Largest number of transfers in a short run.
 const SHORT: usize = 7;
 
-/// Another process answers no faster than this, in ns.
+/// Least time in which another process answers, ns.
 const ANSWER_NS: f64 = 2_000.0;
 
-/// Standard output and error: opened by the program's parent.
+/// Standard output and error, which the program's parent opened.
 const GIVEN: std::ops::RangeInclusive<i32> = 1..=2;
 
-/// Claims transfers that could have gone with the one before.
+/// Claims transfers that could have been joined with the one before.
 pub(super) struct SmallIo<'a> {
     bells: Bells<'a>,
-    /// Whether watching stops the program for so long that what it shows may be answered meanwhile.
+    /// True if watching stops the program for so long that a reader may answer its output in the meantime.
     stops: bool,
-    /// Processes that ended themselves by a signal: what they wrote last to a file may be all that tells of it.
+    /// Processes that ended themselves by a signal: their last write to a file may be the only trace of it.
     killed: Set<u32>,
 }
 
@@ -54,14 +57,14 @@ impl<'a> SmallIo<'a> {
         Self { bells: Bells::new(rung), stops, killed: killed(recording) }
     }
 
-    /// Whether a write to a terminal may have been answered before the program could read on.
+    /// Returns true if a write to a terminal may have been answered before the program could read on.
     fn answered(&self, step: &Step<'_>, stream: Stream) -> bool {
         let shows = step.moved.is_some_and(|m| m.line.way == Way::Out) && is_terminal(step);
         stream.terminal && stream.way == Way::In && shows && (self.stops || step.observed.call.waited_ns.is_none())
     }
 }
 
-/// Processes that sent a signal which none of their threads outlived.
+/// Returns the processes that sent a signal which none of their threads survived.
 fn killed(recording: &Recording) -> Set<u32> {
     let fatal = |call: &WindowCall| {
         let signature = recording.row(call.row).syscall.signature().filter(|signature| !signature.never_returns);
@@ -74,32 +77,33 @@ fn killed(recording: &Recording) -> Set<u32> {
     last.map(|window| window.process.0).collect()
 }
 
-/// Transfers of one way through one descriptor, with nothing in between that asks for them.
+/// Transfers in one direction through one descriptor, with nothing in between that requires them to be separate.
 struct Run {
     steps: Vec<usize>,
     bytes: u64,
     message: bool,
-    /// Where the next one would begin, where the calls say so.
+    /// The offset at which the next one would begin, if the calls give offsets.
     next: Option<u64>,
-    /// Whether the window began within it.
+    /// True if the window begins within the run.
     cut: bool,
-    /// Inputs opened before the last transfer, and transfers that had one of their own.
+    /// Number of inputs opened before the last transfer.
     inputs: usize,
+    /// Number of transfers before which an input was opened.
     results: usize,
-    /// Whether another thread of the process is at the other end.
+    /// True if another thread of the process is at the other end.
     within: bool,
-    /// Whether it goes to a file, from a process that ended itself.
+    /// True if it writes to a file, from a process that ended itself.
     last_words: bool,
-    /// Whether its last transfer ended a line.
+    /// True if its last transfer ended a line.
     line: bool,
 }
 
-/// One way through one descriptor.
+/// One direction through one descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Stream {
     fd: Option<i32>,
     way: Way,
-    /// Whether a person is at the other end.
+    /// True if a terminal is at the other end.
     terminal: bool,
 }
 
@@ -108,8 +112,8 @@ impl Stream {
         Self { fd: moved.fd, way: moved.line.way, terminal: is_terminal(step) }
     }
 
-    /// Whether few transfers at a time, again and again, are a habit to be rid of. Of a terminal only a line's pieces
-    /// are: a key may be some bytes, and a prompt some writes.
+    /// Returns true if short runs, again and again, are a habit worth changing. On a terminal only the pieces of a
+    /// line are: a key may be several bytes, and a prompt several writes.
     fn counts(self, run: &Run, cut: bool) -> bool {
         !self.terminal || self.way == Way::Out && (run.line || cut)
     }
@@ -132,7 +136,7 @@ impl Detector for SmallIo<'_> {
         let mut inputs = 0;
         for (at, step) in steps.iter().enumerate() {
             inputs += usize::from(step.opened.as_ref().is_some_and(|opened| !opened.writes));
-            // Mostly nothing is under way that the step could end.
+            // Mostly there is no run that the step could end.
             if !runs.is_empty() {
                 let answered = runs.keys().filter(|stream| self.answered(step, **stream)).copied();
                 for stream in ended(step, runs.keys()).into_iter().chain(answered.collect::<Vec<_>>()) {
@@ -181,17 +185,18 @@ impl Detector for SmallIo<'_> {
 /// Short runs through one descriptor.
 #[derive(Default)]
 struct Habit {
-    /// Those that no long run's claim covers; the window's edge may cut them.
+    /// Runs without the claims of a long run; the window's edge may cut them.
     runs: Vec<Run>,
-    /// How many were seen whole, and how many more of two transfers or more were seen in part.
+    /// Number of runs seen whole.
     whole: usize,
+    /// Number of runs of two or more transfers seen in part.
     part: usize,
-    /// Single transfers.
+    /// Number of single transfers.
     ones: usize,
 }
 
 impl Habit {
-    /// Adds a run that ended, by the window's own end if `cut`; `claimed` if its claims are made.
+    /// Adds a run that ended, by the window's end if `cut`; `claimed` is true if its claims are made.
     fn add(&mut self, run: Run, cut: bool, claimed: bool) {
         let (n, in_part) = (run.steps.len(), run.cut || cut);
         match n {
@@ -212,7 +217,7 @@ impl Habit {
         }
         for run in &self.runs {
             run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream, steps, claims));
-            // Whether the window's first transfer is its run's first is not seen.
+            // The window does not show whether its first transfer is the first of its run.
             if let Some(step) = run.steps.first().filter(|_| run.cut).and_then(|at| steps.get(*at)) {
                 leave_out_later(step, claims);
             }
@@ -220,19 +225,19 @@ impl Habit {
     }
 }
 
-/// Whether a run that begins here may have begun before the window did.
+/// Returns true if a run whose first step is `at` may continue one from before the window.
 fn runs_from(at: usize) -> bool {
     at == 0
 }
 
-/// Runs that the step ends: what it shows or asks separates what came before from what comes after.
+/// Returns the runs that the step ends: what it shows or asks separates the transfers before it from those after it.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
     if step.pauses && ready_at_once(step) {
-        // What was there to be read lay there already; what was written may have been waited for.
+        // The data to read was there already; written data may have been waited for.
         return every(&|p| p.way == Way::Out);
     }
-    // Who sleeps for a moment before each of them has each when it is due.
+    // A program that sleeps before each transfer makes each when it is due.
     if step.pauses || step.forks || step.look.is_some_and(|look| look.sleeps) && step.observed.call.waited_ns != Some(0)
     {
         return every(&|_| true);
@@ -249,7 +254,7 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
         let random = moved.line.unit == Unit::Random;
         return every(&|p| match p.terminal {
             _ if moved.line.unit == Unit::Item => true,
-            // Whatever is read may be what is told next.
+            // Data that is read may be what is written next.
             true if *p != own => p.way == Way::Out && way == Way::In && !random,
             true => !is_piece(step, moved),
             false => {
@@ -268,14 +273,15 @@ fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone)
     every(&|p| p.fd.is_some_and(|fd| step.lets_go(fd) || step.seeks(fd)))
 }
 
-/// Whether the step waited for descriptors, of which one was ready already.
+/// Returns true if the step waited for descriptors and one was ready already.
 fn ready_at_once(step: &Step<'_>) -> bool {
     let call = step.observed.call;
     let waited = call.waited_ns.unwrap_or(call.elapsed_ns);
     step.lines.tells_ready() && call.result.is_some_and(|ready| ready > 0) && waited == 0
 }
 
-/// Whether the transfer before the step at `at` may lie before the window: nothing in it begins the run.
+/// Returns true if the transfer before the step at `at` may lie before the window: no step of the window begins the
+/// run.
 fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
     let opens = |s: &Step<'_>| stream.fd.is_some_and(|fd| s.makes_descriptor(fd));
     let moves = |s: &Step<'_>| s.moved.is_some_and(|m| Stream::of(s, &m) == stream);
@@ -283,30 +289,30 @@ fn goes_back(at: usize, stream: Stream, steps: &[Step<'_>]) -> bool {
     before.iter().all(|s| ended(s, std::iter::once(&stream)).is_empty() && !opens(s) && !moves(s))
 }
 
-/// Whether what the transfer moved was a message of its own: no buffer joins two of them.
+/// Returns true if the transfer moved a message of its own: no buffer can join two messages.
 fn is_message(step: &Step<'_>, moved: &Moved) -> bool {
     let name = step.observed.call.fd.as_deref().unwrap_or_default();
     moved.line.unit == Unit::Message || DATAGRAMS.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether the transfer is one that could have been joined with others at all.
+/// Returns true if the transfer could have been joined with others at all.
 fn ordinary(step: &Step<'_>, moved: &Moved) -> bool {
     let file = step.observed.call.fd.as_deref().unwrap_or_default();
     moved.got.is_some_and(|got| got > 0)
         && matches!(moved.line.unit, Unit::Stream | Unit::Message)
         && (!is_terminal(step) || is_piece(step, moved))
         && !file.starts_with(COUNTERS)
-        // Data that was not there yet can't be read with what was.
+        // Data that did not exist yet can't be read together with earlier data.
         && (moved.line.way == Way::Out || moved.asked.is_none_or(|asked| moved.got >= Some(asked)))
 }
 
-/// Whether what was taken was not there yet when it was asked for, so that nothing before could have taken it along.
+/// Returns true if the data did not exist when it was asked for, so that no earlier transfer could have taken it.
 fn came_later(step: &Step<'_>, moved: &Moved) -> bool {
     let file = step.observed.call.fd.as_deref().is_some_and(|file| file.starts_with('/'));
     moved.line.way == Way::In && !file && step.observed.call.waited_ns.is_some_and(|ns| ns > 0)
 }
 
-/// Claims a few random bytes unless a pool would have had to be filled for them.
+/// Returns a claim if the call asks for a few random bytes, unless a pool would have to be filled for them.
 fn random(step: &Step<'_>, moved: &Moved) -> Option<Claim> {
     let file = step.observed.call.fd.as_deref();
     let is_random = moved.line.unit == Unit::Random || file.is_some_and(|f| RANDOM_FILES.contains(&f));
@@ -339,9 +345,10 @@ impl Run {
         self.next = position.map(|p| p.saturating_add(got));
     }
 
-    /// Whether each is a message that was taken when it came, so that taking many at once wins little, another thread of
-    /// the process may wait for each, or the transfers are results of one input each, told
-    /// as soon as they are known: the process that gave the program its output may be waiting for them, or write there too and rely on whole lines.
+    /// Returns true if the claims are weak. Each transfer may be a message that was taken when it came, so that
+    /// taking many at once wins little; another thread of the process may wait for each; or each is the result of one
+    /// input, written as soon as it is known: the process that opened the output may wait for it, or write there too
+    /// and rely on whole lines.
     fn weak(&self, Stream { fd, way, .. }: Stream) -> bool {
         let given = fd.is_some_and(|fd| GIVEN.contains(&fd));
         self.within
@@ -350,7 +357,7 @@ impl Run {
             || way == Way::Out && given && 2 * self.results >= self.steps.len()
     }
 
-    /// Whether what `step` writes to the same terminal belongs to what comes next: a line ended, or the program worked.
+    /// Returns true if `step` writes something new to the same terminal: a line ended, or the program worked.
     fn is_over(&self, step: &Step<'_>, steps: &[Step<'_>]) -> bool {
         let last = self.steps.last().and_then(|at| steps.get(*at));
         let out = step.moved.is_some_and(|m| m.line.way == Way::Out);
@@ -361,7 +368,7 @@ impl Run {
         self.bytes <= SMALL * self.steps.len() as u64
     }
 
-    /// Claims all of a long run but what a buffer's worth each would have taken. Whether it did.
+    /// Claims all transfers of a long run but one for each full buffer. Returns true if it did.
     fn claim(&self, stream: Stream, cut: bool, steps: &[Step<'_>], claims: &mut Claims) -> bool {
         let keys = stream.terminal && stream.way == Way::In;
         let across = || self.steps.first().is_some_and(|at| goes_back(*at, stream, steps));
@@ -374,7 +381,7 @@ impl Run {
             return false;
         }
         let each = if self.message { BATCH } else { (BUFFER * self.steps.len() as u64 / self.bytes.max(1)).max(2) };
-        // Whether one of less than a buffer's worth, begun before the window, began a buffer is not seen.
+        // The window does not show whether the first transfer, of less than a buffer's size, began a buffer.
         let first =
             self.steps.first().copied().filter(|at| self.steps.len() as u64 <= each && goes_back(*at, stream, steps));
         if let Some(step) = first.and_then(|at| steps.get(at)) {
@@ -384,7 +391,7 @@ impl Run {
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(stream), stream, steps, claims);
-                // Looking whether there is more goes with the reading.
+                // The poll for more data goes with the read.
                 let between = steps.get(from..*at).unwrap_or_default().iter();
                 between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time(stream)));
             }

@@ -1,4 +1,4 @@
-//! The status of an open file, asked again before each piece that is read of it.
+//! Detects questions for the status of an open file before each piece that is read from it.
 
 use super::claim::{Claim, Claims, Detector, about_state, leave_out_later, put};
 use crate::fact::Fact;
@@ -9,24 +9,24 @@ use crate::semantics::{Act, Effect, FILE_STATUS, Value, Way};
 use crate::signs::Signs;
 use systoll_model::Sysno;
 
-/// Answers that are alike, with something read between one and the next, before one more is claimed. A program
-/// that asks once more when it has read all wants to know whether the file changed meanwhile.
+/// Number of equal answers, with reads in between, from which on another question is claimed. A program that asks
+/// once more when it has read all wants to know whether the file has changed.
 const ALIKE: usize = 2;
 
-/// Claims questions for the status of an open file of which only whole pieces were read since: reading changes
-/// the time of access at most, and what came whole did not end there.
+/// Claims questions for the status of an open file from which only whole pieces were read since: a read changes at
+/// most the access time, and a whole piece does not end at the end of the file.
 pub(super) struct Status;
 
-/// What was asked of a descriptor.
+/// A system call and the descriptor that it asks about.
 type Question = (Sysno, i32);
 
 /// Questions about one descriptor with the same answer.
 struct Asked<'a> {
     answer: Value<'a>,
-    /// The first of them, which may be one of those that the window does not show.
+    /// Index of the first question, which may be a later one of a series that began before the window.
     first: usize,
     again: Vec<usize>,
-    /// Whether something was read since the last.
+    /// True if something was read since the last question.
     read: bool,
 }
 
@@ -49,7 +49,7 @@ impl Detector for Status {
                         before.again.push(at);
                         before.read = false;
                     }
-                    // Nothing was read: that is a plain repeat.
+                    // Nothing was read in between: it is a plain repeat.
                     Some(_) => {}
                     None => {
                         let new = Asked { answer, first: at, again: Vec::new(), read: false };
@@ -82,7 +82,7 @@ impl Asked<'_> {
         }
         let Some(first) = steps.get(self.first) else { return };
         let fd = first.observed.descriptor(0);
-        // Its opening, or what ends a series, would show in the window.
+        // The window shows neither the file's opening nor a call that ends a series.
         if !steps.get(..self.first).unwrap_or_default().iter().any(|s| ends(s, fd)) {
             leave_out_later(first, claims);
         }
@@ -95,8 +95,8 @@ fn question<'a>(step: &Step<'a>) -> Option<(Question, Value<'a>)> {
     Some(((step.observed.syscall, step.observed.descriptor(0)), meaning.now.clone()?))
 }
 
-/// Whether the answers before and after the step may differ for good reason: it waited, wrote, came to the
-/// file's end, or made the number stand for another file.
+/// Returns true if the answers before and after the step may differ for good reason: it waited, wrote, reached the
+/// end of the file, or made the descriptor refer to another file.
 fn ends(step: &Step<'_>, fd: i32) -> bool {
     if step.forks || step.pauses && step.moved.is_none() {
         return true;

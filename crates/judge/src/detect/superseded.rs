@@ -1,4 +1,4 @@
-//! Settings of a descriptor that the next one overwrites before anything was done with it.
+//! Detects settings of a descriptor that the next one overwrites before anything used them (dead stores).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
 use crate::finding::Kind;
@@ -7,16 +7,17 @@ use crate::replay::{Meaning, Step};
 use crate::semantics::{Act, Key, SOCKET_OPTION, State};
 use crate::signs::Signs;
 
-/// Settings that were overwritten in a window before it is a habit.
+/// Least number of settings overwritten in a window for a habit.
 const OVERWRITTEN: usize = 3;
 
-/// State that does nothing until a call uses the descriptor. Flags and positions are told of by what they are set to.
+/// Kinds of state that have no effect until a call uses the descriptor. Flags and positions have claims by their
+/// values.
 static IDLE: [&State; 1] = [&SOCKET_OPTION];
 
-/// Claims settings of state that only calls about the descriptor use, of which none came before the next setting.
+/// Claims settings of such state if no call on the descriptor used it before the next setting.
 pub(super) struct Superseded;
 
-/// The newest setting of a thing, and those before it that were overwritten.
+/// The newest setting of a piece of state, and the settings before it that were overwritten.
 struct Newest {
     at: usize,
     fd: i32,
@@ -36,7 +37,7 @@ impl Detector for Superseded {
         for (at, step) in steps.iter().enumerate() {
             let set = step.meaning.as_ref().filter(|meaning| is_idle_set(meaning));
             if set.is_none() && !step.meaning.as_ref().is_some_and(is_question) {
-                // What waits or starts a child may use any descriptor.
+                // A call that waits or makes a child may use any descriptor.
                 let any = step.forks || step.pauses || step.lines.fd.is_none() && !step.lines.say_anything();
                 let own = step.lines.fd.and_then(|arg| u8::try_from(arg).ok()).map(|arg| step.observed.descriptor(arg));
                 for key in used(&newest, any, own, step) {
@@ -47,7 +48,7 @@ impl Detector for Superseded {
             let fd = step.observed.descriptor(0);
             let new = newest.entry(meaning.key).or_insert(Newest { at, fd, overwritten: Vec::new() });
             if new.at != at {
-                // What set what was so is told of otherwise.
+                // A set to the same value is claimed by another detector.
                 new.overwritten.push(new.at);
                 new.at = at;
             }
@@ -56,7 +57,7 @@ impl Detector for Superseded {
     }
 }
 
-/// Whose descriptors a step may use.
+/// Returns the state whose descriptors a step may use.
 fn used(newest: &Map<Key, Newest>, any: bool, own: Option<i32>, step: &Step<'_>) -> Vec<Key> {
     let uses = |of: &Newest| any || own == Some(of.fd) || step.lets_go(of.fd) || step.seeks(of.fd);
     newest.iter().filter(|(_, of)| uses(of)).map(|(key, _)| *key).collect()
@@ -66,7 +67,7 @@ fn is_idle_set(meaning: &Meaning<'_>) -> bool {
     matches!(meaning.line.act, Act::Set { .. }) && IDLE.iter().any(|state| meaning.line.about.is(state))
 }
 
-/// Whether it asks for such state: that is no use of it.
+/// Returns true if the call asks for such state, which does not use it.
 fn is_question(meaning: &Meaning<'_>) -> bool {
     matches!(meaning.line.act, Act::Ask(_)) && IDLE.iter().any(|state| meaning.line.about.is(state))
 }
@@ -79,7 +80,7 @@ impl Newest {
         for step in self.overwritten.iter().filter_map(|at| steps.get(*at)) {
             put(claims, step.index, claim());
         }
-        // Whether the last of a window is overwritten as well lies behind it.
+        // The window ends before it shows whether its last setting is overwritten too: leave it out.
         if let Some(step) = steps.get(self.at).filter(|_| cut) {
             leave_out_later(step, claims);
         }

@@ -1,4 +1,4 @@
-//! Files brought to the disk again and again, though the program told no other of it in between.
+//! Detects files that are synced again and again, although the program told no other process in between.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -9,7 +9,7 @@ use crate::signs::Signs;
 use std::sync::Arc;
 use systoll_model::{Recording, Window};
 
-/// A process that shows something once for so many syncs answers for what it has stored.
+/// Number of syncs for each output to others up to which the program may owe them durable data.
 const ANSWERS: u64 = 4;
 
 /// Claims syncs of a file that was synced before, in processes that hardly tell others anything.
@@ -19,7 +19,7 @@ pub(super) struct Sync {
 }
 
 impl Sync {
-    /// Counts, exactly, what each process synced and what it showed to others.
+    /// Counts the syncs of each process and its outputs to others, exactly.
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         if !recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
             return Self { silent: Set::default(), synced: Set::default() };
@@ -40,14 +40,14 @@ impl Sync {
     }
 }
 
-/// What windows show of a row's calls.
+/// The calls of a row in windows.
 #[derive(Clone, Copy)]
 struct Seen {
     any: bool,
-    /// Whether one of them went elsewhere than to a file.
+    /// True if one of them used something other than a file.
     shown: bool,
-    /// Whether all waited for nothing outside the process: for threads of their own, or for time to pass in a thread that
-    /// brings nothing to the disk.
+    /// True if all of them waited for nothing outside the process: for its own threads, or for time to pass in a
+    /// thread that does not sync.
     own: bool,
 }
 

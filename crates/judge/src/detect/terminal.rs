@@ -1,33 +1,33 @@
-//! Terminals: a person types and reads there, so that a read a key and a write a line are as they should be. What is
-//! there already can be read at once, and what goes out without a pause can be written at once.
+//! Terminals. A person types and reads there, so that one read a key and one write a line are needed. Input that is
+//! there already can be read at once, and output without a pause can be written at once.
 
 use crate::replay::{Moved, Step};
 use crate::semantics::{TERMINALS, Way};
 use systoll_model::{Moment, WindowCall};
 
-/// Bytes of a piece, at most: a cell of a screen with its place and its colours, a word.
+/// Largest size of a piece, bytes: a cell of a screen with its position and colours, or a word.
 const PIECE: u64 = 64;
-/// Work before a write that takes so many times as long as the write before it took makes something new, told as soon
-/// as it is known.
+/// Ratio of the work before a write to the time of the write before it from which on the output is news, which is
+/// written as soon as it is known.
 const NEWS: u64 = 8;
-/// What a write to a terminal takes at least, in ns: of one that waited for room the rest can't be told.
+/// Least time of a write to a terminal, ns, for one whose wait leaves no time of its own.
 const WRITE: u64 = 1_000;
-/// Where waiting can't be told, a call of less time, in ns, did not wait for a person.
+/// Time below which a call counts as not waiting for a person if waits were not measured, ns.
 const AT_ONCE: u64 = 1_000_000;
 
-/// Whether the call is about a terminal.
+/// Returns true if the call is on a terminal.
 pub(super) fn is_terminal(step: &Step<'_>) -> bool {
     let file = step.observed.call.fd.as_deref().unwrap_or_default();
     TERMINALS.iter().any(|terminal| file.starts_with(terminal))
 }
 
-/// Whether the call did not wait: what it read of a terminal lay there.
+/// Returns true if the call did not wait: the terminal had the input already.
 pub(super) fn at_once(call: &WindowCall) -> bool {
     call.waited_ns.map_or(call.elapsed_ns < AT_ONCE, |waited| waited == 0)
 }
 
-/// Whether a transfer is one of few bytes that could have been joined with others: a read of as much as was asked for, a
-/// write that does not draw its line anew, as what shows progress does.
+/// Returns true if a transfer of few bytes could have been joined with others: a read of as much as was asked for, or
+/// a write that does not redraw its line, as progress displays do.
 pub(super) fn is_piece(step: &Step<'_>, moved: &Moved) -> bool {
     let (Some(got), Some(asked)) = (moved.got, moved.asked) else { return false };
     if !(1..=PIECE).contains(&got) || got < asked {
@@ -36,13 +36,13 @@ pub(super) fn is_piece(step: &Step<'_>, moved: &Moved) -> bool {
     moved.line.way == Way::In || ends_line(step, moved) || written(step, moved).is_some_and(|bytes| !draws_anew(bytes))
 }
 
-/// Whether a write ends a line: a person reads it now.
+/// Returns true if a write ends a line, which a person reads now.
 pub(super) fn ends_line(step: &Step<'_>, moved: &Moved) -> bool {
     written(step, moved).is_some_and(|bytes| bytes.ends_with(b"\n"))
 }
 
-/// Whether what a write gives is something new, for which the program worked since the write before: long, or at all
-/// where it gives the same again, as a dot for each thing done.
+/// Returns true if a write's output is new, since the program worked since the write before: for long, or at all if
+/// the output is the same again, as with a dot for each finished step.
 pub(super) fn is_news(before: &Step<'_>, step: &Step<'_>) -> bool {
     let (was, call) = (before.observed.call, step.observed.call);
     let took = was.elapsed_ns.saturating_sub(was.waited_ns.unwrap_or(0)).clamp(WRITE, AT_ONCE);
@@ -51,13 +51,13 @@ pub(super) fn is_news(before: &Step<'_>, step: &Step<'_>) -> bool {
     worked > NEWS * took || worked > took && first == second
 }
 
-/// What a write gave, where it was read whole.
+/// Returns the bytes of a write, if all of them were read.
 fn written<'a>(step: &Step<'a>, moved: &Moved) -> Option<&'a [u8]> {
     let bytes = step.observed.data(1, Moment::Entry)?;
     (moved.line.way == Way::Out && moved.asked == Some(bytes.len() as u64)).then_some(bytes)
 }
 
-/// Whether the text goes back over what stands there.
+/// Returns true if the text moves back over existing text.
 fn draws_anew(bytes: &[u8]) -> bool {
     matches!(bytes, [b'\r' | 0x08, ..] | [.., b'\r'])
 }

@@ -1,4 +1,4 @@
-//! Sets that cancel each other, again and again.
+//! Detects sets that cancel each other, again and again (inverse pairs).
 
 use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use crate::finding::Kind;
@@ -8,13 +8,13 @@ use crate::semantics::{Act, Key, POSITION};
 use crate::signs::Signs;
 use std::ops::Range;
 
-/// A value must come back within so many sets.
+/// Largest number of sets within which a value must return.
 const LONGEST_PERIOD: usize = 8;
-/// So many whole periods make a toggle: fewer can be chance.
+/// Least number of whole periods for a toggle: fewer can be chance.
 const PERIODS: usize = 3;
 
-/// Claims sets that return to an earlier value. Where a run goes back to the window's start, its first
-/// set may be the one that was needed or any of the others: it is left out.
+/// Claims sets that return to an earlier value. If a run goes back to the window's start, its first set may have been
+/// needed, or any of the others: it is left out.
 pub(super) struct Toggle;
 
 impl Detector for Toggle {
@@ -23,7 +23,7 @@ impl Detector for Toggle {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        // The shortest toggle takes so many sets.
+        // The shortest toggle needs this many sets.
         if steps.iter().filter(|step| step.signs.any(Signs::SETS)).count() < 2 * PERIODS {
             return;
         }
@@ -34,11 +34,11 @@ impl Detector for Toggle {
         let mut forked = steps.len();
         for (at, step) in steps.iter().enumerate() {
             if step.forks {
-                // A program that guards a fork does not undo it for nothing.
+                // A program that changes state around a fork has a reason to undo it.
                 done.extend(histories.drain().map(|(_, h)| h));
                 forked = forked.min(at);
             }
-            // What is read or written at a place was sought for that.
+            // A position that is then read or written at was needed.
             if let Some(fd) = step.moved.filter(|m| m.line.at.is_none()).and_then(|m| m.fd)
                 && let Some(history) = places.remove(&fd).and_then(|place| histories.get_mut(place))
             {
@@ -49,7 +49,7 @@ impl Detector for Toggle {
             if meaning.changes_nothing || meaning.known_already() {
                 continue;
             }
-            // A set whose outcome is unknown is still the same set as another of its operand.
+            // A set with an unknown result still equals another one with the same operand.
             if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()) {
                 histories.entry(&meaning.key).or_default().push((at, value));
                 if meaning.line.about.is(&POSITION) {
@@ -77,10 +77,10 @@ impl Detector for Toggle {
     }
 }
 
-/// Values a piece of state took, by the step that set them.
+/// The values of a piece of state, each with the index of the step that set it.
 type History<'s> = Vec<(usize, &'s [u8])>;
 
-/// The longest run with a period, by its place in the history.
+/// Returns the range of the longest periodic run in the history.
 fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Range<usize> {
     let strict =
         history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref()).is_some_and(|m| m.line.about.strict);

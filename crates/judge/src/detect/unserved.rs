@@ -1,4 +1,4 @@
-//! Is told that a descriptor is ready, does nothing about it, and is told so again at once.
+//! Detects waits that report a descriptor as ready again, at once, since the program did nothing about it.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
@@ -8,7 +8,7 @@ use crate::semantics::Semantics;
 use crate::signs::Signs;
 use systoll_model::{ArgData, Moment, Recording, Sysno};
 
-/// Calls that do nothing about a descriptor that is ready: they look at clocks, or at who runs.
+/// Calls that do nothing about a ready descriptor: they read clocks or ids.
 const IDLE: [Sysno; 10] = [
     Sysno::named("clock_gettime"),
     Sysno::named("gettimeofday"),
@@ -22,12 +22,12 @@ const IDLE: [Sysno; 10] = [
     Sysno::named("rt_sigprocmask"),
 ];
 
-/// Rounds of it that make a habit.
+/// Least number of such waits for a habit.
 const HABIT: usize = 4;
 
-/// Claims waits that tell what the one before told, nothing having been done about it.
+/// Claims waits that report the same as the one before, if nothing was done about it.
 pub(super) struct Unserved {
-    /// Whether the program makes any such wait.
+    /// True if the program makes such waits.
     waits: bool,
 }
 
@@ -37,13 +37,13 @@ impl Unserved {
     }
 }
 
-/// What a wait told.
+/// The answer of a wait.
 struct Told<'a> {
     ready: &'a [u8],
     result: i64,
-    /// Waits that told the same since, one after the other.
+    /// Indices of the consecutive waits with the same answer.
     again: Vec<usize>,
-    /// Whether anything was done since that may be about it.
+    /// True if a call since then may concern it.
     served: bool,
 }
 
@@ -85,7 +85,8 @@ impl Detector for Unserved {
     }
 }
 
-/// What a wait says is ready: of `poll` in its first argument, of `epoll_wait` in its second.
+/// Returns the bytes with which a wait reports what is ready: the first argument's for `poll`, the second's for
+/// `epoll_wait`.
 fn ready(data: &[ArgData]) -> Option<&[u8]> {
     data.iter().find(|data| data.at == Moment::Exit && data.arg < 2).map(|data| &*data.bytes)
 }
@@ -98,7 +99,7 @@ fn claim(told: Told<'_>, claims: &mut Claims) {
     let instead =
         "use what is ready (read or write until it would wait), or stop asking for it until there is something to do";
     for index in told.again {
-        // Weak: what one thread leaves another may be about to use, and on a busy box it is late.
+        // The claim is weak: another thread may be about to use the descriptor, and on a busy box it is late.
         put(claims, index, Claim { weak: true, ..Claim::of(Kind::Repeat, about, instead) });
     }
 }

@@ -1,13 +1,13 @@
-//! Walks down a path: one component after another.
+//! Walks down a path, one component after another.
 
 use crate::replay::Step;
 use crate::semantics::{NAME, PATH};
 
-/// Components that make a walk.
+/// Least number of components for a walk.
 const LONG: usize = 3;
 
-/// Whether each step is one of a walk: its path is that of the path step before it and one component more, or
-/// the other way round.
+/// Returns for each step true if it belongs to a walk: its path is that of the path step before it and one component
+/// more, or the reverse.
 pub(super) fn walks(steps: &[Step<'_>]) -> Vec<bool> {
     let mut walked = vec![false; steps.len()];
     let mut run: Vec<usize> = Vec::new();
@@ -40,7 +40,7 @@ fn path<'s>(step: &'s Step<'_>) -> Option<&'s str> {
 }
 
 fn one_more(from: &str, to: &str) -> bool {
-    // The longer path is rarely one component longer: its last one is looked for first.
+    // The longer path is rarely longer by one component: its last slash is searched first.
     let Some((folder, name)) = to.rsplit_once('/').filter(|_| !from.is_empty()) else { return false };
     !name.is_empty() && folder == from.trim_end_matches('/')
 }

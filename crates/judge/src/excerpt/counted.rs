@@ -1,46 +1,46 @@
-//! What counts alone can carry: of a table nobody knows what its calls were about, but which of its rows are worth a
-//! closer look, and with which command.
+//! Rows of an imported table that are worth a closer look, and the command that shows more. A table has counts only:
+//! it does not tell what its calls were about.
 
 use crate::finding::Counted;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use systoll_model::{BackendKind, Counts, ProcessId, Recording, Sysno};
 
-/// Fewer calls of a row are no habit.
+/// Least number of a row's calls for a habit.
 const FEW: u64 = 100;
-/// A row with so large a share of a table's calls is most of it.
+/// Share of a table's calls, 0 to 1, from which on a row is named as frequent.
 const MOST_OF_TABLE: f64 = 0.3;
-/// The same of calls that ask or set something beside the work itself.
+/// The same share for calls that ask or set something beside the work itself ([`BESIDE`]).
 const LEAST_BESIDE: f64 = 0.1;
-/// A share of a row's calls that fail which is worth telling.
+/// Share of a row's calls that fail, 0 to 1, from which on it is named as failing.
 const FAILS: f64 = 0.3;
-/// Failed calls that are worth telling.
+/// Least number of failed calls for a row to be named as failing.
 const FAILED: u64 = 20;
-/// Calls of which all failed that are worth telling.
+/// The same number if all of the row's calls failed.
 const ALL_FAILED: u64 = 5;
-/// How far a ratio of two rows may lie off a whole number.
+/// Largest relative distance of the ratio of two rows' calls from a whole number.
 const OFF: f64 = 0.02;
-/// The largest whole number that ratio may be.
+/// The largest such whole number.
 const EACH: u64 = 4;
-/// A call that does not wait and takes so long, ns, is dear.
+/// Average time of a call from which on its row is named as costly, ns; for calls that do not wait.
 const DEAR_NS: f64 = 1_000_000.0;
-/// A call that may wait and takes so long on average, ns, waits.
+/// Average time of a call from which on a call that may block counts as waiting, ns.
 const WAITED_NS: f64 = 200_000.0;
-/// Least share of the table's time that is told.
+/// Least share of the table's time, 0 to 1, that a line mentions.
 const TOLD_SHARE: f64 = 0.01;
-/// Least share of the table's time of a row whose price is told.
+/// Least share of the table's time, 0 to 1, of a row that is named as costly.
 const DEAR_SHARE: f64 = 0.05;
-/// What is told of one table.
+/// Largest number of lines for one table.
 const MOST: usize = 6;
 
-/// A call of which a program makes few, and what many of it mean mostly.
+/// Calls of which a program normally makes few, and what many of them usually mean.
 struct Clue {
     calls: &'static [&'static str],
-    /// What it may be, for a sentence.
+    /// The usual meaning, for a sentence.
     may_be: &'static str,
-    /// The causes that this may be.
+    /// The causes to which it may belong.
     causes: &'static [&'static str],
-    /// The options of strace that show which it is.
+    /// The options of strace that show which of them it is.
     options: &'static str,
 }
 
@@ -53,7 +53,7 @@ const fn clue(
     Clue { calls, may_be, causes, options }
 }
 
-/// In the order in which they are told where rows have as many calls.
+/// Clues by calls; no call is in two of them.
 #[rustfmt::skip]
 static CLUES: &[Clue] = &[
     clue(&["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat"],
@@ -90,7 +90,7 @@ static CLUES: &[Clue] = &[
          &["process-per-item", "thread-per-item"], "-f"),
 ];
 
-/// Calls of which one each round is no habit to question.
+/// Calls that are a program's work: one of them for each round is normal.
 const WORK: &[&str] = &[
     "read",
     "pread64",
@@ -111,7 +111,7 @@ const WORK: &[&str] = &[
     "connect",
 ];
 
-/// Calls that go with each round of others, where somebody asks or sets something each time.
+/// Calls that ask or set something beside the work; as many of them as of a call of [`WORK`] are a habit to question.
 const BESIDE: &[&str] = &[
     "lseek",
     "fcntl",
@@ -137,10 +137,10 @@ const BESIDE: &[&str] = &[
     "access",
 ];
 
-/// Calls that wait for the box and not for work to come.
+/// Calls that wait for the box, not for work to arrive.
 const FOR_OTHERS: &[&str] = &["membarrier", "fsync", "fdatasync", "sync", "syncfs", "msync", "flock"];
 
-/// Calls that fail in the course of things.
+/// Calls that fail in normal use.
 const MAY_FAIL: &[&str] = &[
     "futex",
     "nanosleep",
@@ -164,12 +164,12 @@ const MAY_FAIL: &[&str] = &[
     "io_uring_enter",
 ];
 
-/// Returns whether a recording is a table: counts, and not one call that was looked at.
+/// Returns true if a recording is a table: counts without a single sampled call.
 pub(crate) fn is_table(recording: &Recording) -> bool {
     recording.header.backend == BackendKind::Import && recording.windows.is_empty() && recording.calls() > 0
 }
 
-/// Returns what is worth a closer look in tables; nothing where calls were looked at.
+/// Returns the rows of tables that are worth a closer look; nothing if the recording has windows.
 pub(crate) fn counted(recording: &Recording) -> Vec<Counted> {
     if !is_table(recording) {
         return Vec::new();
@@ -187,11 +187,11 @@ struct TableRow {
     name: &'static str,
     calls: u64,
     failed: u64,
-    /// Its own time, ns; 0 where the table has none.
+    /// The row's own time, ns; 0 where the table has none.
     ns: u64,
 }
 
-/// One table.
+/// The table of one process.
 struct Table {
     process: ProcessId,
     rows: Vec<TableRow>,
@@ -217,7 +217,7 @@ impl Table {
         for counted in
             each(Self::failing).chain(each(Self::in_step)).chain(each(Self::frequent)).chain(each(Self::dear))
         {
-            // One line for a row: what is told first says most.
+            // A row has one line, the first: the checks are ordered by how much they say.
             if all.len() < MOST && !all.iter().any(|told| told.syscalls.first() == counted.syscalls.first()) {
                 all.push(counted);
             }
@@ -241,7 +241,7 @@ impl Table {
         let share = row.calls as f64 / self.calls.max(1) as f64;
         let of_time = if self.ns > 0 && !waits(row) { row.ns as f64 / self.ns as f64 } else { 0.0 };
         let is_for_waiting = row.syscall.signature().is_some_and(|signature| signature.waits);
-        // Closes are as many as what was opened before, and calls beside the work are few where nothing is amiss.
+        // A program has as many closes as opens, and calls beside the work are few where nothing is amiss.
         let is_even = row.name == "close" && row.failed == 0;
         let least = if BESIDE.contains(&row.name) { LEAST_BESIDE } else { MOST_OF_TABLE };
         if row.calls < FEW || is_for_waiting || is_even || share < least && of_time < MOST_OF_TABLE {
@@ -284,7 +284,7 @@ impl Table {
         Some(self.line(&[row], text, &["-T"]))
     }
 
-    /// A row that is worth a closer look, what its count may mean, and the command that shows it.
+    /// Returns the line about a row, with the clue for its call and the command that shows more.
     fn line(&self, rows: &[&TableRow], text: String, options: &[&str]) -> Counted {
         let name = rows.first().map_or("", |row| row.name);
         let clue = CLUES.iter().find(|clue| clue.calls.contains(&name));
@@ -310,18 +310,19 @@ impl Table {
 }
 
 impl TableRow {
-    /// Time of one call, ns.
+    /// Returns the average time of a call, ns.
     fn each(&self) -> f64 {
         self.ns as f64 / self.calls.max(1) as f64
     }
 }
 
-/// Returns whether a row's calls wait, so that their time is no price: that is what they are for, or they may and take long.
+/// Returns true if a row's time is waiting and no price: its call is made for waiting, or it may block and takes
+/// long.
 fn waits(row: &TableRow) -> bool {
     row.syscall.signature().is_some_and(|signature| signature.waits || signature.may_block && row.each() >= WAITED_NS)
 }
 
-/// How many calls of one row come with each of the other, where that is nearly a small whole number.
+/// Returns the number of calls of `row` for each call of `other`, if that is nearly a small whole number.
 fn times(row: &TableRow, other: &TableRow) -> Option<u64> {
     let ratio = row.calls as f64 / other.calls.max(1) as f64;
     let whole = ratio.round();
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(barrier[0].1, "1 call, 79 ms each by the table");
         let dear = told(&[("mprotect", 20, 0, 79_379), ("read", 12, 0, 30)]);
         assert_eq!(dear[0].1, "20 calls, 4.0 ms each by the table");
-        // What waits, and what fails in the course of things, is no news.
+        // Calls that wait, and calls that fail in normal use, are not reported.
         assert!(told(&[("epoll_wait", 500, 0, 900_000), ("futex", 50, 30, 10), ("read", 20, 0, 10)]).is_empty());
     }
 

@@ -1,8 +1,8 @@
-//! An excerpt of a trace: lines out of a run that is not seen whole.
+//! Findings on an excerpt: lines copied out of the trace of a run.
 //!
-//! Its calls are few because somebody copied few, so that neither their number nor their price says whether they are
-//! worth anybody's time. What it does show is how consistently they repeat, how much of what is shown they are, and,
-//! where lines have times, how often they come.
+//! An excerpt has few calls because somebody copied few, so neither their number nor their price tells if they
+//! matter. It does show how consistently calls repeat, their share of the lines shown, and, where lines have times,
+//! their rate.
 
 mod counted;
 mod waits;
@@ -14,62 +14,62 @@ use crate::finding::Confidence;
 use crate::options::Options;
 use systoll_model::{BackendKind, ProblemKind, Recording};
 
-/// Needless calls that a remark on an excerpt has at least.
+/// Least number of needless calls for a remark on an excerpt.
 const CALLS: u64 = 2;
-/// Least share of the calls shown that a remark on an excerpt is about.
+/// Least share of the calls shown, 0 to 1, for a remark on an excerpt.
 const SHARE: f64 = 0.03;
-/// Needless calls looked at that a finding on an excerpt has at least.
+/// Least number of needless calls in windows for a finding on an excerpt.
 const LOOKS: u64 = 8;
-/// Least share of its rows' calls that is needless in a finding on an excerpt.
+/// Least needless share of the rows' calls, 0 to 1, for a finding on an excerpt.
 const ROW_SHARE: f64 = 0.6;
-/// Least share of the calls shown that a finding on an excerpt is about.
+/// Least share of the calls shown, 0 to 1, for a finding on an excerpt.
 const LARGE_SHARE: f64 = 0.1;
-/// Needless calls a second that are many beside the stops of a tracer.
+/// Needless calls per second from which on their rate matters although a tracer's stops slow the program down.
 const RATE: f64 = 500.0;
-/// Least share of the time shown that waiting in an excerpt takes, to be told.
+/// Least share of the time shown, 0 to 1, that the waits of a finding or remark take.
 const WAIT_SHARE: f64 = 0.05;
-/// Rows of so many calls and more are judged as in a whole run.
+/// Number of a group's calls from which on the bounds of a whole run decide.
 const SHORT: u64 = 2_000;
 
-/// A recording made of an excerpt.
+/// Size of an excerpt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Excerpt {
-    /// Calls shown.
+    /// Number of calls shown.
     calls: u64,
     /// Time shown, ns; 0 where lines have no times.
     shown_ns: u64,
 }
 
-/// What an excerpt shows of a group's calls.
+/// Figures of a group's calls in an excerpt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InExcerpt {
-    /// All calls of the group's rows.
+    /// Number of calls of the group's rows.
     pub calls: u64,
-    /// Calls that are surely needless, among those that were looked at.
+    /// Number of sampled calls that are surely needless.
     pub sure: u64,
-    /// The share of the rows' calls that is surely needless, 0 to 1.
+    /// Share of the rows' calls that is surely needless, 0 to 1.
     pub share: f64,
-    /// Calls that are needless, be it that each may have a reason.
+    /// Number of calls that are needless, with those that may each have a reason.
     pub any: f64,
-    /// What the surely needless ones cost by this box's prices, ns.
+    /// Toll of the surely needless calls by this box's prices, ns.
     pub toll_ns: f64,
-    /// The same as a share of the processor time that the times between calls leave the program, 0 to 1.
+    /// `toll_ns` as a share of the processor time that the times between calls leave the program, 0 to 1.
     pub of_cpu: f64,
-    /// Waited, ns, where that is the price.
+    /// Time waited, ns, if the group's price is waiting.
     pub waited_ns: Option<f64>,
-    /// Whether the calls go to standard output or error and nothing shows who reads that: it may be a person.
+    /// True if the calls write to standard output or error and nothing shows who reads that: it may be a person.
     pub for_somebody: bool,
 }
 
 impl Excerpt {
-    /// Returns what a recording is made of, where that is an excerpt.
+    /// Returns the size of the excerpt that the recording was made from; `None` if it was made from a whole run.
     pub(crate) fn of(recording: &Recording) -> Option<Self> {
         let is_cut = recording.problems.iter().any(|problem| problem.kind == ProblemKind::CutShort);
         let is_one = recording.header.backend == BackendKind::Import && is_cut && !recording.windows.is_empty();
         is_one.then(|| Self { calls: recording.calls(), shown_ns: recording.header.wall_ns })
     }
 
-    /// Returns how sure an excerpt makes us that a group is worth telling; `None` where it does not.
+    /// Returns the confidence that the excerpt gives a group; `None` if the group is not worth a remark.
     pub(crate) fn confidence(self, group: InExcerpt, options: &Options) -> Option<Confidence> {
         let of_shown = group.any / self.calls.max(1) as f64;
         if let Some(waited) = group.waited_ns {
@@ -86,12 +86,12 @@ impl Excerpt {
         }
         let consistent = !group.for_somebody && group.share >= ROW_SHARE && group.sure >= LOOKS;
         let much = of_shown >= LARGE_SHARE && self.costs(group, options);
-        // Of many calls the usual bounds tell.
+        // A group with many calls is judged by the bounds of a whole run.
         let few = group.calls < SHORT;
         Some(if consistent && much && few { Confidence::Medium } else { Confidence::Low })
     }
 
-    /// Returns whether what the clock shows makes the calls worth anybody's time; without times nothing speaks against it.
+    /// Returns true if the times shown make the calls worth a cure, or if lines have no times.
     fn costs(self, group: InExcerpt, options: &Options) -> bool {
         if self.shown_ns == 0 {
             return true;
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(excerpt(40, 0).confidence(GROUP, &options), Some(Confidence::Medium));
         let one = InExcerpt { calls: 2, sure: 1, share: 0.5, any: 1.0, ..GROUP };
         assert_eq!(excerpt(2, 0).confidence(one, &options), None);
-        // Among thousands of others forty are nothing.
+        // Forty calls among nine thousand are too small a share.
         assert_eq!(excerpt(9_000, 0).confidence(GROUP, &options), None);
     }
 

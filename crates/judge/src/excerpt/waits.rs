@@ -1,4 +1,4 @@
-//! What the calls of a trace waited for, and how long: told, and not judged. Waiting may be what a program is for.
+//! Waits of an imported trace. They are reported without a judgement, since waiting may be the program's purpose.
 
 use crate::finding::Wait;
 use crate::hash::Map;
@@ -7,19 +7,19 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use systoll_model::constants::{AF_INET, AF_INET6};
 use systoll_model::{BackendKind, Moment, Recording, RowId, Sysno, WindowCall};
 
-/// A single wait that is worth telling, ns: far more than a tracer's own stops take.
+/// Shortest single wait that is reported, ns: far longer than a tracer's own stop.
 const LEAST_NS: u64 = 1_000_000;
-/// Least share of the time shown that waits take together, to be told.
+/// Least share of the time shown, 0 to 1, that the waits of one group take together.
 const LEAST_SHARE: f64 = 0.01;
-/// Waits told.
+/// Largest number of waits reported.
 const MOST: usize = 16;
-/// Descriptors whose peers are remembered.
+/// Largest number of descriptors whose peers are remembered.
 const MOST_PEERS: usize = 4_096;
-/// The port at which name servers listen.
+/// The port of name servers.
 const DNS: u16 = 53;
 
-/// Returns the waits of a trace that are worth telling, the longest together first. A recording of our own has findings
-/// for them.
+/// Returns the waits of a trace that are worth reporting, the longest sum first. A recording made by systoll has
+/// findings for them.
 pub(crate) fn waits(recording: &Recording) -> Vec<Wait> {
     if recording.header.backend != BackendKind::Import {
         return Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn waits(recording: &Recording) -> Vec<Wait> {
     waits
 }
 
-/// Returns whether a wait ended because its time was over.
+/// Returns true if a wait ended by its timeout.
 fn has_run_out(name: &str, call: &WindowCall) -> bool {
     match name {
         "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => {
@@ -71,7 +71,7 @@ fn has_run_out(name: &str, call: &WindowCall) -> bool {
     }
 }
 
-/// Whom descriptors are connected to, by process and number.
+/// The peers of connected descriptors, by process and number.
 #[derive(Default)]
 struct Peers(Map<(u32, i32), String>);
 
@@ -92,7 +92,7 @@ impl Peers {
         }
     }
 
-    /// What a call waits for.
+    /// Returns the thing that a call waits for, as text.
     fn about(&self, process: u32, syscall: Sysno, call: &WindowCall) -> String {
         let of =
             |fd: i32| self.0.get(&(process, fd)).map_or_else(|| format!("fd {fd}"), |peer| format!("fd {fd}, {peer}"));

@@ -1,22 +1,22 @@
-//! Calls with something in common, and what they have.
+//! Groups of calls that share a property.
 
 use std::sync::Arc;
 use systoll_model::{FrameId, ModuleId, ProcessId, RowId};
 
-/// What the calls of a group have in common.
+/// The property that the calls of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Common {
-    /// The function a frame stands in.
+    /// The function of a frame.
     Function(FrameId),
-    /// The line a frame stands at.
+    /// The source line of a frame.
     Line(FrameId),
-    /// A public function, and its module.
+    /// A public function and its module.
     Api(Arc<str>, Option<ModuleId>),
     /// A file.
     Library(ModuleId),
     /// A process image.
     Process(ProcessId),
-    /// A thread of a process image; 0 and no name for those that are not told apart.
+    /// A thread of a process image; 0 and no name for threads that are counted together.
     Thread {
         /// The process image.
         process: ProcessId,
@@ -25,39 +25,39 @@ pub enum Common {
         /// The thread's name.
         name: Arc<str>,
     },
-    /// What a descriptor is behind.
+    /// The file behind a descriptor.
     File(Arc<str>),
-    /// Nothing is known of them.
+    /// The property is unknown.
     Unknown,
-    /// They have nothing of the kind: calls without a descriptor.
+    /// The calls have no such property, such as calls without a descriptor.
     None,
 }
 
-/// Calls with something in common.
+/// Calls that share a property.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What they have in common.
+    /// The shared property.
     pub common: Common,
-    /// Calls; an estimate where [`super::Grouping::sampled`].
+    /// Number of calls; an estimate if [`super::Grouping::sampled`].
     pub calls: u64,
-    /// At least so many calls.
+    /// Lower bound of `calls`.
     pub low: u64,
-    /// At most so many calls.
+    /// Upper bound of `calls`.
     pub high: u64,
-    /// Failed calls; `None` where it can't be told.
+    /// Number of failed calls; `None` if it is unknown.
     pub failed: Option<u64>,
-    /// What they cost, ns.
+    /// Toll of the calls, ns.
     pub toll_ns: Option<u64>,
-    /// Time waited in them, ns.
+    /// Time waited in the calls, ns.
     pub waited_ns: Option<u64>,
-    /// Calls of them that windows looked at; `None` where nothing rests on windows.
+    /// Number of the calls in windows; `None` if the figures don't rest on windows.
     pub looked_at: Option<u64>,
-    /// Rows they belong to, costliest first; empty where rows are not told apart that way.
+    /// Rows of the calls, costliest first; empty if the group does not tell rows apart.
     pub rows: Vec<RowId>,
 }
 
 impl Group {
-    /// No calls yet.
+    /// Returns a group without calls.
     pub(super) fn none(common: Common) -> Self {
         Self {
             common,
@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-/// Sums what is known.
+/// Adds up the known values; `None` if neither is known.
 pub(super) fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),

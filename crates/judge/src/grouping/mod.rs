@@ -1,8 +1,8 @@
 //! The recording's calls regrouped: by caller, API, library, line, process, thread or descriptor.
 //!
-//! Where each row belongs to one group, sums are exact. What a descriptor leads to, and which line of a script
-//! an interpreter made a call for, is known of some calls only: those figures are estimates with bounds, and
-//! say so.
+//! If each row belongs to one group, sums are exact. The target of a descriptor, and the line of a script for which
+//! an interpreter made a call, are known for some calls only. Such figures are estimates with bounds, and are marked
+//! so.
 
 mod group;
 mod sampled;
@@ -16,14 +16,14 @@ use std::hash::Hash;
 use std::sync::Arc;
 use systoll_model::{Counts, FrameId, Module, ModuleId, ProcessId, Recording, Row, RowId, Sysno, Thread};
 
-/// What calls are grouped by.
+/// The property by which calls are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The user's own function.
     Caller,
-    /// The public function it called.
+    /// The public function that it called.
     Api,
-    /// The file the user's own function lies in.
+    /// The file of the user's own function.
     Library,
     /// The line of the user's own function.
     Line,
@@ -31,21 +31,21 @@ pub enum By {
     Process,
     /// The thread.
     Thread,
-    /// What the descriptor is behind.
+    /// The target of the descriptor.
     Fd,
 }
 
 impl By {
-    /// All of them.
+    /// All groupings.
     pub const ALL: [Self; 7] =
         [Self::Caller, Self::Api, Self::Library, Self::Line, Self::Process, Self::Thread, Self::Fd];
 
-    /// The one with this name.
+    /// Returns the grouping with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.name() == name)
     }
 
-    /// Its name on the command line and in JSON.
+    /// Returns the grouping's name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -62,17 +62,17 @@ impl By {
 /// All calls, regrouped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grouping {
-    /// What by.
+    /// The property by which the calls are grouped.
     pub by: By,
-    /// Whether the figures rest on windows.
+    /// True if the figures rest on windows.
     pub sampled: bool,
-    /// The groups, costliest first, what has no name in its rank too.
+    /// The groups, costliest first; a group without a name has its rank among them.
     pub groups: Vec<Group>,
-    /// All calls that were regrouped.
+    /// Sums over all regrouped calls.
     pub total: Counts,
 }
 
-/// Regroups the calls of `recording`, only those of the system calls in `only` where it is given.
+/// Regroups the calls of `recording`; if `only` is given, those of its system calls.
 pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) -> Grouping {
     let wanted = |syscall: Sysno| only.is_none_or(|o| o.contains(&syscall));
     let called = |row: &Row| row.counts.calls > 0 && wanted(row.syscall);
@@ -98,17 +98,17 @@ pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) ->
 }
 
 fn sort(groups: &mut [Group]) {
-    // A sort by the largest first that keeps the order of equals: groups come in a fixed order.
+    // The sort is stable: groups that compare equal keep a fixed order.
     let unknown = |g: &Group| matches!(g.common, Common::Unknown | Common::None);
     groups.sort_by_key(|g| (std::cmp::Reverse((g.toll_ns.unwrap_or(0), g.calls)), unknown(g)));
 }
 
-/// How a key is shown.
-trait Shown {
+/// A key of groups, and the property that it shows as.
+trait GroupKey {
     fn common(self) -> Common;
 }
 
-/// Functions alike in name and place are one, whichever frame called from.
+/// Position in code. Functions with the same name and position are one, whichever frame called from them.
 #[derive(PartialEq, Eq, Hash)]
 struct CodePlace<'a> {
     function: &'a str,
@@ -117,19 +117,19 @@ struct CodePlace<'a> {
     module: Option<&'a Module>,
 }
 
-impl Shown for (Arc<str>, Option<ModuleId>) {
+impl GroupKey for (Arc<str>, Option<ModuleId>) {
     fn common(self) -> Common {
         Common::Api(self.0, self.1)
     }
 }
 
-impl Shown for ModuleId {
+impl GroupKey for ModuleId {
     fn common(self) -> Common {
         Common::Library(self)
     }
 }
 
-impl Shown for ProcessId {
+impl GroupKey for ProcessId {
     fn common(self) -> Common {
         Common::Process(self)
     }
@@ -153,8 +153,8 @@ fn function(recording: &Recording, frame: FrameId) -> Option<CodePlace<'_>> {
     line(recording, frame).map(|place| CodePlace { line: None, ..place })
 }
 
-/// Sums of rows with one key each.
-fn exact<K: Shown + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Option<K>) -> Vec<Group> {
+/// Returns groups of rows, each row having one key.
+fn exact<K: GroupKey + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Option<K>) -> Vec<Group> {
     let mut at: HashMap<Option<K>, usize> = HashMap::new();
     let mut parts: Vec<(Vec<(RowId, &Row)>, Counts)> = Vec::new();
     for (id, row) in rows.iter().copied() {
@@ -172,7 +172,7 @@ fn exact<K: Shown + Eq + Hash>(rows: &[(RowId, &Row)], key: impl Fn(&Row) -> Opt
     keys.into_iter().zip(parts).map(|((key, _), (members, counts))| group(key, members, &counts)).collect()
 }
 
-fn group<K: Shown>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Counts) -> Group {
+fn group<K: GroupKey>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Counts) -> Group {
     members.sort_by_key(|(id, r)| (std::cmp::Reverse((r.counts.toll_ns.unwrap_or(0), r.counts.calls)), *id));
     Group {
         calls: counts.calls,
@@ -182,11 +182,12 @@ fn group<K: Shown>(key: Option<K>, mut members: Vec<(RowId, &Row)>, counts: &Cou
         toll_ns: counts.toll_ns,
         waited_ns: counts.waited_ns,
         rows: members.into_iter().map(|(id, _)| id).collect(),
-        ..Group::none(key.map_or(Common::Unknown, Shown::common))
+        ..Group::none(key.map_or(Common::Unknown, GroupKey::common))
     }
 }
 
-/// Threads as the backend counted them. A toll it has for rows only is shared out by calls.
+/// Returns a group for each thread that the backend counted. If a toll is known for a row only, its threads share it
+/// in proportion to their calls.
 fn threads(threads: &[Thread], wanted: &dyn Fn(Sysno) -> bool, rows: &[(RowId, &Row)]) -> Vec<Group> {
     let mut each: HashMap<(ProcessId, Sysno), (u64, u64)> = HashMap::new();
     for (_, row) in rows {

@@ -1,4 +1,4 @@
-//! Groups that only looks tell apart: what descriptors are behind, and lines of scripts.
+//! Groups that only windows and looks tell apart: descriptors' targets and lines of scripts.
 
 use super::group::{Common, Group, add};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -6,26 +6,26 @@ use std::hash::Hash;
 use std::sync::Arc;
 use systoll_model::{FrameId, Recording, Row, RowId, Sysno};
 
-/// What the windows saw of a row.
+/// A row's calls in windows.
 #[derive(Default)]
 struct LookTally<'a> {
-    /// Calls by octave and descriptor's target.
+    /// Number of calls by octave and descriptor's target.
     octaves: BTreeMap<u32, BTreeMap<Option<&'a Arc<str>>, u64>>,
-    /// Windows that hold calls of it.
+    /// The windows that hold calls of the row.
     windows: HashSet<usize>,
     calls: u64,
 }
 
-/// A part of a row's calls, as estimated.
+/// The estimated number of calls in a part of a row.
 struct Part {
     calls: f64,
     low: f64,
     high: f64,
-    /// Calls looked at; `None` where that was not needed.
+    /// Number of the calls that were sampled; `None` if the number does not rest on samples.
     looked_at: Option<u64>,
 }
 
-/// Calls by what their descriptor is behind. Those of rows that no window shows are `Unknown`.
+/// Returns the calls grouped by the targets of their descriptors. Calls of rows without windows are `Unknown`.
 pub(super) fn by_fd(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group> {
     let seen = seen(recording);
     let mut sums = Sums::default();
@@ -50,8 +50,8 @@ pub(super) fn by_fd(recording: &Recording, rows: &[(RowId, &Row)]) -> Vec<Group>
     sums.groups
 }
 
-/// Calls by the user's own place, `key` telling places apart. Where an interpreter made the calls
-/// for several lines of a script, each line has the share that the looks gave it.
+/// Returns the calls grouped by the user's own position in code, as `key` tells positions apart. If an interpreter
+/// made a row's calls for several lines of a script, each line has the share of the looks that met it.
 pub(super) fn by_place<K: Eq + Hash>(
     rows: &[(RowId, &Row)],
     key: impl Fn(FrameId) -> Option<K>,
@@ -79,7 +79,8 @@ pub(super) fn by_place<K: Eq + Hash>(
     sums.groups
 }
 
-/// The share of a row's calls that a line may have which none of the looks at it has met, 19 times in 20 less.
+/// Returns the upper 95 % bound of the share of a row's calls that a line may have without one of the `looks` at the
+/// row meeting it.
 pub fn unseen_share(looks: u64, calls: u64) -> f64 {
     match looks {
         0 => 1.0,
@@ -88,12 +89,14 @@ pub fn unseen_share(looks: u64, calls: u64) -> f64 {
     }
 }
 
-/// What windows that were not opened might hide: of `n` alike, 19 times in 20 less than this.
+/// Returns the upper 95 % bound of the share of calls that differ, if `n` sampled calls were all alike (1 -
+/// 0.05^(1/n)).
 fn unseen(n: u64) -> f64 {
     1.0 - 0.05_f64.powf(1.0 / n.max(1) as f64)
 }
 
-/// Where a call's descriptor was none: a map of no file, a path that starts nowhere else.
+/// Returns the group of a call without a known descriptor: `None` if the call may have none (an anonymous mapping, a
+/// path that no descriptor starts), else `Unknown`.
 fn unknown(syscall: Sysno) -> Common {
     let optional = syscall.name().is_some_and(|n| n == "mmap")
         || syscall.signature().is_some_and(|s| s.args.iter().any(|a| a.kind == systoll_model::ArgKind::DirFd));
@@ -105,7 +108,8 @@ fn seen(recording: &Recording) -> HashMap<RowId, LookTally<'_>> {
     let mut counted = HashSet::new();
     for (at, window) in recording.windows.iter().enumerate() {
         for call in window.calls.iter().filter(|c| c.nth > 0) {
-            // Threads may count a row each by itself, and a merged recording hold a call twice.
+            // The number repeats where each thread counts the row by itself, and a merged recording may hold a call
+            // twice.
             if !counted.insert((call.row, call.nth, window.process, window.thread)) {
                 continue;
             }
@@ -123,7 +127,7 @@ fn whole(row: &Row) -> Part {
     Part { calls, low: calls, high: calls, looked_at: None }
 }
 
-/// The parts of a row's `calls` calls, an octave counting by its size and not by its windows.
+/// Returns the parts of a row's `calls` calls. Each octave has the weight of its size, not of its windows.
 fn parts<'a>(seen: &LookTally<'a>, calls: u64) -> Vec<(Option<&'a Arc<str>>, Part)> {
     let mut parts: BTreeMap<Option<&Arc<str>>, (f64, u64)> = BTreeMap::new();
     for targets in seen.octaves.values() {
@@ -155,13 +159,13 @@ fn parts<'a>(seen: &LookTally<'a>, calls: u64) -> Vec<(Option<&'a Arc<str>>, Par
     let part = |(estimate, looked_at): (f64, u64)| {
         let calls = all * estimate / weight.max(1.0);
         let (low, high) = (calls - unseen * all, calls + unseen * all);
-        // What was seen is sure.
+        // The sampled calls are a sure lower bound.
         Part { calls, low: low.max(looked_at as f64), high: high.min(all), looked_at: Some(looked_at) }
     };
     parts.into_iter().map(|(target, p)| (target, part(p))).collect()
 }
 
-/// Groups being added up, in the order they were met.
+/// Sums of groups, in the order in which the groups were first met.
 struct Sums<K> {
     at: HashMap<K, usize>,
     groups: Vec<Group>,
@@ -185,7 +189,7 @@ impl<K: Eq + Hash> Sums<K> {
         group.calls = group.calls.saturating_add(part.calls.round() as u64);
         group.low = group.low.saturating_add(part.low.floor() as u64);
         group.high = group.high.saturating_add(part.high.ceil() as u64);
-        // Which of a row's calls failed, its parts do not tell.
+        // A row's count of failed calls doesn't tell in which part they failed.
         let failed = Some(row.counts.failed()).filter(|n| *n == 0 || share >= 1.0);
         group.failed = group.failed.zip(failed).map(|(a, b)| a.saturating_add(b));
         group.toll_ns = add(group.toll_ns, row.counts.toll_ns.map(of));

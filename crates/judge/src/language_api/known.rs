@@ -1,26 +1,28 @@
-//! Which functions of languages' run-times, and of the C library under them, serve which functions of the languages.
+//! Tables from functions of languages' run-times, and of the C library, to the functions of the languages that call
+//! them.
 
 use crate::language::CodeLanguage;
 use crate::target::Target;
 use systoll_model::Frame;
 
-/// A function of a language, and by what it is known.
-struct Known {
+/// A function of a language, and the lower function that identifies it.
+struct KnownFunction {
     language: CodeLanguage,
-    /// A function of the run-time, or of the C library.
+    /// The function of the run-time, or of the C library.
     serves: &'static str,
-    /// What it is called by who calls it.
+    /// The name of the language's function for its callers.
     shown: &'static str,
 }
 
 macro_rules! known {
     ($($language:ident { $($serves:literal => $shown:literal,)* })*) => {
-        &[$($(Known { language: CodeLanguage::$language, serves: $serves, shown: $shown },)*)*]
+        &[$($(KnownFunction { language: CodeLanguage::$language, serves: $serves, shown: $shown },)*)*]
     };
 }
 
-/// Functions of the run-time. Where one serves several that the stack does not tell apart, all are named.
-const RUNTIME: &[Known] = known! {
+/// Functions of run-times. If one serves several functions that the stack does not tell apart, all of these are
+/// named.
+const RUNTIME: &[KnownFunction] = known! {
     Perl {
         "Perl_pp_sysread" => "sysread",
         "Perl_pp_syswrite" => "syswrite",
@@ -107,8 +109,8 @@ const RUNTIME: &[Known] = known! {
     }
 };
 
-/// Functions of the C library that a language calls for one of its own, whatever is between.
-const LIBC: &[Known] = known! {
+/// Functions of the C library that a language calls for one of its own functions, whatever is between the two.
+const LIBC: &[KnownFunction] = known! {
     Python {
         "access" => "os.access",
         "chdir" => "os.chdir",
@@ -189,7 +191,7 @@ const LIBC: &[Known] = known! {
     }
 };
 
-/// Operations of Perl that make system calls, by the names that Perl has for them, as they are written.
+/// Perl's operations that make system calls, with their names in a script.
 const PERL: &[(&str, &str)] = &[
     ("backtick", "`…`"),
     ("readline", "<…>"),
@@ -251,7 +253,7 @@ const PERL: &[(&str, &str)] = &[
     ("gpwuid", "getpwuid"),
 ];
 
-/// Which of several functions that one serves it is, by what the descriptor leads to: a terminal's are not a socket's.
+/// Narrower names for functions that share a name, by the target of the descriptor.
 const BY_TARGET: &[(CodeLanguage, &str, Target, &str)] = &[
     (CodeLanguage::JavaScript, "console.log or a stream's write", Target::Socket, "socket.write"),
     (CodeLanguage::JavaScript, "console.log or a stream's write", Target::File, "a stream's write"),
@@ -265,7 +267,7 @@ const BY_TARGET: &[(CodeLanguage, &str, Target, &str)] = &[
     (CodeLanguage::Lua, "print or io.write", Target::File, "file:write"),
 ];
 
-/// Methods of Ruby that are written in C, whose class no frame tells, and which make system calls in one class only.
+/// Ruby's methods in C that make system calls in one class only, with that class, since a frame does not tell it.
 const RUBY: &[(&str, &str)] = &[
     ("exist?", "File.exist?"),
     ("file?", "File.file?"),
@@ -284,7 +286,7 @@ const RUBY: &[(&str, &str)] = &[
     ("getcwd", "Dir.pwd"),
 ];
 
-/// Modules of Ruby's library, by their files.
+/// Modules of Ruby's library, by file name.
 const RUBY_MODULES: &[(&str, &str)] = &[
     ("fileutils", "FileUtils"),
     ("find", "Find"),
@@ -295,7 +297,8 @@ const RUBY_MODULES: &[(&str, &str)] = &[
     ("tempfile", "Tempfile"),
 ];
 
-/// By the functions of the run-time on the stack, the outermost that stands before the script itself.
+/// Returns the function that is known by the outermost function of the run-time that stands inside the script's own
+/// frames.
 pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'static str> {
     let of_script = |frame: &&&Frame| {
         let runs = ["execute_ex", "Perl_runops", "Builtins_", "v8::internal::", "Tcl_FSEvalFile"];
@@ -307,17 +310,17 @@ pub(super) fn by_runtime(language: CodeLanguage, frames: &[&Frame]) -> Option<&'
     known.last().map(|known| known.shown)
 }
 
-/// By the function of the C library.
+/// Returns the function that is known by the function of the C library.
 pub(super) fn by_libc(language: CodeLanguage, api: &str) -> Option<&'static str> {
     LIBC.iter().find(|known| known.language == language && known.serves == api).map(|known| known.shown)
 }
 
-/// Perl's function, by the name of its operation.
+/// Returns Perl's function for the name of an operation.
 pub(super) fn perl(operation: &str) -> Option<&'static str> {
     PERL.iter().find(|(name, _)| *name == operation).map(|(_, shown)| *shown)
 }
 
-/// What it is called by, or which of these where what the descriptor leads to tells.
+/// Returns the narrower name that the target allows, else `shown`.
 pub(super) fn of_target(language: CodeLanguage, shown: &'static str, target: Option<Target>) -> &'static str {
     let is = |(of, all, leads, _): &&(CodeLanguage, &str, Target, &str)| {
         (*of, *all, Some(*leads)) == (language, shown, target)
@@ -325,12 +328,12 @@ pub(super) fn of_target(language: CodeLanguage, shown: &'static str, target: Opt
     BY_TARGET.iter().find(is).map_or(shown, |(.., one)| one)
 }
 
-/// Ruby's method with its class, where it is one that makes system calls in one class only.
+/// Returns Ruby's method with its class, if it makes system calls in one class only.
 pub(super) fn ruby(method: &str) -> Option<&'static str> {
     RUBY.iter().find(|(name, _)| *name == method).map(|(_, shown)| *shown)
 }
 
-/// The module of Ruby's library that is in this file.
+/// Returns the module of Ruby's library in this file.
 pub(super) fn ruby_module(file: &str) -> Option<&'static str> {
     RUBY_MODULES.iter().find(|(name, _)| *name == file).map(|(_, module)| *module)
 }
@@ -362,7 +365,7 @@ mod tests {
     fn no_function_stands_twice() {
         for table in [RUNTIME, LIBC] {
             for (at, known) in table.iter().enumerate() {
-                let same = |other: &&Known| other.language == known.language && other.serves == known.serves;
+                let same = |other: &&KnownFunction| other.language == known.language && other.serves == known.serves;
                 assert_eq!(table.iter().skip(at).filter(same).count(), 1, "{}", known.serves);
             }
         }

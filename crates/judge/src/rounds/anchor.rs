@@ -1,4 +1,5 @@
-//! One kind taken as the beginning of a round: what comes between its calls, and how regularly.
+//! Analysis of one kind of call as the anchor, which begins a round: the calls between two of its calls, and how
+//! regular they are.
 
 use super::kinds::{KindId, Kinds};
 use super::stretches::{Stretch, Stretches};
@@ -6,47 +7,51 @@ use crate::hash::Map;
 use crate::octave::octaves;
 use std::ops::Range;
 
-/// Times that something is done before it is a habit.
+/// Number of times that something is done from which on it is a habit.
 pub(super) const LEAST: u64 = 10;
-/// Calls of one round, at most.
+/// Largest number of calls of one round.
 const LONGEST: usize = 512;
-/// Calls looked at for one anchor.
+/// Largest number of calls examined for one anchor.
 const MOST_CALLS: usize = 1 << 15;
-/// A call is of the round where so much of the rounds have it.
+/// Share of the rounds that have a call, 0 to 1, from which on the call is a member of the round.
 const OFTEN: f64 = 0.1;
-/// Nearly each of them.
+/// Share of the rounds that have a member, 0 to 1, from which on nearly every round has it.
 pub(super) const NEARLY_ALWAYS: f64 = 0.95;
-/// Times that a call which not all rounds have comes in those that do, in the mean: where it comes more often it is a
+/// Largest mean number of runs of a call in the rounds that have it, if not all rounds do: a call with more is a
 /// habit of its own between two rounds.
 const ONCE: f64 = 1.5;
-/// A kind whose calls come so often in a row, in the mean, is a run.
+/// Mean length of a kind's runs, calls, from which on the kind counts as one that is called in runs.
 const RUN: f64 = 1.3;
-/// What windows tell of a kind's number of calls, against the exact count: nearer than this, all of them are of the round.
+/// Ratio of a kind's calls in rounds, as windows show them, to its exact count, from which on all its calls are taken
+/// to be in rounds.
 const NEAR: f64 = 0.8;
-/// Runs of a call in a round, in the mean, by which it comes at several places of it.
+/// Mean number of runs of a call in a round from which on the call has several positions in it.
 const SEVERAL: f64 = 1.5;
-/// Counts nearer than this are of the same rounds, but for some calls made elsewhere.
+/// Ratio of two counts from which on they count the same rounds, with some calls made elsewhere.
 const NEARLY_ALL: f64 = 0.9;
-/// A part of a kind's calls that is all of them.
+/// Smallest part of a kind's calls, 0 to 1, that counts as all of them.
 pub(super) const WHOLE: f64 = 1.0 - 1e-9;
-/// So many times more runs may end in windows than counts say, and so many more.
+/// Factor by which more runs may end in windows than the counts say.
 const MORE_ENDS: f64 = 4.0;
+/// Number of runs that may end in windows in addition to that.
 const FEW_ENDS: f64 = 3.0;
-/// Rounds seen whole from which no more are put together of pieces.
+/// Number of whole rounds in windows from which on no rounds are joined from pieces of two windows.
 const FEW: usize = 3;
-/// Calls alike at the end of one piece and at the begin of another by which both are of the same run.
+/// Length of the equal runs, calls, at the end of one piece and the beginning of another from which on both are
+/// pieces of one run.
 const SAME_RUN: usize = 4;
 
-/// A round as a window shows it.
+/// A round in a window.
 pub(super) struct Instance {
-    /// The stretches, and which of their calls: one, or two pieces of a round that is longer than a window.
+    /// The stretches with the ranges of the round's calls in them: one, or two pieces of a round that is longer than
+    /// a window.
     pub(super) pieces: Vec<(u32, Range<usize>)>,
-    /// For how many rounds it stands.
+    /// The number of rounds that it represents.
     pub(super) weight: f64,
 }
 
 impl Instance {
-    /// Its calls' kinds, in order.
+    /// Returns the kinds of its calls, in order.
     pub(super) fn kinds<'a>(&'a self, stretches: &'a Stretches<'_>) -> impl Iterator<Item = KindId> + 'a {
         self.pieces.iter().flat_map(|(at, range)| {
             let kinds = stretches.get(*at).and_then(|stretch| stretch.kinds.get(range.clone()));
@@ -55,80 +60,81 @@ impl Instance {
     }
 }
 
-/// What instances say of one kind.
+/// Figures of one kind in a set of instances.
 #[derive(Clone, Debug, Default)]
 struct Tally {
-    /// Weight of the instances that have it.
+    /// Weight of the instances that have the kind.
     present: f64,
-    /// Calls, weighted.
+    /// Number of its calls, weighted.
     calls: f64,
-    /// Runs, weighted.
+    /// Number of its runs, weighted.
     runs: f64,
-    /// Weight of instances by their number of runs.
+    /// Weight of the instances by their numbers of runs.
     by_runs: Vec<(u32, f64)>,
-    /// Instances that have it, and how many calls of it each has at least and at most.
+    /// Number of instances that have the kind, and the least and largest number of its calls in one of them.
     seen: (usize, u32, u32),
-    /// In the instance at hand.
+    /// Numbers of its calls and runs in the current instance.
     here: (u32, u32),
 }
 
-/// A kind whose calls are of the round.
+/// A kind whose calls are part of the round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) kind: KindId,
-    /// The part of rounds that have it.
+    /// Share of the rounds that have it, 0 to 1.
     pub(super) share: f64,
-    /// The part of its calls that are of these rounds.
+    /// Share of its calls that are in these rounds, 0 to 1.
     pub(super) of_round: f64,
-    /// How many calls of it each round has that has any, where all that were seen have as many and nearly all have some.
+    /// Number of its calls in each round, if nearly all rounds have it and all rounds in windows agree on the number.
     each: Option<u32>,
-    /// The part of rounds that have the usual number of its runs.
+    /// Share of the rounds that have the usual number of its runs, 0 to 1.
     stable: f64,
 }
 
 impl Member {
-    /// Whether nearly each round has it.
+    /// Returns true if nearly every round has it.
     pub(super) fn is_always(&self) -> bool {
         self.share >= NEARLY_ALWAYS
     }
 
-    /// Whether most rounds have it.
+    /// Returns true if at least half of the rounds have it.
     pub(super) fn is_usual(&self) -> bool {
         self.share >= 0.5
     }
 }
 
-/// What the calls between two of the anchor's are.
+/// The round that an anchor begins.
 pub(super) struct Anchored {
-    /// The kind that each round has once.
+    /// The kind that occurs once in each round.
     pub(super) anchor: KindId,
     pub(super) instances: Vec<Instance>,
-    /// The anchor first.
+    /// The members, the anchor first.
     pub(super) members: Vec<Member>,
-    /// How many rounds there are.
+    /// Number of rounds.
     pub(super) rounds: f64,
-    /// Whether exact counts tell that.
+    /// True if exact counts tell the number.
     pub(super) is_counted: bool,
-    /// Whether a call that each has comes at several places of it: it may be several rounds.
+    /// True if a call that each round has comes at several positions in it, so that the round may be several.
     pub(super) is_several: bool,
-    /// What it explains: price, how pure and how regular the rounds are.
+    /// Merit of the anchor: the price of the calls that it explains, lowered by how impure and irregular the rounds
+    /// are.
     pub(super) score: f64,
 }
 
-/// What anchors are weighed by.
+/// The data by which anchors are compared.
 pub(super) struct Scales<'a> {
     pub(super) kinds: &'a Kinds,
     pub(super) stretches: &'a Stretches<'a>,
-    /// What a kind's calls cost, as a share of the run.
+    /// Price of a kind's calls, as a share of the run.
     pub(super) price: &'a dyn Fn(KindId) -> f64,
-    /// The part of a kind's calls that no round has yet.
+    /// Share of a kind's calls that is in no round yet, 0 to 1.
     pub(super) left: &'a dyn Fn(KindId) -> f64,
-    /// Whether a call is of a round already.
+    /// Returns true if a call of a stretch is in a round already.
     pub(super) is_told: &'a dyn Fn(u32, usize) -> bool,
 }
 
 impl Scales<'_> {
-    /// Returns what is between the calls of `anchor`.
+    /// Returns the round that `anchor` begins.
     pub(super) fn weigh(&self, anchor: KindId) -> Anchored {
         let mut instances = self.instances(anchor);
         if instances.len() < FEW {
@@ -151,7 +157,8 @@ impl Scales<'_> {
         for kind in others {
             let Some(tally) = tallies.get(&kind) else { continue };
             let (seen, runs) = (tally.present / all, tally.runs / all);
-            // Windows crowd where rare calls are: no more rounds have it than there are calls of it.
+            // Windows are dense where calls are rare; the number of rounds with a kind is at most the number of its
+            // calls.
             let share = seen.min(self.calls_left(kind) / rounds.max(1.0));
             if share < OFTEN || (seen < NEARLY_ALWAYS && runs > ONCE * seen) {
                 continue;
@@ -170,13 +177,14 @@ impl Scales<'_> {
         Anchored { anchor, instances, members, rounds, is_counted, is_several, score }
     }
 
-    /// Calls of a kind that no round has yet.
+    /// Returns the number of a kind's calls that are in no round yet.
     fn calls_left(&self, kind: KindId) -> f64 {
         self.kinds.get(kind).map_or(0, |kind| kind.calls) as f64 * (self.left)(kind)
     }
 
-    /// How many rounds there are, of `most` calls of the anchor: the anchor may be called elsewhere too, and what each round
-    /// has so many times tells how many there are at most. With it, whether that was counted exactly.
+    /// Returns the number of rounds, and true if exact counts tell it. `most`, the anchor's calls, bounds it, since
+    /// the anchor may be called outside rounds. So does each member that every round has the same number of times:
+    /// its calls divided by that number. The least bound near `most` wins.
     fn rounds(&self, members: &[Member], most: f64) -> (f64, bool) {
         let of = |member: &Member| {
             let each = member.each.filter(|each| *each > 0)?;
@@ -187,7 +195,7 @@ impl Scales<'_> {
         near.min_by(|(a, _), (b, _)| a.total_cmp(b)).unwrap_or((most, false))
     }
 
-    /// The calls from one of the anchor's to the next, where a window shows both.
+    /// Returns the calls from each of the anchor's calls to the next, if a window shows both.
     fn instances(&self, anchor: KindId) -> Vec<Instance> {
         let mut instances = Vec::new();
         let mut calls_left = MOST_CALLS;
@@ -208,7 +216,8 @@ impl Scales<'_> {
         instances
     }
 
-    /// Rounds put together of the end of one window and the begin of another, which both lie in a run of the same kind.
+    /// Returns rounds joined from the end of one window and the beginning of another, if both lie in a run of the
+    /// same kind.
     fn pieced(&self, anchor: KindId) -> Vec<Instance> {
         let (mut ends, mut begins) = (Vec::new(), Vec::new());
         for at in self.stretches.with(anchor) {
@@ -234,19 +243,20 @@ impl Scales<'_> {
             .collect()
     }
 
-    /// Windows crowd where a row begins: each instance stands for its octave's part of the row's calls.
+    /// Sets the instances' weights. Most windows open where a row begins, so each instance has the weight of its
+    /// octave's part of the row's calls.
     fn weights(&self, instances: &mut [Instance]) {
-        type Place = (u32, u32);
-        let place = |instance: &Instance| -> Option<Place> {
+        type RowOctave = (u32, u32);
+        let place = |instance: &Instance| -> Option<RowOctave> {
             let (at, range) = instance.pieces.first()?;
             let call = self.stretches.get(*at)?.calls.get(range.start)?;
             Some((call.row.0, call.nth.checked_ilog2()?))
         };
-        let mut seen: Map<Place, u64> = Map::default();
+        let mut seen: Map<RowOctave, u64> = Map::default();
         instances.iter().filter_map(place).for_each(|place| *seen.entry(place).or_default() += 1);
         let mut by_row: Map<u32, Vec<u32>> = Map::default();
         seen.keys().for_each(|(row, octave)| by_row.entry(*row).or_default().push(*octave));
-        let mut sizes: Map<Place, f64> = Map::default();
+        let mut sizes: Map<RowOctave, f64> = Map::default();
         for (row, seen) in &by_row {
             let calls = self.calls_of_row(*row);
             for (size, nearest) in octaves(calls, seen.iter().copied()) {
@@ -297,7 +307,7 @@ impl Scales<'_> {
         tallies
     }
 
-    /// Which part of each member's calls is of these rounds: where windows and exact counts agree, all.
+    /// Sets the share of each member's calls that is in these rounds: all, if windows and exact counts agree.
     fn shares_of_calls(&self, members: &mut [Member], tallies: &Map<KindId, Tally>, rounds: f64) {
         let kinds: Vec<KindId> = members.iter().map(|member| member.kind).collect();
         for member in members {
@@ -309,14 +319,14 @@ impl Scales<'_> {
             }
             let expected = member.of_round;
             let is_run = tallies.get(&member.kind).is_some_and(|tally| tally.calls > RUN * tally.runs);
-            // A window shows short rounds rather than long ones: of runs it shows too little.
+            // A window rather shows short rounds than long ones, so it shows too few calls of a run.
             let near = expected >= NEAR * calls
                 || is_run && self.is_only_among(member.kind, &kinds) && self.runs_so_long(member.kind, calls / rounds);
             member.of_round = left * if near || calls <= 0.0 { 1.0 } else { (expected / calls).min(1.0) };
         }
     }
 
-    /// Whether the stretches with a kind's calls hold hardly any but these.
+    /// Returns true if most stretches with calls of a kind hold hardly any calls but those of `members`.
     fn is_only_among(&self, kind: KindId, members: &[KindId]) -> bool {
         let (mut among, mut calls_left) = (0, MOST_CALLS);
         let places = self.stretches.with(kind);
@@ -331,8 +341,8 @@ impl Scales<'_> {
         among as f64 >= NEAR * places.len() as f64
     }
 
-    /// Whether runs of a kind are as long as counts say, by the windows that its own count opened: others crowd where runs
-    /// end.
+    /// Returns true if a kind's runs are as long as counts say. Only windows that its own count opened are used:
+    /// others are dense where runs end.
     fn runs_so_long(&self, kind: KindId, calls_of_run: f64) -> bool {
         let (mut calls, mut ends) = (0, 0);
         let places = self.stretches.with(kind).iter().filter_map(|at| self.stretches.get(*at));
@@ -375,7 +385,7 @@ fn run_at_begin(kinds: &[KindId]) -> Option<KindId> {
     (kinds.iter().take_while(|kind| **kind == first).count() >= SAME_RUN).then_some(first)
 }
 
-/// Whether an instance has all that nearly each round has.
+/// Returns true if an instance has all members that nearly every round has.
 pub(super) fn conforms(found: &Anchored, instance: &Instance, stretches: &Stretches<'_>) -> bool {
     let always = found.members.iter().filter(|member| member.share >= NEARLY_ALWAYS);
     always.into_iter().all(|member| instance.kinds(stretches).any(|kind| kind == member.kind))

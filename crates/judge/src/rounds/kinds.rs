@@ -1,12 +1,12 @@
-//! Rows that are the same call of the same place: of all processes of a program, and whatever way within the C
-//! library it took.
+//! Kinds of calls: rows of the same system call from the same place, in all processes of a program, whichever
+//! function of the C library made the call.
 
 use crate::hash::Map;
 use crate::phases::toll;
 use systoll_model::{FrameId, Recording, Row, RowId, StackId, Sysno};
 
-/// Returns the time waited in a row's calls, ns; `None` if it is not known, or if the call waits for nothing: what it
-/// seems to have waited, its thread was off the processor for others.
+/// Returns the time waited in a row's calls, ns; `None` if it is unknown, or if the call can't wait: its thread then
+/// only lost the processor to others.
 pub(super) fn waited(row: &Row) -> Option<u64> {
     let may_wait = row.syscall.signature().is_none_or(|call| call.may_block || call.waits);
     row.counts.waited_ns.filter(|_| may_wait)
@@ -15,27 +15,27 @@ pub(super) fn waited(row: &Row) -> Option<u64> {
 /// Index into [`Kinds::all`].
 pub(super) type KindId = u32;
 
-/// A call of a place.
+/// A system call from one place.
 pub(super) struct Kind {
     pub(super) syscall: Sysno,
-    /// With the calls of each.
+    /// Its rows, each with its number of calls.
     pub(super) rows: Vec<(RowId, u64)>,
     pub(super) calls: u64,
-    /// What these cost, ns.
+    /// Toll of the calls, ns.
     pub(super) toll: f64,
-    /// Time waited inside, ns; 0 where it is not known.
+    /// Time waited in the calls, ns; 0 if it is unknown.
     pub(super) waited: f64,
 }
 
 impl Kind {
-    /// Returns the calls of one of its rows.
+    /// Returns the number of calls of one of the kind's rows.
     pub(super) fn calls_of(&self, row: RowId) -> Option<u64> {
         let at = self.rows.binary_search_by_key(&row, |(id, _)| *id).ok()?;
         self.rows.get(at).map(|(_, calls)| *calls)
     }
 }
 
-/// What makes rows one kind.
+/// The caller that rows of one kind share.
 #[derive(PartialEq, Eq, Hash)]
 enum Caller {
     User(FrameId),
@@ -49,7 +49,7 @@ pub(super) struct Kinds {
 }
 
 impl Kinds {
-    /// Sorts the rows.
+    /// Returns the rows of a recording by kind.
     pub(super) fn of(recording: &Recording) -> Self {
         let mut programs: Map<&str, u32> = Map::default();
         let program: Vec<u32> = recording
@@ -88,7 +88,7 @@ impl Kinds {
         self.of_row.get(row.0 as usize).copied().unwrap_or(KindId::MAX)
     }
 
-    /// Returns a kind.
+    /// Returns the kind with this id.
     pub(super) fn get(&self, id: KindId) -> Option<&Kind> {
         self.all.get(id as usize)
     }

@@ -1,11 +1,13 @@
-//! Rounds: what threads do again and again, told even where nothing of it is shown to be needless.
+//! Finds rounds: sequences of calls that threads make again and again. They are reported even if no call in them is
+//! known to be needless.
 //!
-//! The dearest call is taken, and each call near it in windows is tried as the beginning of a round
-//! ([`anchor`]): what comes between two of these, how regularly, and how much it explains. The best one is told, its calls
-//! are set aside, and the dearest of what is left is next. How often is counted exactly; what a round is made of, windows show.
+//! The costliest call is taken, and each call near it in windows is tried as the beginning of a round ([`anchor`]):
+//! which calls come between two of its calls, how regularly, and how much of the price they explain. The best such
+//! round is reported, its calls are set aside, and the costliest of the remaining calls is next. The number of rounds
+//! is counted exactly; their content is known from windows.
 //!
-//! Time and memory are bounded, whatever the recording: so many dear calls, so many stretches of windows for each, so
-//! many anchors, so many calls looked at for each of these.
+//! Time and memory are bounded for any recording, by limits on the costly calls, on the stretches of windows and
+//! anchors for each of these, and on the calls examined for each anchor.
 
 mod anchor;
 mod kinds;
@@ -27,30 +29,30 @@ use std::cmp::Reverse;
 use stretches::Stretches;
 use systoll_model::Recording;
 
-/// Dear calls a round is looked for.
+/// Largest number of costly calls for which rounds are searched.
 const SEEDS: usize = 64;
-/// The part of the run's processor time, or of its time where it waits, that a call takes at least to be one of them.
+/// Share of the run's processor time, or of its wall time for waits, from which on a call is costly, 0 to 1.
 const DEAR: f64 = 0.002;
-/// Anchors tried for a dear call.
+/// Largest number of anchors tried for a costly call.
 const ANCHORS: usize = 12;
-/// Stretches looked at for anchors.
+/// Largest number of stretches searched for anchors.
 const AROUND: usize = 32;
-/// A round that an anchor shows has so much of the dear call's calls at least.
+/// Least share of the costly call's calls that a round must hold, 0 to 1.
 const OF_SEED: f64 = 0.3;
-/// Of a kind with less than this part of its calls left, all are told.
+/// Share of a kind's calls, 0 to 1, below which its remaining calls are ignored.
 const LITTLE: f64 = 0.02;
-/// By so much an anchor is better than one that came earlier in the run.
+/// Factor by which an anchor's score must exceed that of one that came earlier in the run.
 const BETTER: f64 = 1.02;
-/// What may be several rounds in one is told as one only where that explains more by so much.
+/// Factor by which the score of a round that may be several must exceed that of a simple one.
 const COARSER: f64 = 1.05;
-/// Whole rounds by which an anchor is more than chance.
+/// Least number of whole rounds in windows for an anchor: fewer may be chance.
 const SEEN: usize = 2;
 
-/// How the run's time is measured against calls.
+/// Times of the run, to which calls are compared.
 struct Measures {
     /// Processor time, ns.
     cpu: f64,
-    /// The run's time, ns; `None` where several threads or processes ran beside each other.
+    /// The run's wall time, ns; `None` if several threads or processes ran at the same time.
     wall: Option<f64>,
 }
 
@@ -64,7 +66,7 @@ impl Measures {
         Self { cpu: phases.all_cpu(), wall: Some(wall).filter(|wall| alone && *wall > 0.0) }
     }
 
-    /// What calls take of the run.
+    /// Returns the share of the run that calls take, as the sum of their shares of processor time and wall time.
     fn price(&self, toll: f64, waited: f64) -> f64 {
         let of_cpu = if self.cpu > 0.0 { (toll / self.cpu).min(1.0) } else { 0.0 };
         let of_wall = self.wall.map_or(0.0, |wall| (waited / wall).min(1.0));
@@ -72,7 +74,7 @@ impl Measures {
     }
 }
 
-/// Returns the rounds of a recording, dearest first. `findings` are what of it is claimed.
+/// Returns the rounds of a recording, costliest first. `findings` tell the calls that are claimed.
 pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding]) -> Vec<Round> {
     let measures = Measures::of(recording, phases);
     let kinds = Kinds::of(recording);
@@ -108,7 +110,7 @@ pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding
     rounds
 }
 
-/// The dearest calls, dearest first.
+/// Returns the costly calls, costliest first.
 fn seeds(kinds: &Kinds, price: impl Fn(KindId) -> f64) -> Vec<KindId> {
     let dear = |(id, kind): (KindId, &kinds::Kind)| {
         let price = price(id);
@@ -120,11 +122,11 @@ fn seeds(kinds: &Kinds, price: impl Fn(KindId) -> f64) -> Vec<KindId> {
     all.into_iter().map(|(_, id)| id).collect()
 }
 
-/// What rounds have of the calls so far.
+/// The calls that are in rounds so far.
 struct State {
-    /// The part of each kind's calls that is left.
+    /// Share of each kind's calls that is in no round yet, 0 to 1.
     left: Vec<f64>,
-    /// Which calls of each stretch are of a round.
+    /// For each call of each stretch, true if it is in a round.
     told: Vec<Vec<bool>>,
 }
 
@@ -152,13 +154,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The round that explains most around a dear call.
+    /// Returns the round around a costly call that explains most.
     fn best(&self, seed: KindId) -> Anchored {
         let (left, is_told) = (|kind| self.state.left(kind), |stretch, at| self.state.is_told(stretch, at));
         let scales =
             Scales { kinds: self.kinds, stretches: self.stretches, price: self.price, left: &left, is_told: &is_told };
         let mut best = scales.weigh(seed);
-        // A round of one call is one that no other fits.
+        // The costly call itself is the first candidate: it remains a round of one call if no other anchor is better.
         let first_at = |kind: KindId| (self.stretches.first_at(kind), kind);
         let mut from = first_at(seed);
         for anchor in self.anchors(seed) {
@@ -180,7 +182,7 @@ impl Search<'_> {
         best
     }
 
-    /// Kinds that are near a dear call, those that are most often near it.
+    /// Returns the kinds most often near a costly call, in the order in which the run first calls them.
     fn anchors(&self, seed: KindId) -> Vec<KindId> {
         let mut near: crate::hash::Map<KindId, u64> = crate::hash::Map::default();
         for stretch in self.stretches.with(seed).iter().rev().take(AROUND).filter_map(|at| self.stretches.get(*at)) {

@@ -1,23 +1,22 @@
-//! What varies from call to call: names, numbers, bytes.
+//! Patterns of the properties that vary from call to call: names, numbers, bytes.
 
 use super::round::{Numbers, Objects, Variety};
 use crate::hash::Set;
 use std::collections::BTreeSet;
 use systoll_model::{Moment, Sysno, WindowCall};
 
-/// What arguments are called that say how many bytes a call is for.
+/// Names of arguments that give the number of bytes.
 const SIZES: [&str; 5] = ["count", "len", "length", "nbytes", "new_size"];
-/// What the argument is called that says where in a file.
+/// The name of arguments that give the position in a file.
 const OFFSET: &str = "offset";
-/// Bytes of a pattern.
+/// Longest pattern, bytes.
 const LONGEST: usize = 512;
-/// What stands for what varies.
+/// The sign for a part that varies.
 const VARIES: &str = "?";
 
-/// Returns what the calls, all of `syscall`, are about.
+/// Returns the pattern of the objects of calls of `syscall`; `None` if fewer than half of them have one.
 pub(super) fn objects(calls: &[&WindowCall], syscall: Sysno) -> Option<Objects> {
     let names: Vec<String> = calls.iter().filter_map(|call| call.object(syscall)).collect();
-    // Where only some have one, it is no more than chance.
     if names.is_empty() || 2 * names.len() < calls.len() {
         return None;
     }
@@ -35,7 +34,7 @@ pub(super) fn objects(calls: &[&WindowCall], syscall: Sysno) -> Option<Objects> 
     Some(Objects { pattern, variety })
 }
 
-/// What all names begin and end with, and `?` between.
+/// Returns the common beginning and end of all names, with `?` between them.
 fn common(names: &BTreeSet<&str>) -> String {
     let mut all = names.iter().copied();
     let Some(first) = all.next() else { return String::new() };
@@ -51,12 +50,12 @@ fn common(names: &BTreeSet<&str>) -> String {
             suffix.chars().rev().zip(name.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum();
         suffix = suffix.get(suffix.len() - same..).unwrap_or("");
     }
-    // A number that begins alike is another number.
+    // Digits at the cut may belong to different numbers.
     let (mut prefix, mut suffix) = (
         prefix.trim_end_matches(|c: char| c.is_ascii_digit()),
         suffix.trim_start_matches(|c: char| c.is_ascii_digit()),
     );
-    // Both ends of the shortest name may be the same signs.
+    // In the shortest name, the common beginning and end may overlap.
     let shortest = names.iter().map(|name| name.len()).min().unwrap_or(0);
     if prefix.len() + suffix.len() > shortest {
         let room = shortest - prefix.len();
@@ -66,12 +65,12 @@ fn common(names: &BTreeSet<&str>) -> String {
         }
         suffix = suffix.get(start..).unwrap_or("");
     }
-    // Of words that share some letters these say nothing.
+    // Letters that words share at their ends mean nothing.
     if !suffix.starts_with(|c: char| !c.is_alphanumeric()) {
         let whole = suffix.find(|c: char| !c.is_alphanumeric());
         suffix = whole.and_then(|at| suffix.get(at..)).unwrap_or("");
     }
-    // A folder and what lies in it.
+    // A folder and names in it.
     let in_it = names.iter().filter(|name| name.get(prefix.len()..).is_some_and(|rest| rest.starts_with('/'))).count();
     let is_folder = prefix.len() > 1 && suffix.is_empty() && names.contains(prefix) && in_it + 1 == names.len();
     if is_folder {
@@ -83,7 +82,7 @@ fn common(names: &BTreeSet<&str>) -> String {
     format!("{prefix}{VARIES}{suffix}")
 }
 
-/// Returns the bytes that the calls moved, or were for.
+/// Returns the numbers of bytes that the calls moved or asked for.
 pub(super) fn sizes(calls: &[&WindowCall], syscall: Sysno) -> Option<Numbers> {
     let signature = syscall.signature()?;
     if signature.transfers {
@@ -93,9 +92,9 @@ pub(super) fn sizes(calls: &[&WindowCall], syscall: Sysno) -> Option<Numbers> {
     argument(calls, syscall, |name| SIZES.contains(&name))
 }
 
-/// Returns the offsets that the calls name.
+/// Returns the offsets in the calls' arguments.
 pub(super) fn offsets(calls: &[&WindowCall], syscall: Sysno) -> Option<Numbers> {
-    // Of a map the offset says little, and where a pointer leads is not it.
+    // The offset of a mapping says little.
     syscall.signature().filter(|s| s.name != "mmap")?;
     argument(calls, syscall, |name| name == OFFSET)
 }
@@ -111,7 +110,7 @@ fn argument(calls: &[&WindowCall], syscall: Sysno, wanted: impl Fn(&str) -> bool
     steps(calls, at).or_else(|| numbers(&calls.iter().filter_map(value).collect::<Vec<_>>(), true))
 }
 
-/// By how much the argument grows from each call to the next of its row, where that is always the same.
+/// Returns the step by which the argument grows from each call to the next of its row, if it is always the same.
 fn steps(calls: &[&WindowCall], at: usize) -> Option<Numbers> {
     let of = |call: &WindowCall| call.args.get(at).copied().unwrap_or(0);
     let next = |pair: &[&WindowCall]| match pair {
@@ -125,14 +124,14 @@ fn steps(calls: &[&WindowCall], at: usize) -> Option<Numbers> {
 
 fn numbers(all: &[u64], sound: bool) -> Option<Numbers> {
     let (low, high) = (*all.iter().min()?, *all.iter().max()?);
-    // What no file or memory is as large as is no size.
+    // No file or memory is that large: the number is no size.
     if sound && high > 1 << 62 {
         return None;
     }
     Some(if low == high { Numbers::Same(low) } else { Numbers::Between(low, high) })
 }
 
-/// Returns how the bytes differ that the calls moved, as far as they were looked at.
+/// Returns how many of the calls' captured bytes differ.
 pub(super) fn data(calls: &[&WindowCall], syscall: Sysno) -> Option<Variety> {
     let signature = syscall.signature().filter(|s| s.transfers)?;
     let buffer = signature.args.iter().position(|arg| arg.name == "buf")? as u8;
@@ -148,9 +147,9 @@ pub(super) fn data(calls: &[&WindowCall], syscall: Sysno) -> Option<Variety> {
     (looks > 0).then_some(Variety { looks, different: different.len() as u64 })
 }
 
-/// Returns what else the calls ask for, where that is always the same.
+/// Returns the calls' option if all have the same.
 pub(super) fn option(calls: &[&WindowCall], syscall: Sysno) -> Option<String> {
-    // What a map is for, its size and file tell.
+    // The size and file of a mapping tell its purpose.
     syscall.name().filter(|name| !["mmap", "mprotect", "rt_sigprocmask"].contains(name))?;
     let mut all = calls.iter().map(|call| call.option(syscall));
     let first = all.next()??;

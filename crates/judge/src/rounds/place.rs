@@ -1,10 +1,10 @@
-//! The innermost function that all calls of a round come from, and its line.
+//! The innermost function and line that all calls of a round share.
 
 use super::round::RoundPlace;
 use std::cmp::Reverse;
 use systoll_model::{FrameClass, FrameId, Recording, RowId};
 
-/// Frames looked at of one row.
+/// Largest number of frames searched in one row.
 const DEEPEST: usize = 256;
 
 /// A function on a row's stack.
@@ -14,18 +14,18 @@ struct Link<'a> {
     file: Option<&'a str>,
 }
 
-/// The functions of a row from the user's own outwards.
+/// Returns the functions on a row's stack, from the user's own outwards.
 fn links(recording: &Recording, id: RowId) -> Vec<Link<'_>> {
     let row = recording.row(id);
     let of = |stack| recording.stack(stack).frames.iter().copied();
-    // Of several whole stacks the one that most calls came by.
+    // If the row has several whole stacks, the one with most calls is used.
     let most = recording.trunks_of(id).iter().max_by_key(|trunk| (trunk.weight, Reverse(trunk.stack)));
     let outer = most.filter(|_| row.lines.is_empty()).map_or(row.outer, |trunk| trunk.stack);
     let frames: Vec<FrameId> = of(row.context).chain(of(outer)).take(DEEPEST).collect();
     let script = frames.iter().any(|frame| recording.frame(*frame).language.is_some());
     let start = row.user.and_then(|user| frames.iter().position(|frame| *frame == user));
     let from_user = frames.get(start.unwrap_or(0)..).unwrap_or_default();
-    // A user's frame may stand beside its context: a script's line.
+    // A user's frame that is a script's line is not part of the context.
     let user = row.user.filter(|_| start.is_none());
     let ours = |id: &FrameId| {
         let frame = recording.frame(*id);
@@ -43,8 +43,8 @@ fn links(recording: &Recording, id: RowId) -> Vec<Link<'_>> {
     frames.flat_map(link).collect()
 }
 
-/// Returns the innermost function that the stacks of all rows have in common, where the first row's stack stands in it;
-/// `None` where they have none.
+/// Returns the innermost function that the stacks of all rows have in common, in its place on the first row's stack;
+/// `None` if they have none in common.
 pub(super) fn common_place(recording: &Recording, rows: &[RowId]) -> Option<RoundPlace> {
     let (first, others) = rows.split_first()?;
     let of_first = links(recording, *first);

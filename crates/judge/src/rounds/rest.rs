@@ -1,4 +1,4 @@
-//! Which rounds the report shows: where much of the run goes to calls and findings claim little of that.
+//! Choice of the rounds that the report shows: those that take much of the run and of which findings claim little.
 
 use super::kinds::waited;
 use super::round::{Round, RoundClaimed};
@@ -6,18 +6,18 @@ use crate::hash::Map;
 use std::cmp::Reverse;
 use systoll_model::{Recording, RowId};
 
-/// Rounds shown.
+/// Largest number of rounds shown.
 const SHOWN: usize = 3;
-/// The part of the processor time that calls take, or of the run that is waited in them, from which it is much.
+/// Share of the processor time that calls take, or of wall time that they wait, from which on it is much, 0 to 1.
 const MUCH: f64 = 0.1;
-/// The part of that which findings claim, from which enough is told.
+/// Share of that cost that findings must claim to report enough of it, 0 to 1.
 const CLAIMED: f64 = 0.5;
-/// The part of the run that a round takes beside what is claimed of it, to be worth a line.
+/// Least share of the run that a round takes beyond its claimed calls to be shown, 0 to 1.
 const WORTH: f64 = 0.05;
-/// Rounds of a process at least, on average: what each of many processes does a few times is a part of starting it.
+/// Least number of rounds in a process, on average: a few in each of many processes belong to starting it.
 const OFTEN: u64 = 100;
 
-/// Marks the rounds that are of `most of the rest`. `wall_ns` is `None` where waiting is no measure of the run.
+/// Marks the rounds that the report shows. `wall_ns` is `None` if waiting is no measure of the run.
 pub(super) fn mark(
     rounds: &mut [Round],
     recording: &Recording,
@@ -59,7 +59,7 @@ fn is_habit(round: &Round) -> bool {
     round.count.low / round.processes.max(1) >= OFTEN
 }
 
-/// Returns true if so much goes to calls that it wants a word, and findings do not say most of it.
+/// Returns true if calls cost much of the run and findings claim less than half of that cost.
 fn is_untold(ns: u64, claimed: u64, of: f64) -> bool {
     of > 0.0 && ns as f64 > MUCH * of && (claimed as f64) < CLAIMED * ns as f64
 }

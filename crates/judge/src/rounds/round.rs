@@ -1,99 +1,100 @@
-//! What the judge tells of a round: public, plain data.
+//! The judge's result on a round, as public plain data.
 
 use crate::finding::Estimate;
 use systoll_model::{Errno, FrameId, RowId, Sysno};
 
-/// What threads of a program do again and again: the same calls in the same order.
+/// A sequence of calls that threads of a program make again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
-    /// How often. `low` is `high` where exact counts tell.
+    /// Number of rounds. `low` equals `high` if exact counts tell it.
     pub count: Estimate,
     /// The calls, in their order.
     pub steps: Vec<RoundStep>,
     /// The innermost function that all its calls come from.
     pub place: Option<RoundPlace>,
-    /// Rows its calls are counted on, dearest first.
+    /// Rows that count its calls, costliest first.
     pub rows: Vec<RoundRow>,
-    /// Calls of all rounds; an estimate where rows have other calls too.
+    /// Number of calls in all rounds; an estimate if the rows have other calls too.
     pub calls: u64,
-    /// What these cost, ns.
+    /// Toll of these calls, ns.
     pub toll_ns: u64,
-    /// How long the threads were scheduled out inside them, ns; `None` where it can't be told.
+    /// Time for which threads were scheduled out inside the calls, ns; `None` if it is unknown.
     pub waited_ns: Option<u64>,
-    /// `toll_ns` as a share of the run's processor time; `None` where that is not known.
+    /// `toll_ns` as a share of the run's processor time, 0 to 1; `None` if that is unknown.
     pub share_of_cpu: Option<f64>,
-    /// `waited_ns` as a share of the run's time; `None` where several threads or processes ran beside each other.
+    /// `waited_ns` as a share of the run's wall time, 0 to 1; `None` if several threads or processes ran at the same
+    /// time.
     pub share_of_wall: Option<f64>,
-    /// Of its calls, what findings claim to be needless.
+    /// The part of its calls that findings claim to be needless.
     pub claimed: RoundClaimed,
-    /// Whole rounds that windows show.
+    /// Number of whole rounds in windows.
     pub looked_at: u64,
-    /// Of these, with all calls that nearly each of them has.
+    /// Number of these that have every call which nearly all rounds have.
     pub agree: u64,
-    /// Threads in which windows show it, each process's apart.
+    /// Number of threads in which windows show it, counted per process.
     pub threads: u64,
-    /// Process images that make its calls.
+    /// Number of process images that make its calls.
     pub processes: u64,
-    /// Whether most of its calls are made before `main`.
+    /// True if most of its calls are made before `main`.
     pub startup: bool,
-    /// Whether the report shows it: much of the run goes to it, and findings claim little of that.
+    /// True if the report shows it: it takes much of the run, and findings claim little of that.
     pub is_of_rest: bool,
 }
 
 impl Round {
-    /// Returns whether it has a call that is wanted.
+    /// Returns true if the round has a call for which `is_wanted` is true.
     pub fn has_call(&self, is_wanted: impl Fn(Sysno) -> bool) -> bool {
         self.steps.iter().flat_map(RoundStep::calls).any(|call| is_wanted(call.syscall))
     }
 }
 
-/// What findings claim of a round's calls.
+/// The part of a round's calls that findings claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundClaimed {
-    /// Needless calls.
+    /// Number of needless calls.
     pub calls: u64,
-    /// Their toll, ns.
+    /// Toll of these calls, ns.
     pub toll_ns: u64,
-    /// Time waited for nothing, ns.
+    /// Time waited needlessly, ns.
     pub waited_ns: u64,
 }
 
-/// A function on a stack: a frame, and which of its inlined functions.
+/// A function on a stack: a frame and the index of one of its inlined functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundPlace {
     /// The frame.
     pub frame: FrameId,
-    /// Which of its locations, from 0.
+    /// Index of the function among the frame's locations.
     pub location: usize,
 }
 
-/// What one row has of a round.
+/// The part of a round in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundRow {
     /// The row.
     pub row: RowId,
-    /// Its calls in rounds; all of them, or an estimate.
+    /// Number of the row's calls in rounds: all of them, or an estimate.
     pub calls: u64,
-    /// Their toll, ns.
+    /// Toll of these calls, ns.
     pub toll_ns: u64,
 }
 
 /// A step of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoundStep {
-    /// A call, or several alike in a row.
+    /// A call, or several equal calls in a row.
     Call(RoundCall),
-    /// Calls that come several times in their order.
+    /// A sequence of calls that is repeated within the round.
     Inner {
         /// The calls.
         calls: Vec<RoundCall>,
-        /// How often in one round, as seen.
+        /// Number of repetitions in one round, as windows show them.
         times: Times,
     },
 }
 
 impl RoundStep {
-    /// Its calls.
+    /// Returns the calls of the step.
     pub fn calls(&self) -> &[RoundCall] {
         match self {
             Self::Call(call) => std::slice::from_ref(call),
@@ -102,14 +103,14 @@ impl RoundStep {
     }
 }
 
-/// How often something comes in a row.
+/// Number of repetitions in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// At least, as seen.
+    /// The least number in windows.
     pub least: u64,
-    /// At most, as seen.
+    /// The largest number in windows.
     pub most: u64,
-    /// On average.
+    /// The mean.
     pub mean: f64,
 }
 
@@ -118,58 +119,58 @@ pub struct Times {
 pub struct RoundCall {
     /// The system call.
     pub syscall: Sysno,
-    /// Calls of it in all rounds.
+    /// Number of its calls in all rounds.
     pub calls: u64,
-    /// The part of the rounds that have it, 0 to 1.
+    /// Share of the rounds that have it, 0 to 1.
     pub share: f64,
-    /// How often in a row, where it comes.
+    /// Number of times in a row that it is made in a round that has it.
     pub times: Times,
-    /// What it is about: paths, descriptors' files.
+    /// The objects of the calls: paths, descriptors' files.
     pub object: Option<Objects>,
-    /// Bytes: moved, or asked for where it moves none.
+    /// Number of bytes that it moves, or asks for if it moves none.
     pub size: Option<Numbers>,
-    /// The offset it names.
+    /// The offset in its arguments.
     pub offset: Option<Numbers>,
-    /// What else it asks for, where that is always the same: `FUTEX_WAIT_PRIVATE`.
+    /// Its option, if that is always the same: `FUTEX_WAIT_PRIVATE`.
     pub option: Option<String>,
-    /// The errno of most of its calls, by exact counts; `None` where most succeed.
+    /// The errno of most of its calls, by exact counts; `None` if most succeed.
     pub errno: Option<Errno>,
-    /// What it moved.
+    /// Variety of the bytes that it moved.
     pub data: Option<Variety>,
 }
 
-/// What several calls are about.
+/// The objects of several calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objects {
-    /// The name, or what all have in common with `?` for what varies.
+    /// The name, or the common parts of all names with `?` for the part that varies.
     pub pattern: String,
-    /// How they vary.
+    /// The variety of the names.
     pub variety: Variety,
 }
 
-/// How many of the looks at a call differ from each other.
+/// Number of sampled calls, and of different values among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variety {
-    /// Looks.
+    /// Number of sampled calls.
     pub looks: u64,
-    /// Different ones among them.
+    /// Number of different values.
     pub different: u64,
 }
 
 impl Variety {
-    /// Whether no two looks are alike.
+    /// Returns true if no two sampled calls have the same value.
     pub fn all_differ(self) -> bool {
         self.looks > 1 && self.different == self.looks
     }
 }
 
-/// Numbers that calls name.
+/// Numbers in the arguments or results of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Always the same.
+    /// All are equal to this.
     Same(u64),
-    /// Each larger than the one before by so much.
+    /// Each is larger than the one before by this.
     Steps(u64),
-    /// Between these.
+    /// All lie between these two.
     Between(u64, u64),
 }

@@ -1,4 +1,4 @@
-//! From an anchor and what comes between its calls to what is told.
+//! The report of a round, made from an anchor and the calls that follow it.
 
 use super::anchor::{Anchored, LEAST, Member, WHOLE, conforms};
 use super::kinds::{Kind, KindId, Kinds, waited};
@@ -12,12 +12,12 @@ use crate::hash::{Map, Set};
 use std::cmp::Reverse;
 use systoll_model::{Errno, Recording, RowId, WindowCall};
 
-/// Looks by which it is told what varies.
+/// Largest number of calls of a kind from which patterns are made.
 const LOOKS: usize = 256;
-/// Rows whose stacks are compared.
+/// Largest number of rows whose stacks are compared.
 const PLACES: usize = 16;
 
-/// Returns what findings claim of each row.
+/// Returns the part of each row that findings claim.
 pub(super) fn claimed(recording: &Recording, findings: &[Finding]) -> Map<RowId, RoundClaimed> {
     let mut claimed: Map<RowId, RoundClaimed> = Map::default();
     for finding in findings {
@@ -37,21 +37,21 @@ pub(super) fn claimed(recording: &Recording, findings: &[Finding]) -> Map<RowId,
     claimed
 }
 
-/// What a row's calls cost, ns.
+/// Returns the toll of a row's calls, ns.
 fn recording_toll(recording: &Recording, row: RowId) -> u64 {
     crate::phases::toll(recording, recording.row(row)).round() as u64
 }
 
-/// What is known of a call's place in its round.
+/// Positions of a call in its round.
 #[derive(Clone, Copy)]
-struct Told {
-    /// It is the only place that the call has in the round, and no loop's: exact counts tell how often it comes.
+struct CallPositions {
+    /// True if the call has one position in the round, outside loops: exact counts then tell how often it is made.
     whole: bool,
-    /// How often it comes at all its places, as windows show it, where it has several.
+    /// Number of its calls in a round at all its positions, as windows show them, if it has several.
     several: Option<f64>,
 }
 
-/// What rounds are told of.
+/// The data from which rounds are reported.
 pub(super) struct Scene<'a> {
     pub(super) recording: &'a Recording,
     pub(super) kinds: &'a Kinds,
@@ -61,7 +61,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// What is told of a round; `None` where it is too rare to be one.
+    /// Returns the report of a round; `None` if it is too rare.
     pub(super) fn round(&self, found: &Anchored) -> Option<Round> {
         let anchor = self.kinds.get(found.anchor)?;
         let count = self.count(found, anchor);
@@ -97,7 +97,7 @@ impl Scene<'_> {
         })
     }
 
-    /// How often: exactly, where each call of the anchor begins one.
+    /// Returns the number of rounds: exact if each call of the anchor begins one.
     fn count(&self, found: &Anchored, anchor: &Kind) -> Estimate {
         let rounds = found.rounds.round() as u64;
         if found.is_counted {
@@ -124,7 +124,7 @@ impl Scene<'_> {
         rows
     }
 
-    /// Rows of the round, with their calls and the part of these that is of it.
+    /// Returns the rows of the round, each with its calls and the share of them that is in rounds, 0 to 1.
     fn parts_of_rows(&self, found: &Anchored) -> impl Iterator<Item = (RowId, u64, f64)> {
         let rows = found.members.iter().filter_map(|member| {
             let kind = self.kinds.get(member.kind)?;
@@ -159,7 +159,7 @@ impl Scene<'_> {
         sum
     }
 
-    /// The dearest row of each call that most rounds have, the dearest first.
+    /// Returns the costliest row of each member that most rounds have, the costliest first.
     fn places(&self, found: &Anchored) -> Vec<RowId> {
         let price = |row: &RowId| {
             let waited = if self.wall_ns.is_some() { waited(self.recording.row(*row)).unwrap_or(0) } else { 0 };
@@ -194,9 +194,11 @@ impl Scene<'_> {
             let places = || all.iter().flat_map(|part| part.kinds.iter().map(move |(k, seen)| (k, seen, part.times)));
             let of_kind: Vec<f64> =
                 places().filter(|(k, ..)| *k == kind).map(|(_, seen, times)| seen.mean() * times.mean()).collect();
-            let told =
-                Told { whole: whole && of_kind.len() == 1, several: (of_kind.len() > 1).then(|| of_kind.iter().sum()) };
-            self.call(*kind, *seen, member, rounds, told)
+            let positions = CallPositions {
+                whole: whole && of_kind.len() == 1,
+                several: (of_kind.len() > 1).then(|| of_kind.iter().sum()),
+            };
+            self.call(*kind, *seen, member, rounds, positions)
         };
         let mut calls: Vec<RoundCall> = part.kinds.iter().filter_map(call).collect();
         match (calls.len(), calls.pop()) {
@@ -205,20 +207,29 @@ impl Scene<'_> {
         }
     }
 
-    /// A call of a round.
-    fn call(&self, id: KindId, seen: Seen, member: Option<Member>, rounds: u64, told: Told) -> Option<RoundCall> {
+    /// Returns the report of a call of a round.
+    fn call(
+        &self,
+        id: KindId,
+        seen: Seen,
+        member: Option<Member>,
+        rounds: u64,
+        positions: CallPositions,
+    ) -> Option<RoundCall> {
         let kind = self.kinds.get(id)?;
         let (mut share, part) = member.map_or((1.0, 1.0), |m| (m.share, m.of_round));
         let calls = (kind.calls as f64 * part).round() as u64;
         let mut times = times(seen);
         let each = calls as f64 / rounds.max(1) as f64;
-        // Windows show short rounds rather than long ones: of all places of a call together exact counts tell more.
-        let several = told.several.filter(|sum| *sum > 0.0).map(|sum| each / sum);
-        let counted = told.whole;
+        // Windows rather show short rounds than long ones, so exact counts correct the mean over all positions of a
+        // call.
+        let several = positions.several.filter(|sum| *sum > 0.0).map(|sum| each / sum);
+        let counted = positions.whole;
         if let Some(factor) = several.filter(|_| part >= WHOLE && times.most > 1) {
             times.mean *= factor;
         } else if counted && part >= WHOLE {
-            // Exact counts tell how many there are: of what nearly each round has, in each; of other calls, in how many.
+            // Exact counts tell the number of calls: for a member of nearly every round the number in each, for
+            // others the number of rounds.
             if member.is_none_or(|m| m.is_always()) && times.most > 1 {
                 times.mean = each.max(1.0);
             } else {
@@ -250,7 +261,7 @@ impl Scene<'_> {
         self.stretches.with(kind).iter().filter_map(of_stretch).flatten().take(LOOKS).collect()
     }
 
-    /// The errno of more than half of a kind's calls.
+    /// Returns the errno of more than half of a kind's calls.
     fn errno(&self, kind: &Kind) -> Option<Errno> {
         let mut failed: Map<Errno, u64> = Map::default();
         for (row, _) in &kind.rows {

@@ -1,21 +1,21 @@
-//! The calls of a round in order, those that repeat put together.
+//! The calls of a round in order, with repetitions folded into loops.
 
 use super::anchor::{Anchored, Member};
 use super::kinds::KindId;
 use super::stretches::Stretches;
 use crate::hash::Map;
 
-/// Calls of a loop within a round, at most.
+/// Largest number of calls in a loop within a round.
 const LONGEST_INNER: usize = 8;
-/// Steps of a round, at most.
+/// Largest number of steps of a round.
 const MOST_STEPS: usize = 64;
 
-/// How often something came in a row, over all instances that show it.
+/// Number of repetitions in a row, over all instances that show them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seen {
     pub(super) least: u64,
     pub(super) most: u64,
-    /// Weighted.
+    /// Sum of the numbers, weighted by instance.
     pub(super) sum: f64,
     pub(super) weight: f64,
 }
@@ -34,22 +34,22 @@ impl Seen {
         }
     }
 
-    /// On average.
+    /// Returns the mean number of repetitions.
     pub(super) fn mean(self) -> f64 {
         if self.weight > 0.0 { self.sum / self.weight } else { 0.0 }
     }
 }
 
-/// A part of a round: one kind, or several in order, some times.
+/// A part of a round: one kind, or a loop of several kinds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part {
-    /// Kinds, and how often each comes in a row.
+    /// The kinds, each with its number of calls in a row.
     pub(super) kinds: Vec<(KindId, Seen)>,
-    /// How often all of them come in their order.
+    /// Number of times that the whole sequence is made.
     pub(super) times: Seen,
 }
 
-/// Puts together what repeats: `a b b b c d c d` becomes `a`, `b` thrice, `c d` twice.
+/// Folds repetitions into loops: `a b b b c d c d` becomes `a`, three times `b`, twice `c d`.
 fn collapse(kinds: impl Iterator<Item = KindId>) -> Vec<Part> {
     let mut runs: Vec<(KindId, u64)> = Vec::new();
     for kind in kinds {
@@ -76,7 +76,7 @@ fn collapse(kinds: impl Iterator<Item = KindId>) -> Vec<Part> {
     parts
 }
 
-/// How often the first `len` runs come in their order, from the first on.
+/// Returns how many times the sequence of the first `len` runs is made in a row.
 fn repeats(runs: &[(KindId, u64)], len: usize) -> usize {
     let of = |piece: &[(KindId, u64)]| piece.iter().map(|(kind, _)| *kind).collect::<Vec<_>>();
     let Some(first) = runs.get(..len) else { return 0 };
@@ -84,10 +84,10 @@ fn repeats(runs: &[(KindId, u64)], len: usize) -> usize {
     runs.chunks_exact(len).take_while(|piece| piece.iter().map(|(kind, _)| kind).eq(&first)).count()
 }
 
-/// Returns the parts of a round in order, as most instances have them, the first that ran first.
+/// Returns the parts of a round in the order that most instances have. The part that the run made first comes first.
 pub(super) fn shape(found: &Anchored, stretches: &Stretches<'_>) -> Vec<Part> {
     let usual = |kind: &KindId| found.members.iter().any(|m| m.kind == *kind && m.is_usual());
-    // By their order alone.
+    // By the order of kinds alone.
     let mut orders: Map<Vec<Vec<KindId>>, (f64, Vec<Part>)> = Map::default();
     for instance in &found.instances {
         let parts = collapse(instance.kinds(stretches).filter(usual));
@@ -131,18 +131,18 @@ fn add(all: &mut [Part], parts: &[Part], weight: f64) {
     }
 }
 
-/// Turns the parts so that the round begins with the call that was made first in the run.
+/// Rotates the parts so that the round begins with the call that was made first in the run.
 fn begin_with_the_first(parts: &mut [Part], stretches: &Stretches<'_>) {
     let first = |part: &Part| part.kinds.first().map_or(u64::MAX, |(kind, _)| stretches.first_at(*kind));
     let at = parts.iter().enumerate().min_by_key(|(at, part)| (first(part), *at)).map_or(0, |(at, _)| at);
     parts.rotate_left(at);
 }
 
-/// Puts what only some rounds have behind the call that it follows most often.
+/// Inserts each member that only some rounds have behind the call that it follows most often.
 fn put_in(parts: &mut Vec<Part>, members: &[&Member], found: &Anchored, stretches: &Stretches<'_>) {
     let mut after: Map<(KindId, KindId), f64> = Map::default();
     let mut seen: Map<KindId, Seen> = Map::default();
-    // Where in a round it comes, on average: those behind the same call come in that order.
+    // Mean position of a member in the round: members behind the same call are ordered by it.
     let mut places: Map<KindId, (f64, f64)> = Map::default();
     for instance in &found.instances {
         let mut before = found.anchor;
@@ -184,7 +184,7 @@ fn put_in(parts: &mut Vec<Part>, members: &[&Member], found: &Anchored, stretche
         let before = follows.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a))).map(|((_, b), _)| *b);
         let has = |part: &Part| part.kinds.iter().any(|(k, _)| Some(*k) == before);
         let mut at = parts.iter().rposition(has).map_or(parts.len(), |at| at + 1);
-        // Behind those that were put there before it.
+        // Members inserted before stay in front.
         let put = |part: &Part| part.kinds.iter().all(|(k, _)| members.iter().any(|m| m.kind == *k));
         while parts.get(at).is_some_and(put) {
             at += 1;
@@ -197,7 +197,8 @@ fn put_in(parts: &mut Vec<Part>, members: &[&Member], found: &Anchored, stretche
 mod tests {
     use super::*;
 
-    /// The kinds of a part with how often each comes at least and at most, and how often the part comes.
+    /// The kinds of a part, each with the least and largest number of its calls in a row, and the number of times
+    /// that the part is made.
     type PartTimes = (Vec<(KindId, u64, u64)>, u64);
 
     fn told(kinds: &[KindId]) -> Vec<PartTimes> {

@@ -1,39 +1,39 @@
-//! Stretches of consecutive calls of one thread, as windows hold them: bounded in number and length, whatever the
+//! Stretches of consecutive calls of one thread, cut from windows. Their number and length are bounded for any
 //! recording.
 
 use super::kinds::{KindId, Kinds};
 use crate::hash::Map;
 use systoll_model::{Recording, WindowCall};
 
-/// Stretches looked at for the sake of one kind.
+/// Largest number of stretches chosen for one kind.
 const OF_A_KIND: u32 = 64;
-/// Calls of all stretches together.
+/// Largest number of calls in all stretches together.
 const MOST_CALLS: usize = 1 << 18;
-/// Calls of one stretch: a trace is one long window.
+/// Largest number of calls in one stretch: a trace is one long window.
 const LONGEST: usize = 4_096;
 
-/// One of them.
+/// Consecutive calls of one thread.
 pub(super) struct Stretch<'a> {
-    /// Process and thread.
+    /// Process and thread id.
     pub(super) thread: (u32, u32),
-    /// The kind whose count opened the window.
+    /// The kind whose row opened the window.
     pub(super) opener: KindId,
     pub(super) calls: &'a [WindowCall],
     pub(super) kinds: Vec<KindId>,
 }
 
-/// All of them.
+/// The chosen stretches of a recording.
 pub(super) struct Stretches<'a> {
     pub(super) all: Vec<Stretch<'a>>,
-    /// In which a kind occurs, in order.
+    /// Indices of the stretches that hold calls of a kind, in order.
     of_kind: Map<KindId, Vec<u32>>,
-    /// When a kind's first call was made, where a window shows it.
+    /// Time of a kind's first call, ns, if a window shows it.
     first_at: Map<KindId, u64>,
 }
 
 impl<'a> Stretches<'a> {
-    /// Picks the stretches that hold calls of the kinds that are `wanted` (by kind), the latest first: a run's
-    /// steady part is where its time goes.
+    /// Chooses stretches that hold calls of the kinds `wanted` (by kind), the latest first: a run spends most time in
+    /// its steady part.
     pub(super) fn of(recording: &'a Recording, kinds: &Kinds, wanted: &[bool]) -> Self {
         let mut have: Map<KindId, u32> = Map::default();
         let (mut all, mut calls_left) = (Vec::new(), MOST_CALLS);
@@ -80,17 +80,17 @@ impl<'a> Stretches<'a> {
         }
     }
 
-    /// Returns the places of the stretches that hold calls of a kind, in order.
+    /// Returns the indices of the stretches that hold calls of a kind, in order.
     pub(super) fn with(&self, kind: KindId) -> &[u32] {
         self.of_kind.get(&kind).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns a stretch by its place.
+    /// Returns the stretch with this index.
     pub(super) fn get(&self, at: u32) -> Option<&Stretch<'a>> {
         self.all.get(at as usize)
     }
 
-    /// Returns when a kind's first call was made, ns; the end of time where no window shows it.
+    /// Returns the time of a kind's first call, ns; `u64::MAX` if no window shows it.
     pub(super) fn first_at(&self, kind: KindId) -> u64 {
         self.first_at.get(&kind).copied().unwrap_or(u64::MAX)
     }

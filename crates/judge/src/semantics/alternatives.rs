@@ -1,26 +1,26 @@
-//! Calls that have a cheaper way to the same end.
+//! Calls with a cheaper way to the same result (strength reduction).
 
 use super::vocabulary::When::{self, Above, AllBits, AtOnce, InZero, Is, Negative, NoBits, OneOf};
 use systoll_model::constants::*;
 
-/// A call with a cheaper way to the same end.
+/// A call with a cheaper way to the same result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cheaper {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// Whether its price is the time it waits rather than the crossing.
+    /// True if the call's price is the time that it waits, and not the crossing.
     pub by_wait: bool,
-    /// What it does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
     /// The cheaper way, for a sentence.
     pub instead: &'static str,
-    /// What the cheaper way saves of a call, in ns; `None` where that is all of it, or nearly.
+    /// Least time that the cheaper way saves of a call, ns; `None` if it saves nearly all of it.
     pub saves_ns: Option<f64>,
 }
 
-/// Clocks the vDSO answers without a system call: lib/vdso/gettimeofday.c of Linux, VDSO_HRES,
+/// Clocks that the vDSO answers without a system call: lib/vdso/gettimeofday.c of Linux, VDSO_HRES,
 /// VDSO_COARSE and VDSO_RAW.
 const VDSO_CLOCKS: &[u32] = &[
     CLOCK_REALTIME,
@@ -38,36 +38,36 @@ const CLOCK_IN_KERNEL: &str = "asks the kernel for a clock the vDSO serves";
 const CPU_TIME: &str = "reads processor time from the kernel";
 const USAGE: &str = "reads usage meters from the kernel";
 
-/// A call that libc answers from the vDSO.
+/// Returns a line for a call that libc answers from the vDSO.
 const fn in_vdso(call: &'static str, does: &'static str) -> Cheaper {
     let instead = "call it through libc, which asks the vDSO without a system call";
     Cheaper { call, when: &[], by_wait: false, does, instead, saves_ns: None }
 }
 
-/// A meter that need not be read so often.
+/// Returns a line for a meter that need not be read so often.
 const fn seldom(call: &'static str, does: &'static str) -> Cheaper {
     Cheaper { instead: "look every N steps, or at a clock the vDSO serves", ..in_vdso(call, does) }
 }
 
-/// The kernel goes through all bits up to the highest descriptor.
+/// Returns a line for a call with many descriptors: the kernel goes through all bits up to the highest one.
 const fn of_many_descriptors(call: &'static str) -> Cheaper {
     let does = "has the kernel go through hundreds of descriptors each time";
     let instead = "epoll or poll, which look only at those of interest";
     Cheaper { call, when: &[Above(0, 256)], by_wait: false, does, instead, saves_ns: None }
 }
 
-/// What a list of one piece costs more than the piece, in ns, at least: of 16 bytes written to a file and to /dev/null and
-/// read from a file and /dev/zero, writev took 165 and 190 ns more than write, preadv 85 and more than pread, where
-/// a getppid took 115 ns (the least of 40 rounds of 20,000 each).
+/// Least extra cost of a list with one piece over the piece itself, ns. For 16 bytes written to a file and to
+/// /dev/null and read from a file and /dev/zero, writev took 165 and 190 ns more than write, preadv 85 ns and more
+/// above pread, where a getppid took 115 ns (the least of 40 rounds of 20,000 each).
 const LIST_OF_ONE_NS: f64 = 80.0;
 
-/// A list of pieces that has one.
+/// Returns a line for a call with a list that has one piece.
 const fn list_of_one(call: &'static str, instead: &'static str) -> Cheaper {
     let does = "has the kernel read a list that has one piece";
     Cheaper { call, when: &[Is(2, 1)], by_wait: false, does, instead, saves_ns: Some(LIST_OF_ONE_NS) }
 }
 
-/// A wait for no time at all.
+/// Returns a line for a wait with a timeout of zero.
 const fn no_wait(call: &'static str, when: &'static [When]) -> Cheaper {
     let does = "waits for no time at all";
     Cheaper {
@@ -80,7 +80,7 @@ const fn no_wait(call: &'static str, when: &'static [When]) -> Cheaper {
     }
 }
 
-/// A wait until a time that has come already.
+/// Returns a line for a wait until a time that is past.
 const fn past(call: &'static str, when: &'static [When]) -> Cheaper {
     let does = "waits until a time that has come already";
     let instead = "look at the clock, which the vDSO serves, and wait where there is time left";
@@ -88,13 +88,13 @@ const fn past(call: &'static str, when: &'static [When]) -> Cheaper {
 }
 
 impl Cheaper {
-    /// Only where all of these hold.
+    /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 }
 
-/// The table.
+/// The calls with a cheaper way.
 #[rustfmt::skip]
 pub(crate) static CHEAPER: &[Cheaper] = &[
     in_vdso("clock_gettime", CLOCK_IN_KERNEL).when(&[OneOf(0, VDSO_CLOCKS)]),

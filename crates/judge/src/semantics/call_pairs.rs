@@ -1,52 +1,52 @@
-//! Calls that belong together: two that one call could have done.
+//! Pairs of calls of which one could have done the work of both.
 
 use super::vocabulary::When::{self, AllBits, Is, NoBits, NotNull, OutZero};
 use systoll_model::constants::*;
 
-/// What ties two calls together.
+/// The link between two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tie {
-    /// Both have the descriptor as their first argument.
+    /// Both have the same descriptor as their first argument.
     Descriptor,
-    /// The first makes the descriptor that the second is about.
+    /// The first makes the descriptor that the second works on.
     Made,
-    /// Both are about the same path.
+    /// Both name the same path.
     Path,
 }
 
-/// Which of the two calls is needless.
+/// The needless call of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
-    /// The first.
+    /// The first call.
     First,
-    /// The second.
+    /// The second call.
     Second,
 }
 
-/// Two calls that one could have done.
+/// A pair of calls of which one could have done the work of both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequel {
     /// The first call.
     pub first: &'static str,
-    /// What must hold of it.
+    /// Conditions of the first call; all must hold.
     pub when: &'static [When],
-    /// The calls that may follow.
+    /// The calls that may be the second.
     pub then: &'static [&'static str],
-    /// What must hold of the one that does.
+    /// Conditions of the second call; all must hold.
     pub then_when: &'static [When],
-    /// What they have in common.
+    /// The link between the two.
     pub tie: Tie,
-    /// How many calls later the second comes at most.
+    /// Largest distance from the first call to the second, calls.
     pub within: usize,
     /// The one that is needless.
     pub spare: Spare,
-    /// Whether it takes two questions about one thing to be sure.
+    /// True if one pair makes a weak claim only: a strong one takes two questions about one thing.
     pub unsure: bool,
-    /// Whether the first is of use where none of the calls that may follow came before it.
+    /// True if the first call is useful where none of the calls that may follow came before it.
     pub once: bool,
-    /// What the program does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
 }
 
@@ -57,7 +57,7 @@ const TRANSFERS: &[&str] = &[
 ];
 const OPENS: &[&str] = &["open", "openat", "openat2"];
 
-/// A question whose answer the call that follows would give as well.
+/// Returns a line for a question that the following call answers as well.
 const fn asks_first(first: &'static str) -> Sequel {
     Sequel {
         first,
@@ -74,7 +74,7 @@ const fn asks_first(first: &'static str) -> Sequel {
     }
 }
 
-/// A look at what the call that follows takes.
+/// Returns a line for a peek at data that the following call reads.
 const fn peeks(first: &'static str) -> Sequel {
     Sequel {
         then: READS,
@@ -86,7 +86,7 @@ const fn peeks(first: &'static str) -> Sequel {
     }
 }
 
-/// A descriptor made without a flag that is set on it next.
+/// Returns a line for a descriptor made without a flag that is set on it next.
 const fn flags(first: &'static str, set: &'static [When], instead: &'static str) -> Sequel {
     Sequel {
         then: &["fcntl", "ioctl"],
@@ -100,7 +100,7 @@ const fn flags(first: &'static str, set: &'static [When], instead: &'static str)
     }
 }
 
-/// A position that the call that follows could have taken along.
+/// Returns a line for a set position that the following call could have taken as an argument.
 const fn seeks() -> Sequel {
     Sequel {
         then: READS_AND_WRITES,
@@ -113,19 +113,19 @@ const fn seeks() -> Sequel {
 }
 
 impl Sequel {
-    /// Only where all of these hold of the first call.
+    /// Returns the line with these conditions of the first call.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 
-    /// It takes two questions about one thing to be sure.
+    /// Returns the line with [`Sequel::unsure`] set.
     const fn unsure(self) -> Self {
         Self { unsure: true, ..self }
     }
 }
 
-/// A look at a socket's error before a transfer that would fail with it. The first tells whether connecting
-/// came to anything.
+/// Returns a line for asking a socket's error before a transfer that would fail with it. The first such question is
+/// needed: it tells whether the connection was made.
 const fn looks_for_error() -> Sequel {
     Sequel {
         when: &[Is(1, SOL_SOCKET), Is(2, SO_ERROR), OutZero(3)],
@@ -139,14 +139,14 @@ const fn looks_for_error() -> Sequel {
     }
 }
 
-/// FIOCLEX takes no argument and is left out.
+/// The condition of a call that sets close-on-exec. FIOCLEX takes no argument and is left out.
 const SETS_CLOEXEC: &[When] = &[Is(1, F_SETFD), AllBits(2, FD_CLOEXEC)];
 const SETS_NONBLOCK: &[When] = &[Is(1, F_SETFL), AllBits(2, O_NONBLOCK)];
 
-/// The table. Whether a name is a link is a question that opening does not answer.
+/// The pairs. A question that does not follow links is absent: opening does not tell whether a name is a link.
 #[rustfmt::skip]
 pub(crate) static SEQUELS: &[Sequel] = &[
-    // Where the position does not move, other lines claim it.
+    // If the position does not move, other lines claim the call.
     seeks().when(&[Is(2, SEEK_SET)]),
     seeks().when(&[Is(2, SEEK_CUR), NotNull(1)]),
     asks_first("access"),

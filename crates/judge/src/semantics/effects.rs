@@ -1,15 +1,15 @@
-//! What calls change on the way, beside the one thing they set.
+//! Side effects of calls: state that they change beside the state that they set.
 
 use super::state::{ADVICE, SOCKET_OPTION, State, WATCH};
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
 use systoll_model::constants::*;
 
-/// A change.
+/// A side effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
-    /// The descriptor in the argument is gone; its number may come back as something else.
+    /// The descriptor in the argument is closed; its number may be used again for another file.
     Closes(u8),
-    /// The result is a new descriptor, at its start.
+    /// The result is a new descriptor, at position 0.
     Opens,
     /// The result is a new descriptor for the file at a path.
     OpensPath {
@@ -17,68 +17,68 @@ pub(crate) enum Effect {
         at: Option<u8>,
         /// The argument that points to the path.
         path: u8,
-        /// The argument that holds the flags, where one does.
+        /// The argument that holds the flags; `None` if none does.
         flags: Option<u8>,
     },
     /// The result is a second descriptor for an open file: they share its position.
     Shares,
-    /// The descriptor in the argument now stands for something else.
+    /// The descriptor in the argument now refers to another file.
     Redirects(u8),
-    /// Descriptors that the call's registers do not name are new or gone.
+    /// Descriptors that the call's registers do not name were made or closed.
     Descriptors,
-    /// The file at the path, or its directory, may be another.
+    /// The file at the path, or its directory, may have changed.
     Path {
         /// The argument that holds the directory's descriptor.
         at: Option<u8>,
         /// The argument that points to the path.
         path: u8,
     },
-    /// The file behind the descriptor was written or cut.
+    /// The file behind the descriptor was written or truncated.
     Writes(u8),
-    /// What may be done with the file behind the descriptor may be another.
+    /// The status or permissions of the file behind the descriptor may have changed.
     Restates(u8),
     /// The file behind the descriptor was read.
     Reads(u8),
-    /// The position moved by the result.
+    /// The position advanced by the result.
     Advances(u8),
-    /// The position is somewhere else.
+    /// The position is unknown now.
     Moves(u8),
-    /// Relative paths mean something else.
+    /// The working directory changed, so relative paths name other files.
     WorkingDirectory,
-    /// Ids and capabilities may be others.
+    /// Ids and capabilities may have changed.
     Identity,
-    /// Memory was mapped away or over.
+    /// Memory was unmapped or mapped over.
     Memory,
-    /// The signal mask and stack may be others.
+    /// The signal mask and the signal stack may have changed.
     Signals,
-    /// State of the process of this kind may be another, whatever it is known by.
+    /// The process's state of this kind may have changed, under any key.
     Changes(&'static State),
-    /// State of this kind of the descriptor in the argument may be another.
+    /// The state of this kind of the descriptor in the argument may have changed.
     ChangesOf(u8, &'static State),
-    /// A child was made: what was guarded around it is not undone for nothing.
+    /// A child was made: an undone setting around it was not needless.
     Forks,
 }
 
-/// What one call changes: its lines that apply.
+/// The effects of one call: its lines that apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Effects<'a> {
     lines: &'a [&'static EffectLine],
-    /// Which of them apply, a bit each.
+    /// Bit set of the lines that apply, by index in `lines`.
     apply: u8,
 }
 
 impl<'a> Effects<'a> {
-    /// Lines of one call, at most.
+    /// Largest number of lines of one call.
     pub(crate) const MOST: usize = 8;
 
-    /// Those of a call's lines that apply.
+    /// Returns the effects of a call whose lines are `lines`: those for which `applies` returns true.
     pub(super) fn of(lines: &'a [&'static EffectLine], applies: impl Fn(&EffectLine) -> bool) -> Self {
         let lines = lines.get(..Self::MOST).unwrap_or(lines);
         let apply = lines.iter().rev().fold(0, |all, line| all << 1 | u8::from(applies(line)));
         Self { lines, apply }
     }
 
-    /// All of them, in the table's order.
+    /// Returns the effects in the table's order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Effect> + use<'a> {
         let apply = self.apply;
         let applying = self.lines.iter().enumerate().filter(move |(at, _)| apply >> at & 1 == 1);
@@ -86,14 +86,14 @@ impl<'a> Effects<'a> {
     }
 }
 
-/// A line of the table: several lines may apply to one call.
+/// A line of the table. Several lines may apply to one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EffectLine {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// What changes, if the call succeeds.
+    /// The effect of a successful call.
     pub effect: Effect,
 }
 
@@ -102,24 +102,24 @@ const fn does(call: &'static str, effect: Effect) -> EffectLine {
 }
 
 impl EffectLine {
-    /// Only where all of these hold.
+    /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 }
 
-/// The file at a path, or its directory, may be another.
+/// Returns a line for a call that may change the file at a path, or its directory.
 const fn path(call: &'static str, path: u8) -> EffectLine {
     does(call, Effect::Path { at: None, path })
 }
 
-/// The same of a path below a directory's descriptor, both by their arguments' positions.
+/// Returns the same for a path below a directory's descriptor; both are given by their arguments' positions.
 const fn path_at(call: &'static str, at: u8, path: u8) -> EffectLine {
     does(call, Effect::Path { at: Some(at), path })
 }
 
-/// Options of SOL_SOCKET that also set what another option tells: stamps old and new, sizes of buffers by
-/// force, the interface by its number, the new timeouts.
+/// Options of SOL_SOCKET that change the value of another option: old and new timestamps, forced buffer sizes, the
+/// interface by its number, new timeouts.
 pub(super) const OTHER_OPTIONS: &[u32] = &[
     SO_TIMESTAMP_OLD,
     SO_SNDBUFFORCE,
@@ -142,10 +142,10 @@ const fn sets_other_option(level: &'static [When]) -> EffectLine {
     does("setsockopt", Effect::ChangesOf(0, &SOCKET_OPTION)).when(level)
 }
 
-/// The path's file may be new or emptied.
+/// Flags with which the path's file may be created or truncated.
 const CREATES: u32 = O_CREAT | O_TRUNC;
 
-/// The table.
+/// The effects of calls.
 #[rustfmt::skip]
 pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("close", Effect::Closes(0)),
@@ -189,7 +189,7 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("pipe", Effect::Descriptors),
     does("pipe2", Effect::Descriptors),
     does("socketpair", Effect::Descriptors),
-    // A message may carry descriptors.
+    // A message may pass descriptors (SCM_RIGHTS).
     does("recvmsg", Effect::Reads(0)),
 
     path("open", 0).when(&[AnyBits(1, CREATES)]),
@@ -254,12 +254,12 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     changes("process_madvise", &ADVICE),
     does("inotify_rm_watch", Effect::ChangesOf(0, &WATCH)),
     sets_other_option(&[Is(1, SOL_SOCKET), OneOf(2, OTHER_OPTIONS)]),
-    // The type of service sets the priority.
+    // The type of service sets the socket's priority.
     sets_other_option(&[Is(1, SOL_SOCKET), Is(2, SO_PRIORITY)]),
     sets_other_option(&[Is(1, SOL_IP), Is(2, IP_TOS)]),
 
     does("setns", Effect::WorkingDirectory), does("pivot_root", Effect::WorkingDirectory),
-    // What the heap gets back is as new.
+    // Pages that the heap gets again are new.
     does("brk", Effect::Memory).when(&[NotNull(0)]),
     does("shmat", Effect::Memory).when(&[AnyBits(2, SHM_REMAP)]),
     does("munmap", Effect::Memory),

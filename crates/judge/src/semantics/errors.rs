@@ -1,17 +1,17 @@
-//! Errors that tell a call was in vain.
+//! Errors that show a call to be futile.
 
 use systoll_model::Errno;
 
-/// An error that can't but come again.
+/// An error that a repeated call gets again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hopeless {
-    /// Which.
+    /// The error.
     pub errno: Errno,
-    /// Whether it is needless whatever else the same call does: a correct program never meets it.
+    /// True if the call is needless whatever its other calls do: a correct program never gets this error.
     pub always: bool,
-    /// What the call does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
 }
 
@@ -19,8 +19,8 @@ const fn refused(errno: Errno, does: &'static str) -> Hopeless {
     Hopeless { errno, always: false, does, instead: "remember the first refusal" }
 }
 
-/// The table. Refusals that depend on the object (ENOENT, EEXIST, EACCES, ENODATA, EINVAL of
-/// readlink) are answers and stand elsewhere.
+/// Errors that come again. Errors that depend on the object (ENOENT, EEXIST, EACCES, ENODATA, EINVAL of readlink) are
+/// answers; other tables hold them.
 #[rustfmt::skip]
 pub(crate) static HOPELESS: &[Hopeless] = &[
     Hopeless { errno: Errno::EBADF, always: true, does: "works on descriptors that are not open",
@@ -38,28 +38,28 @@ pub(crate) static HOPELESS: &[Hopeless] = &[
         instead: "remember what the descriptor is" },
 ];
 
-/// A call and the error by which a sort of files refuses it always.
+/// A call and the error with which it always refuses a certain type of file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InVain {
     /// The system call's name.
     pub call: &'static str,
     /// The error.
     pub errno: Errno,
-    /// The argument that holds the descriptor which is refused.
+    /// The argument that holds the refused descriptor.
     pub about: u8,
 }
 
-/// The table. Regular files and directories are always ready: epoll takes none (man 2 epoll_ctl).
+/// The refused calls. Regular files and directories are always ready: epoll takes none of them (man 2 epoll_ctl).
 pub(crate) static IN_VAIN: &[InVain] = &[InVain { call: "epoll_ctl", errno: Errno::EPERM, about: 2 }];
 
-/// A call that asks a file for an attribute by its name.
+/// A call that asks a file for an attribute by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attribute {
     /// The system call's name.
     pub call: &'static str,
     /// The argument that points to the attribute's name.
     pub name: u8,
-    /// What says that the file has none.
+    /// Errors that tell that the file has no such attribute.
     pub absent: &'static [Errno],
 }
 
@@ -67,6 +67,6 @@ const fn attribute(call: &'static str) -> Attribute {
     Attribute { call, name: 1, absent: &[Errno::ENODATA, Errno::EOPNOTSUPP] }
 }
 
-/// The table.
+/// The calls that ask for attributes.
 pub(crate) static ATTRIBUTE_QUESTIONS: &[Attribute] =
     &[attribute("getxattr"), attribute("lgetxattr"), attribute("fgetxattr")];

@@ -1,51 +1,51 @@
-//! Which calls move bytes, and which look without waiting.
+//! Calls that move bytes, and calls that poll without waiting.
 
 use super::vocabulary::When::{self, AllBits, InShort, InZero, Is, NoBits, NotNull, OneOf};
 use systoll_model::Errno;
 use systoll_model::constants::*;
 
-/// Which way bytes go.
+/// The direction in which bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
-    /// To the program.
+    /// Into the program.
     In,
-    /// From it.
+    /// Out of the program.
     Out,
 }
 
-/// What a transfer moves at a time.
+/// The unit in which a transfer moves data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Bytes of a stream: two transfers could have been one.
     Stream,
-    /// A whole message: many can be moved by one call, but not joined.
+    /// A whole message: one call can move many messages, but they can't be joined.
     Message,
-    /// Many messages at once already.
+    /// Many messages in one call.
     Batch,
-    /// Random bytes: a pool of them serves as well.
+    /// Random bytes, which a pool could serve as well.
     Random,
-    /// A connection, an event.
+    /// A connection or an event.
     Item,
 }
 
-/// A call that moves something.
+/// A call that moves data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// Which way.
+    /// The direction.
     pub way: Way,
-    /// What it moves.
+    /// The unit.
     pub unit: Unit,
     /// The argument that holds the descriptor.
     pub fd: Option<u8>,
-    /// The argument that says how many bytes are wanted.
+    /// The argument that holds the number of bytes asked for.
     pub asked: Option<u8>,
-    /// The argument that says where in the file; else it is where the last one ended.
+    /// The argument that holds the position in the file; `None` if the transfer begins where the last one ended.
     pub at: Option<u8>,
-    /// Whether it may hand descriptors to others.
+    /// True if it may pass descriptors to others.
     pub carries: bool,
 }
 
@@ -62,41 +62,41 @@ const fn writes(call: &'static str) -> Transfer {
 }
 
 impl Transfer {
-    /// Only where all of these hold.
+    /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 
-    /// It moves these at a time.
+    /// Returns the line with this unit.
     const fn unit(self, unit: Unit) -> Self {
         Self { unit, ..self }
     }
 
-    /// This argument says how many bytes are wanted.
+    /// Returns the line with the argument that holds the number of bytes asked for.
     const fn asked(self, arg: u8) -> Self {
         Self { asked: Some(arg), ..self }
     }
 
-    /// This argument says where in the file.
+    /// Returns the line with the argument that holds the position in the file.
     const fn at(self, arg: u8) -> Self {
         Self { at: Some(arg), ..self }
     }
 
-    /// It may hand descriptors to others.
+    /// Returns the line of a call that may pass descriptors to others.
     const fn carries(self) -> Self {
         Self { carries: true, ..self }
     }
 
-    /// No argument holds a descriptor.
+    /// Returns the line of a call without a descriptor.
     const fn no_descriptor(self) -> Self {
         Self { fd: None, ..self }
     }
 }
 
-/// The bytes stay where they are.
+/// Flags with which the bytes stay in the socket.
 const PEEKS: u32 = MSG_PEEK | MSG_ERRQUEUE;
 
-/// The table. With MSG_MORE more follows, so that the call is not one of several that could have been one.
+/// The transfers. A call with MSG_MORE is left out, since the kernel joins it with the next.
 #[rustfmt::skip]
 pub(crate) static TRANSFERS: &[Transfer] = &[
     reads("read").asked(2),
@@ -134,63 +134,64 @@ pub(crate) static TRANSFERS: &[Transfer] = &[
 
 /// Files whose bytes are random.
 pub(crate) const RANDOM_FILES: &[&str] = &["/dev/urandom", "/dev/random"];
-/// Where a person types and reads along.
+/// Beginnings of terminals' paths.
 pub(crate) const TERMINALS: &[&str] = &["/dev/pts/", "/dev/tty", "/dev/console"];
-/// Descriptors that hand out fixed small records: `anon_inode:[eventfd]` and the like.
+/// Beginning of the names of descriptors that return small records of fixed size: `anon_inode:[eventfd]` and others.
 pub(crate) const COUNTERS: &str = "anon_inode:";
-/// Those that one thread adds to so that another wakes.
+/// The name of eventfds, which threads use to wake each other.
 pub(crate) const WAKE_COUNTERS: &str = "anon_inode:[eventfd]";
-/// What the names of sockets begin with through which whole messages go. Those of streams on this box are `UNIX-STREAM:`.
+/// Beginnings of the names of sockets that carry whole messages. Local streams are `UNIX-STREAM:`.
 pub(crate) const DATAGRAMS: [&str; 5] = ["UDP:", "UDPv6:", "UNIX:", "UNIX-DGRAM:", "UNIX-SEQPACKET:"];
-/// What the names of streams over a network begin with, and those of two ends on one box.
+/// Beginnings of the names of TCP sockets.
 pub(crate) const NETWORK_STREAMS: [&str; 2] = ["TCP:", "TCPv6:"];
+/// Beginnings of the names of TCP sockets with both ends on this box.
 pub(crate) const ON_THIS_BOX: [&str; 2] = ["TCP:[127.", "TCPv6:[[::1]"];
-/// Where devices lie.
+/// Folders of devices.
 pub(crate) const DEVICES: &[&str] = &["/dev/"];
-/// What the names of pipes begin with.
+/// Beginning of pipes' names.
 pub(crate) const PIPES: &str = "pipe:";
-/// Files made up by the kernel at each reading: their paths lead to state, not to bytes.
+/// Folders of files that the kernel makes at each read: they hold state, not stored bytes.
 pub(crate) const MADE_UP: &[&str] = &["/proc/", "/sys/"];
 
-/// A call that enters a ring for the entries that lie in it.
+/// A call that enters a ring (io_uring) to submit entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Enter {
     /// The system call's name.
     pub call: &'static str,
-    /// The argument that tells how many entries it is to take.
+    /// The argument that holds the number of entries to submit.
     pub entries: u8,
 }
 
-/// The table.
+/// The calls that enter rings.
 pub(crate) static ENTERS: &[Enter] = &[Enter { call: "io_uring_enter", entries: 1 }];
 
-/// How a look without waiting tells that there was nothing.
+/// The result with which a poll tells that it found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nothing {
     /// It returns 0.
     Zero,
-    /// It fails with this.
+    /// It fails with this error.
     Error(Errno),
 }
 
-/// A call that comes back at once, whether or not there is something.
+/// A poll: a call that returns at once, whether it finds something or not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// What says that there was nothing.
+    /// The result that means nothing was found.
     pub nothing: Nothing,
-    /// The argument that tells what was looked at.
+    /// The argument that holds what was polled.
     pub at: Option<u8>,
-    /// What it does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// Whether it gives time up on purpose, which may be meant.
+    /// True if the call sleeps for a moment, which may be on purpose.
     pub sleeps: bool,
-    /// Whether it is of use where another thread gets the processor.
+    /// True if the call is useful when another thread gets the processor.
     pub hands_over: bool,
 }
 
@@ -218,23 +219,23 @@ const fn slice(call: &'static str) -> Look {
 }
 
 impl Look {
-    /// Only where all of these hold.
+    /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 
-    /// This argument tells what was looked at.
+    /// Returns the line with the argument that holds what was polled.
     const fn at(self, arg: u8) -> Self {
         Self { at: Some(arg), ..self }
     }
 
-    /// Finding nothing, it fails with this.
+    /// Returns the line of a call that fails with this error if it finds nothing.
     const fn fails(self, errno: Errno) -> Self {
         Self { nothing: Nothing::Error(errno), ..self }
     }
 }
 
-/// The table.
+/// The polls.
 #[rustfmt::skip]
 pub(crate) static LOOKS: &[Look] = &[
     look("poll").when(&[Is(2, 0)]),
@@ -246,11 +247,11 @@ pub(crate) static LOOKS: &[Look] = &[
     look("epoll_pwait2").when(&[NotNull(3), InZero(3)]).at(0),
     look("wait4").when(&[AllBits(2, WNOHANG)]),
     look("rt_sigtimedwait").when(&[NotNull(2), InZero(2)]).fails(Errno::EAGAIN),
-    // A minimum of 0 events and no timeout; nothing to submit and none to wait for.
+    // The call asks for at least 0 events without a timeout, or submits nothing and waits for nothing.
     look("io_getevents").when(&[Is(1, 0), NotNull(4), InZero(4)]).at(0),
     look("io_pgetevents").when(&[Is(1, 0), NotNull(4), InZero(4)]).at(0),
     look("io_uring_enter").when(&[Is(1, 0), Is(2, 0)]).at(0),
-    // The value was another already.
+    // The futex's value differs from the expected one already.
     Look { does: "waits for a value that is another already, again and again",
         instead: "look at the value before waiting, and wait less often: a lock is fought over",
         ..look("futex").when(&[OneOf(1, &[FUTEX_WAIT, FUTEX_WAIT | FUTEX_PRIVATE_FLAG])]).at(0).fails(Errno::EAGAIN) },
@@ -268,7 +269,7 @@ pub(crate) static LOOKS: &[Look] = &[
     look("fcntl").when(&[OneOf(1, &[F_SETLK, F_OFD_SETLK])]).at(0).fails(Errno::EAGAIN),
     slice("nanosleep").when(&[InShort(0)]),
     slice("clock_nanosleep").when(&[NoBits(1, TIMER_ABSTIME), InShort(2)]),
-    // Of descriptors too: where the time ran out, it was a sleep.
+    // These may wait for descriptors too: if the timeout expired, the call was a sleep.
     slice("poll").when(&[Is(2, 1)]),
     slice("ppoll").when(&[NotNull(2), InShort(2)]),
     slice("pselect6").when(&[NotNull(4), InShort(4)]),

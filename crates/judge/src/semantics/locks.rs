@@ -1,24 +1,24 @@
-//! Calls that take and leave locks: of a file, and those that are the kernel's own.
+//! Calls that lock and unlock: a file, or a lock that the kernel holds.
 
 use super::vocabulary::When::{self, AllBits, AnyBits, InAnyBits, InNoBits, Is, OneOf};
 use systoll_model::constants::*;
 
-/// A call that takes or leaves a lock of a file, of which the first argument is the descriptor.
+/// A call that locks or unlocks a file; its first argument is the descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileLock {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// Whether it leaves it.
+    /// True if it unlocks.
     pub leaves: bool,
 }
 
 const SETS_LOCKS: &[u32] = &[F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW];
-/// In `l_type` of `struct flock`, F_RDLCK and F_WRLCK being 0 and 1 (asm-generic/fcntl.h).
+/// Value of `l_type` in `struct flock` that unlocks; F_RDLCK and F_WRLCK are 0 and 1 (asm-generic/fcntl.h).
 const F_UNLCK: u32 = 2;
 
-/// The table.
+/// The calls that lock and unlock files.
 #[rustfmt::skip]
 pub(crate) static FILE_LOCKS: &[FileLock] = &[
     FileLock { call: "flock", when: &[AllBits(1, LOCK_UN)], leaves: true },
@@ -27,18 +27,18 @@ pub(crate) static FILE_LOCKS: &[FileLock] = &[
     FileLock { call: "fcntl", when: &[OneOf(1, SETS_LOCKS), InNoBits(2, F_UNLCK)], leaves: false },
 ];
 
-/// A call that takes or leaves a lock which lies in the kernel, free or not.
+/// A call that takes or releases a lock which needs the kernel, contended or not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelLock {
-    /// The system call's name; its first argument tells which lock it is.
+    /// The system call's name; its first argument identifies the lock.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// Whether it leaves it.
+    /// True if it releases the lock.
     pub leaves: bool,
-    /// What to use instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What that gives up.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 
@@ -48,10 +48,10 @@ const fn semaphore(call: &'static str, leaves: bool, when: &'static [When]) -> K
     KernelLock { call, when, leaves, instead, gives_up }
 }
 
-/// In the first word of `struct sembuf`, whose second half is the number that is added: below zero.
+/// Sign bit of the number to add, in the first word of `struct sembuf`: a negative number takes the semaphore.
 const TAKES: u32 = 1 << 31;
 
-/// The table: of several at once nothing tells which is taken.
+/// The calls on kernel locks. Calls with several operations are absent, since nothing tells which is taken.
 #[rustfmt::skip]
 pub(crate) static KERNEL_LOCKS: &[KernelLock] = &[
     semaphore("semop", false, &[Is(2, 1), InAnyBits(1, TAKES)]),

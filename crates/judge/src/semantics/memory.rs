@@ -8,46 +8,45 @@ use systoll_model::constants::*;
 pub(crate) struct Loads {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
 }
 
-/// The table.
+/// The calls that map code.
 pub(crate) static LOADS: &[Loads] = &[Loads { call: "mmap", when: &[AllBits(2, PROT_EXEC), NoBits(3, MAP_ANONYMOUS)] }];
 
-/// A call that gives memory back to the kernel while its addresses stay the program's.
+/// A call that gives memory back to the kernel and keeps its addresses mapped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GivesBack {
     /// The system call's name; the range is in its first two arguments.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
 }
 
-/// How much a call gives back.
+/// The amount of memory that a call gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
-    /// The bytes that an argument tells.
+    /// The number of bytes in an argument.
     Length(u8),
-    /// The bytes by which the second argument named is below the first.
+    /// The number of bytes by which the second argument is smaller than the first.
     Less(u8, u8),
-    /// What lies between the end before and the result.
+    /// The memory from the result up to the heap's previous end.
     DownTo,
 }
 
-/// A call that gives pages back, whether or not their addresses stay the program's: touched again,
-/// each takes a fault.
+/// A call that gives pages back, with or without their addresses: when they are used again, each takes a fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frees {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// How much.
+    /// The amount given back.
     pub amount: Amount,
 }
 
-/// The table. Not MADV_FREE: its pages stay until the kernel needs them for something else.
+/// The calls that give pages back. MADV_FREE is absent: its pages stay until the kernel needs them elsewhere.
 pub(crate) static FREES: &[Frees] = &[
     Frees { call: "munmap", when: &[], amount: Amount::Length(1) },
     Frees { call: "mremap", when: &[], amount: Amount::Less(1, 2) },
@@ -55,6 +54,6 @@ pub(crate) static FREES: &[Frees] = &[
     Frees { call: "brk", when: &[], amount: Amount::DownTo },
 ];
 
-/// The table.
+/// The calls that give memory back and keep its addresses.
 pub(crate) static GIVES_BACK: &[GivesBack] =
     &[GivesBack { call: "madvise", when: &[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])] }];

@@ -1,7 +1,7 @@
-//! What system calls mean: which ask about which state, which set it, what they change on the way.
+//! The meaning of system calls: the state that they ask for or set, and their side effects.
 //!
-//! The tables are data, a file for each thing they tell; [`registry`] lists them and files their lines by
-//! system call. Detectors read lines and name no call themselves.
+//! The tables are data, one file for each subject. [`registry`] lists them and sorts their lines by system call.
+//! Detectors read lines and name no call themselves.
 
 mod alternatives;
 mod call_pairs;

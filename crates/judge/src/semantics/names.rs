@@ -1,14 +1,14 @@
-//! Questions about a name that do not follow what it leads to.
+//! Questions about a name that do not follow symbolic links.
 
 use super::vocabulary::When::{self, AnyBits};
 use systoll_model::constants::AT_SYMLINK_NOFOLLOW;
 
-/// A call that asks about a name itself, where it is a symbolic link.
+/// A call that asks about a symbolic link itself, not about its target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoFollow {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
 }
 
@@ -16,7 +16,7 @@ const fn no_follow(call: &'static str, when: &'static [When]) -> NoFollow {
     NoFollow { call, when }
 }
 
-/// The table.
+/// The calls that do not follow links.
 pub(crate) static NO_FOLLOWS: &[NoFollow] = &[
     no_follow("lstat", &[]),
     no_follow("readlink", &[]),

@@ -1,4 +1,4 @@
-//! Calls that take a range, of a file or of memory: two that lie next to each other could have been one.
+//! Calls that apply to a range, of a file or of memory: calls for adjacent ranges could have been one (coalescing).
 
 use super::read::ObservedCall;
 use super::vocabulary::Source::{self, Arg};
@@ -6,62 +6,62 @@ use super::vocabulary::When::{self, NoBits, NotNull, OneOf};
 use systoll_model::Moment;
 use systoll_model::constants::*;
 
-/// Where a range begins.
+/// The place of a range's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    /// In an argument.
+    /// An argument.
     Arg(u8),
-    /// In the number that an argument points to; where that is NULL, behind what the call before took.
+    /// The number that an argument points to; if that is NULL, the end of the range of the call before.
     In(u8),
-    /// Where the call before took the file to: the argument is where this one ends.
+    /// The end of the range of the call before; the argument holds the end of this one.
     Before(u8),
 }
 
-/// What may lie between two pieces.
+/// Calls that may lie between two ranges that could be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Between {
-    /// Nothing: whatever the program does there may need the first of them.
+    /// None: whatever the program does in between may need the first call.
     Nothing,
-    /// What fills the file that they are about.
+    /// Transfers that fill the file of both calls.
     Transfers,
 }
 
-/// A call that takes a range.
+/// A call that applies to a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranged {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// The argument that holds the descriptor of the file; none where it is a range of memory.
+    /// The argument that holds the file's descriptor; `None` for a range of memory.
     pub file: Option<u8>,
-    /// Where it begins.
+    /// The beginning of the range.
     pub from: From,
-    /// The argument that says how long it is.
+    /// The argument that holds the length of the range, bytes.
     pub length: u8,
-    /// Whether the result says how much of that was done.
+    /// True if the result is the number of bytes done.
     pub counts: bool,
-    /// What has to be the same of both calls.
+    /// Values that must be equal in both calls.
     pub alike: &'static [Source],
-    /// What may lie between them.
+    /// The calls that may lie between them.
     pub between: Between,
-    /// A small piece, in bytes, at most.
+    /// Largest size of a small range, bytes.
     pub small: u64,
-    /// What one call could well have taken, in bytes.
+    /// Size that one call could well have covered, bytes.
     pub much: u64,
-    /// What it does, for a sentence.
+    /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What that gives up.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 
-/// A range of memory of less than this is a small one, in bytes: what the call costs beside the crossing grows with it.
+/// Largest size of a small range of memory, bytes: in a larger one the work outweighs the crossing.
 const MEMORY: u64 = 64 << 10;
-/// The same of what the disk gets.
+/// The same for ranges that are written to the disk, bytes.
 const BLOCK: u64 = 64 << 10;
-/// The same of what is copied inside the kernel.
+/// The same for ranges that the kernel copies, bytes.
 const COPIED: u64 = 8 << 10;
 
 const fn of_memory(call: &'static str, alike: &'static [Source]) -> Ranged {
@@ -120,12 +120,13 @@ const fn flushes(call: &'static str, alike: &'static [Source]) -> Ranged {
 }
 
 impl Ranged {
-    /// Only where all of these hold.
+    /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 
-    /// Where the range of a call begins, where `before` is the end of the one before; `None` where it was not read.
+    /// Returns the beginning of a call's range; `before` is the end of the one before. Returns `None` if it was not
+    /// read.
     pub(crate) fn begins(&self, call: &ObservedCall<'_>, before: Option<u64>) -> Option<u64> {
         match self.from {
             From::Arg(arg) => Some(call.arg(arg)),
@@ -135,7 +136,7 @@ impl Ranged {
         }
     }
 
-    /// Where it ends, where it begins there.
+    /// Returns the end of a call's range that begins at `begins`.
     pub(crate) fn ends(&self, call: &ObservedCall<'_>, begins: u64) -> u64 {
         match self.from {
             From::Before(arg) => call.arg(arg),
@@ -143,7 +144,7 @@ impl Ranged {
         }
     }
 
-    /// Whether the call did all that it was asked to.
+    /// Returns true if the call did all that it was asked to do.
     pub(crate) fn is_whole(&self, call: &ObservedCall<'_>) -> bool {
         match call.call.result {
             Some(got) if self.counts => got > 0 && u64::try_from(got) == Ok(call.arg(self.length)),
@@ -152,7 +153,7 @@ impl Ranged {
     }
 }
 
-/// Advice that is taken at once, or lasts.
+/// Advice that takes effect at once, or stays in force.
 const ADVICE: &[u32] = &[
     MADV_NORMAL,
     MADV_RANDOM,
@@ -169,7 +170,7 @@ const ADVICE: &[u32] = &[
     MADV_DODUMP,
 ];
 
-/// The table.
+/// The calls that apply to ranges.
 #[rustfmt::skip]
 pub(crate) static RANGED: &[Ranged] = &[
     of_memory("madvise", &[Arg(2)]).when(&[OneOf(2, ADVICE)]),

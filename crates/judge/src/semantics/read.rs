@@ -1,4 +1,4 @@
-//! Reads values out of a window's calls, which come from strangers: anything may be missing.
+//! Values of calls in windows. They come from strangers: any part may be missing.
 
 use super::state::{ATTEMPT, NAME, Scope, State, StateId};
 use super::state_lines::StateLine;
@@ -11,17 +11,17 @@ use std::rc::Rc;
 use systoll_model::constants::AT_FDCWD;
 use systoll_model::{Errno, Moment, Sysno, Window, WindowCall};
 
-/// Errors that say nothing about what was asked.
+/// Errors that tell nothing about the question.
 const NO_ANSWER: &[Errno] = &[Errno::EINTR, Errno::EBADF, Errno::EAGAIN, Errno::ENOMEM, Errno::EFAULT];
 
 /// A call of a window.
 #[derive(Clone, Copy)]
 pub(crate) struct ObservedCall<'a> {
-    /// The window it lies in.
+    /// The call's window.
     pub window: &'a Window,
     /// The call.
     pub call: &'a WindowCall,
-    /// Its number.
+    /// The system call.
     pub syscall: Sysno,
 }
 
@@ -34,12 +34,12 @@ impl<'a> ObservedCall<'a> {
         self.call.args.get(usize::from(arg)).copied().unwrap_or(0)
     }
 
-    /// The first 32 bits of what the argument pointed to before the call.
+    /// Returns the first 32 bits that the argument pointed to before the call.
     fn first_word(&self, arg: u8) -> Option<u32> {
         self.data(arg, Moment::Entry)?.first_chunk().map(|word| u32::from_le_bytes(*word))
     }
 
-    /// Whether all of `tests` hold.
+    /// Returns true if all `tests` hold.
     pub(crate) fn holds(&self, tests: &[When]) -> bool {
         tests.iter().all(|test| match *test {
             When::Is(arg, value) => self.low(arg) == value,
@@ -63,30 +63,29 @@ impl<'a> ObservedCall<'a> {
         })
     }
 
-    /// The seconds and the fraction that an argument points to.
+    /// Returns the seconds and nanoseconds that an argument points to.
     pub(crate) fn time(&self, arg: u8) -> Option<(u64, u64)> {
         let bytes = self.data(arg, Moment::Entry)?;
         let word = |at: usize| bytes.get(at..at + 8)?.first_chunk().map(|b| u64::from_le_bytes(*b));
         Some((word(0)?, word(8)?))
     }
 
-    /// Bytes read whole; a cut copy proves nothing.
+    /// Returns the bytes that an argument pointed to; `None` if they were not read, or not all of them.
     pub(crate) fn data(&self, arg: u8, at: Moment) -> Option<&'a [u8]> {
         self.call.arg_data(arg, at).filter(|d| !d.cut).map(|d| d.bytes.as_slice())
     }
 
-    /// The descriptor in an argument.
+    /// Returns the descriptor in an argument.
     pub(crate) fn descriptor(&self, arg: u8) -> i32 {
         self.low(arg) as i32
     }
 
-    /// The errno, if it failed in a way that is an answer.
+    /// Returns the errno if the call failed in a way that is an answer.
     pub(crate) fn refusal(&self) -> Option<Errno> {
         self.call.errno().filter(|e| !NO_ANSWER.contains(e))
     }
 
-    /// The absolute path an argument leads to; a relative one from the working directory stays
-    /// as it is.
+    /// Returns the absolute path of an argument. A path relative to the working directory is returned as it is.
     pub(crate) fn path(&self, at: Option<u8>, path: u8) -> Option<Cow<'a, str>> {
         let text = text(self.data(path, Moment::Entry)?);
         match at {
@@ -100,7 +99,7 @@ impl<'a> ObservedCall<'a> {
 }
 
 impl<'a> ObservedCall<'a> {
-    /// The number of the path an argument leads to, as [`ObservedCall::path`] tells it.
+    /// Returns the number of an argument's path, as [`ObservedCall::path`] returns it.
     pub(crate) fn path_id(&self, paths: &mut Paths<'a>, at: Option<u8>, path: u8) -> Option<PathId> {
         paths.of_argument(Argument { call: self.call, at, path }, |paths| {
             let bytes = self.data(path, Moment::Entry)?;
@@ -114,37 +113,38 @@ impl<'a> ObservedCall<'a> {
     }
 }
 
-/// Whether there are bytes, and all are zero.
+/// Returns true if there are bytes and all of them are zero.
 fn zeros(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0)
 }
 
-/// The bytes as text. Whether they are text as they stand is asked first: looking for what is none is slow, and hardly
-/// any path has such bytes.
+/// Returns the bytes as text. Valid UTF-8 is tested for first: the search for invalid bytes is slow, and hardly any
+/// path has them.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// A value or an answer: bytes of the recording, or made up of them.
+/// A value or an answer: bytes of the recording, or bytes made from them.
 #[derive(Clone, Debug)]
 pub(crate) enum Value<'a> {
     /// A number.
     Word([u8; 8]),
-    /// A refusal: of many programs every other answer is one. Longer than a number, so that none is equal to it.
+    /// An errno. It is longer than a number, so that the two are never equal. Has its own variant, since it is every
+    /// other answer of many programs.
     Refusal([u8; 9]),
-    /// As it was read.
+    /// Bytes of the recording.
     Seen(&'a [u8]),
-    /// Something else.
+    /// Other bytes.
     Made(Rc<[u8]>),
 }
 
 impl Value<'_> {
-    /// A number.
+    /// Returns a number as a value.
     pub(crate) fn word(word: u64) -> Self {
         Self::Word(word.to_le_bytes())
     }
 
-    /// That it was refused, and how.
+    /// Returns an errno as a value.
     fn refusal(errno: Errno) -> Self {
         let [low, high] = errno.0.to_le_bytes();
         Self::Refusal([b'r', b'e', b'f', b'u', b's', b'e', b'd', low, high])
@@ -176,31 +176,30 @@ impl PartialEq for Value<'_> {
     }
 }
 
-/// What a piece of state is known by. Generations are part of it, so that whatever voids an
-/// answer makes another key.
+/// The key of a piece of state. Generations are part of it: a change that voids an answer makes another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(u32);
 
-/// Bytes of most keys.
+/// Usual length of keys, bytes.
 const USUAL_KEY: usize = 60;
 
-/// Keys of all that was asked for and set, and what is known of it.
+/// The keys of all state asked for and set, and its known values.
 #[derive(Default)]
 pub(crate) struct Known<'a> {
     keys: Spellings,
     values: Vec<Option<Value<'a>>>,
-    /// Where the next key is spelled.
+    /// Buffer in which the next key is built.
     scratch: Vec<u8>,
 }
 
 impl<'a> Known<'a> {
-    /// Nothing known yet, with room for so many keys.
+    /// Returns an empty table with room for `keys` keys.
     pub(crate) fn with_room(keys: usize) -> Self {
         Self { keys: Spellings::with_room(keys, USUAL_KEY), values: Vec::with_capacity(keys), scratch: Vec::new() }
     }
 
-    /// The key of what the call asks or sets, and its newest generation. `None` where something needed
-    /// was not read.
+    /// Returns the key of the state that the call asks for or sets, and the key's newest generation. Returns `None`
+    /// if a needed value was not read.
     pub(crate) fn key(
         &mut self,
         generations: &Generations,
@@ -221,12 +220,12 @@ impl<'a> Known<'a> {
         Some((Key(key), newest))
     }
 
-    /// What is known.
+    /// Returns the known value of a key.
     pub(crate) fn get(&self, key: Key) -> Option<&Value<'a>> {
         self.values.get(key.0 as usize)?.as_ref()
     }
 
-    /// Learns or forgets it.
+    /// Sets the known value of a key; `None` forgets it.
     pub(crate) fn put(&mut self, key: Key, value: Option<Value<'a>>) {
         if let Some(place) = self.values.get_mut(key.0 as usize) {
             *place = value;
@@ -234,18 +233,19 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Generations of what can be voided: each is the version that voided it last.
+/// Generations of state that can be voided: the version at which it was last voided.
 #[derive(Default)]
 pub(crate) struct Generations {
-    /// By number: what a name leads to, and what that holds.
+    /// Generations of the files that paths lead to, by path number.
     paths: Vec<u32>,
+    /// Generations of the files' content, by path number.
     contents: Vec<u32>,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
     states: Map<(u32, Option<u32>, StateId), u32>,
     files: Map<(u32, i32, StateId), u32>,
     folders: Map<u32, u32>,
-    /// Changes with every voiding: as long as it stays, so do all keys.
+    /// Number of changes so far: while it is the same, all keys are the same.
     pub version: u32,
 }
 
@@ -255,7 +255,7 @@ impl Generations {
         self.version
     }
 
-    /// The path, and entries of its directory, may be others from now on.
+    /// Voids what is known of a path and of its directory's entries.
     pub(crate) fn void_path(&mut self, path: PathId, folder: Option<PathId>) {
         let version = self.next();
         for path in [Some(path), folder].into_iter().flatten() {
@@ -263,54 +263,54 @@ impl Generations {
         }
     }
 
-    /// What the path leads to holds something else from now on, and is still the same file.
+    /// Voids what is known of the content at a path, which is still the same file.
     pub(crate) fn void_content(&mut self, path: PathId) {
         let version = self.next();
         put(&mut self.contents, path, version);
     }
 
-    /// The generation of what a path's name leads to.
+    /// Returns the generation of the file that a path leads to.
     fn name(&self, path: PathId) -> u32 {
         self.paths.get(path.place()).copied().unwrap_or(0)
     }
 
-    /// The path's generation, and that of what it holds.
+    /// Returns the newer of the path's generation and its content's.
     pub(crate) fn path(&self, path: PathId) -> u32 {
         self.name(path).max(self.contents.get(path.place()).copied().unwrap_or(0))
     }
 
-    /// The number stands for another file from now on.
+    /// Voids what is known of a descriptor, which refers to another file now.
     pub(crate) fn void_descriptor(&mut self, process: u32, fd: i32) {
         let version = self.next();
         self.descriptors.insert((process, fd), version);
     }
 
-    /// Any number may stand for another file from now on.
+    /// Voids what is known of all descriptors of a process.
     pub(crate) fn void_descriptors(&mut self, process: u32) {
         let version = self.next();
         self.tables.insert(process, version);
     }
 
-    /// One kind of state of a process, or of one of its threads only.
+    /// Voids one kind of state of a process, or of one of its threads only.
     pub(crate) fn void_state(&mut self, process: u32, thread: Option<u32>, state: &'static State) {
         let version = self.next();
         self.states.insert((process, thread, state.id()), version);
     }
 
-    /// One kind of state of an open file.
+    /// Voids one kind of state of an open file.
     pub(crate) fn void_file(&mut self, process: u32, fd: i32, state: &'static State) {
         let version = self.next();
         self.files.insert((process, fd, state.id()), version);
     }
 
-    /// Relative paths of the process.
+    /// Voids what is known of the process's relative paths.
     pub(crate) fn void_folder(&mut self, process: u32) {
         let version = self.next();
         self.folders.insert(process, version);
     }
 
-    /// Spells the key of what the call asks or sets, and tells the newest generation in it. `None` where
-    /// something needed was not read.
+    /// Builds the key of the state that the call asks for or sets. Returns the newest generation in it; `None` if a
+    /// needed value was not read.
     fn spell<'a>(
         &self,
         paths: &mut Paths<'a>,
@@ -321,7 +321,7 @@ impl Generations {
     ) -> Option<u32> {
         let state = line.about;
         let (process, thread) = (call.window.process.0, call.window.thread);
-        // Always as long, so that what follows can't run into it.
+        // The head has a fixed length, so that the details can't run into it.
         let (thread, own) = match state.scope {
             Scope::Thread => (u64::from(thread), self.state(process, Some(thread), state)),
             Scope::Process => (u64::MAX, 0),
@@ -360,7 +360,7 @@ impl Generations {
             }
             Source::Path { at, path } => {
                 let path = call.path_id(paths, at, path)?;
-                // Neither whether it is there nor what may be done with it hangs on what it holds.
+                // A file's existence and permissions do not depend on its content.
                 let of_name = state.is(&NAME) || state.is(&ATTEMPT);
                 let mut newest = if of_name { self.name(path) } else { self.path(path) };
                 let part = [path.to_bytes(), newest.to_le_bytes()];
@@ -391,13 +391,13 @@ fn put(generations: &mut Vec<u32>, path: PathId, version: u32) {
     }
 }
 
-/// Length first, so that two parts never run into each other.
+/// Appends a part, its length first, so that two parts never run into each other.
 fn push(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
     bytes.extend_from_slice(part);
 }
 
-/// What a source holds. `None` where it was not read, or not whole.
+/// Returns the value of a source; `None` if it was not read, or not all of it.
 pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value<'a>> {
     let number = |n: u64| Some(Value::word(n));
     match source {
@@ -433,7 +433,7 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
     }
 }
 
-/// The answer to a question. A refusal is one; what was not read is none.
+/// Returns the answer to a question. An error may be an answer; a value that was not read is none.
 pub(crate) fn answer<'a>(sources: &[Source], call: &ObservedCall<'a>) -> Option<Value<'a>> {
     if call.call.errno().is_some() {
         return call.refusal().map(Value::refusal);

@@ -1,4 +1,4 @@
-//! The list of all tables, and their lines by system call. A new table is a line of [`tables!`] below.
+//! The list of all tables, with their lines by system call. A new table is a line of [`tables!`] below.
 
 use super::alternatives::{CHEAPER, Cheaper};
 use super::call_pairs::{SEQUELS, Sequel};
@@ -29,18 +29,19 @@ use systoll_model::{ArgKind, Signature, Sysno};
 
 /// A line of a table.
 trait Line {
-    /// What must hold of that call.
+    /// Returns the conditions of the line's call.
     fn when(&self) -> &'static [When];
-    /// Other system calls that it names.
+    /// Returns the other system calls that the line names.
     #[cfg(test)]
     fn beside(&self) -> Vec<&'static str>;
 }
 
-/// What a line's fields are called: its call, its conditions where it has any, and other calls it names.
+/// Implements [`Line`] for a type: names the fields of its call and of its conditions, if any, and the other calls
+/// that it names.
 macro_rules! line {
     ($line:ty, $call:ident $(when $when:ident)? $(, beside $names:expr)?) => {
         impl $line {
-            /// The system call it is about.
+            /// Returns the line's system call.
             const fn call(&self) -> Sysno {
                 Sysno::named(self.$call)
             }
@@ -91,11 +92,11 @@ line!(NoFollow, call when when);
 line!(ThreadSetup, call when when);
 line!(Sequel, first when when, beside |sequel| sequel.then.to_vec());
 
-/// Where the lines of a system call stand in a table, by its number: the first of them, and behind the last.
+/// For each system call the range of its lines in a table: the index of the first, and one past the last.
 struct Places([(u8, u8); Sysno::NATIVE as usize]);
 
 impl Places {
-    /// Of a table whose lines are about these calls.
+    /// Returns the ranges for a table whose lines are for these calls.
     const fn of(calls: &[Sysno]) -> Self {
         assert!(calls.len() <= u8::MAX as usize, "a longer table needs wider places");
         let mut places = [(0, 0); Sysno::NATIVE as usize];
@@ -108,38 +109,38 @@ impl Places {
         Self(places)
     }
 
-    /// The lines among which those of a call are.
+    /// Returns the indices among which a call's lines are.
     fn lines(&self, call: Sysno) -> impl Iterator<Item = usize> {
         let (first, end) = self.0.get(call.0 as usize).copied().unwrap_or_default();
         usize::from(first)..usize::from(end)
     }
 }
 
-/// Declares the tables: a field of [`Lines`] for each, filled from its table, and what tests ask of all.
+/// Declares the tables: a field of [`Lines`] for each, filled from its table, and functions over all of them.
 macro_rules! tables {
     ($($field:ident: $line:ty = $table:ident),* $(,)?) => {
-        /// All that the tables say of one system call.
+        /// The tables' lines for one system call.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Lines {
             $($field: Vec<&'static $line>,)*
-            /// What the tables' other ends say of it.
+            /// The lines of other calls that name it.
             links: Links,
-            /// Whether waiting is what it is for.
+            /// True if the call is made for waiting.
             pub waits: bool,
-            /// The argument that says what it does, for calls that do many things.
+            /// The argument with the command, for calls that do many things.
             pub command: Option<usize>,
-            /// The argument that holds the descriptor it works on.
+            /// The argument with the descriptor that it works on.
             pub fd: Option<usize>,
-            /// Whether it may open a path.
+            /// True if it may open a path.
             pub may_open: bool,
-            /// Whether what some answers hold for ends with it.
+            /// True if it ends the validity of some answers.
             pub ends_answers: bool,
-            /// What every such call shows.
+            /// The signs of every such call.
             pub signs: Signs,
         }
 
         impl Lines {
-            /// Takes those of this call from the tables.
+            /// Collects the call's lines from the tables.
             fn take(&mut self, call: Sysno) {
                 $({
                     const CALLS: &[Sysno] = &{
@@ -158,7 +159,7 @@ macro_rules! tables {
         }
 
         impl Semantics {
-            /// Every system call that any table names.
+            /// Returns every system call that a table names.
             #[cfg(test)]
             pub(super) fn named_calls() -> Vec<&'static str> {
                 let mut names = Vec::new();
@@ -168,7 +169,7 @@ macro_rules! tables {
         }
 
         impl Lines {
-            /// Whether any table has a line of it.
+            /// Returns true if a table has a line for the call.
             pub(crate) fn say_anything(&self) -> bool {
                 [$(!self.$field.is_empty()),*].contains(&true) || !self.links.ends.is_empty() || self.waits
             }
@@ -206,14 +207,14 @@ tables! {
     thread_setups: ThreadSetup = THREAD_SETUPS,
 }
 
-/// What follows of lines that are about other calls, or are about other calls too.
+/// Properties of a call that follow from lines of other calls.
 #[derive(Clone, Debug, Default)]
 struct Links {
-    /// Whether it moves what others make to another place.
+    /// True if it moves things that other calls make.
     moves: bool,
-    /// How it gives up what others make.
+    /// Lines of the things that it ends.
     ends: Vec<&'static End>,
-    /// The calls that may follow its sequels.
+    /// The pairs that it begins, each with the calls that may follow.
     followed: Vec<Followed>,
 }
 
@@ -228,7 +229,7 @@ impl Links {
     }
 }
 
-/// A sequel whose first call this is.
+/// A pair of calls that begins with this one.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
     /// The line.
@@ -237,20 +238,20 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    /// The calls that may follow, by number: looked up when first asked for, as most programs never ask.
+    /// Returns the calls that may follow. They are looked up when first asked for, since most programs never ask.
     pub(crate) fn by(&self) -> &[Sysno] {
         self.by.get_or_init(|| self.sequel.then.iter().filter_map(|name| Sysno::from_name(name)).collect())
     }
 }
 
-/// The tables by system call number, of each call when it is first asked for: a program makes a few dozen of all that
-/// there are.
+/// The tables' lines by system call, collected when first asked for: a program makes a few dozen of all calls.
 pub(crate) struct Semantics {
     calls: Vec<OnceCell<Box<Lines>>>,
     none: Lines,
 }
 
-/// What a compiler could do to a sequence of calls.
+/// Eight kinds of waste, as compilers know them: common subexpression, subsumed question, redundant store, dead
+/// store, inverse pair, loop-invariant creation, missed coalescing, missed strength reduction.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Eight {
@@ -266,7 +267,7 @@ pub(super) enum Eight {
 
 #[cfg(test)]
 impl Eight {
-    /// In the order in which the table has them.
+    /// All eight, in the order of the cells of the table of shapes.
     pub(super) const ALL: [Self; 8] = [
         Self::SameQuestion,
         Self::Contained,
@@ -281,7 +282,7 @@ impl Eight {
 
 #[cfg(test)]
 impl Lines {
-    /// Whether a line of the call serves one of the eight.
+    /// Returns true if a line of the call serves to find this kind of waste.
     pub(super) fn answer(&self, eight: Eight) -> bool {
         let acts = |test: fn(&Act) -> bool| self.states.iter().any(|line| test(&line.act));
         let sets = acts(|act| matches!(act, Act::Set { .. }));
@@ -309,24 +310,24 @@ impl Lines {
 }
 
 impl Semantics {
-    /// Nothing looked up yet.
+    /// Returns an empty list: no call is looked up yet.
     pub(crate) fn new() -> Self {
         Self { calls: vec![OnceCell::new(); Sysno::NATIVE as usize], none: Lines::default() }
     }
 
-    /// What the tables say of a call; nothing of one they do not know.
+    /// Returns the lines of a call; an empty set for a call without lines.
     pub(crate) fn of(&self, syscall: Sysno) -> &Lines {
         let Some(lines) = self.calls.get(syscall.0 as usize) else { return &self.none };
         lines.get_or_init(|| Box::new(syscall.signature().map_or_else(Lines::default, Lines::of)))
     }
 
-    /// State that a signal's delivery may change.
+    /// Returns the state that a signal's delivery may change.
     pub(crate) fn shaken_by_signals() -> impl Iterator<Item = &'static State> {
         STATE_LINES.iter().map(|line| line.about).filter(|state| state.signals)
     }
 }
 
-/// The first line that applies to the call.
+/// Returns the first line whose conditions hold for the call.
 fn first<T: Line>(lines: &[&'static T], call: &ObservedCall<'_>) -> Option<&'static T> {
     lines.iter().copied().find(|line| call.holds(line.when()))
 }
@@ -348,7 +349,7 @@ impl Lines {
         lines
     }
 
-    /// What every such call shows.
+    /// Returns the signs of every such call.
     fn to_signs(&self) -> Signs {
         Signs::CALL
             .with(Signs::SLOW, !self.sequels().is_empty())
@@ -365,224 +366,224 @@ impl Lines {
             .with(Signs::WAKES, self.may_wake())
     }
 
-    /// What the call asks, sets or tries: the first line that applies. What failed set nothing, and is a try where
-    /// a line says so.
+    /// Returns the first line that applies: the question, the set or the attempt that the call makes. A failed call
+    /// set nothing; it may be an attempt.
     pub(crate) fn state(&self, call: &ObservedCall<'_>) -> Option<&'static StateLine> {
         let in_vain = |line: &StateLine| call.call.errno().is_some() && matches!(line.act, Act::Set { .. });
         self.states.iter().copied().find(|line| call.holds(line.when) && !in_vain(line))
     }
 
-    /// What the call changes on the way.
+    /// Returns the side effects of the call.
     pub(crate) fn effects(&self, call: &ObservedCall<'_>) -> Effects<'_> {
         Effects::of(&self.effects, |line| call.holds(line.when))
     }
 
-    /// The cheaper way to what the call does, where there is one.
+    /// Returns the line with the cheaper way, if there is one.
     pub(crate) fn cheaper(&self, call: &ObservedCall<'_>) -> Option<&'static Cheaper> {
         first(&self.cheaper, call)
     }
 
-    /// What the call makes that another call would undo.
+    /// Returns the line of the thing that the call makes.
     pub(crate) fn makes(&self, call: &ObservedCall<'_>) -> Option<&'static Thing> {
         first(&self.makes, call)
     }
 
-    /// Whether it moves what others make to another place.
+    /// Returns true if the call moves things that other calls make.
     pub(crate) fn moves(&self) -> bool {
         self.links.moves
     }
 
-    /// How it gives up what others make.
+    /// Returns the line by which the call ends a thing.
     pub(crate) fn ends(&self, call: &ObservedCall<'_>) -> Option<&'static End> {
         self.links.ends.iter().copied().find(|end| call.holds(end.when))
     }
 
-    /// What it sets for others to see.
+    /// Returns the line of the state that the call sets for others to see.
     pub(crate) fn shown(&self, call: &ObservedCall<'_>) -> Option<&'static Shown> {
         first(&self.shown, call)
     }
 
-    /// Whether it may set something for others to see.
+    /// Returns true if the call may set state for others to see.
     pub(crate) fn may_show(&self) -> bool {
         !self.shown.is_empty()
     }
 
-    /// How its waiting is the process's own affair.
+    /// Returns the line of a wait that concerns nobody but the process.
     pub(crate) fn own_wait(&self, call: &ObservedCall<'_>) -> Option<&'static OwnWait> {
         first(&self.own_waits, call)
     }
 
-    /// Whether it waits until one of several descriptors is ready.
+    /// Returns true if the call waits until one of several descriptors is ready.
     pub(crate) fn tells_ready(&self) -> bool {
         !self.tell_ready.is_empty()
     }
 
-    /// The argument that points to the moment until which it sleeps.
+    /// Returns the argument that points to the time until which the call sleeps.
     pub(crate) fn sleeps_until(&self, call: &ObservedCall<'_>) -> Option<u8> {
         first(&self.sleeps_until, call).map(|line| line.moment)
     }
 
-    /// How it was refused, where it always is.
+    /// Returns the line of its error, if this type of file always refuses the call.
     pub(crate) fn in_vain(&self, call: &ObservedCall<'_>) -> Option<&'static InVain> {
         self.in_vain.iter().copied().find(|line| call.call.errno() == Some(line.errno))
     }
 
-    /// Whether there is a way in which it always is refused.
+    /// Returns true if some type of file always refuses the call.
     pub(crate) fn may_be_in_vain(&self) -> bool {
         !self.in_vain.is_empty()
     }
 
-    /// Whether it asks about a name itself, where that is a symbolic link.
+    /// Returns true if the call asks about a symbolic link itself.
     pub(crate) fn no_follow(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.no_follows, call).is_some()
     }
 
-    /// How it asks a file for an attribute.
+    /// Returns the line by which the call asks a file for an attribute.
     pub(crate) fn attribute(&self) -> Option<&'static Attribute> {
         self.attributes.first().copied()
     }
 
-    /// Whether it has a stream send what it is given at once.
+    /// Returns true if the call makes a stream send its data at once.
     pub(crate) fn sends_at_once(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.send_at_once, call).is_some()
     }
 
-    /// Whether it may do so.
+    /// Returns true if the call may make a stream send its data at once.
     pub(crate) fn may_send_at_once(&self) -> bool {
         !self.send_at_once.is_empty()
     }
 
-    /// How it enters a ring.
+    /// Returns the line by which the call enters a ring.
     pub(crate) fn enter(&self) -> Option<&'static Enter> {
         self.enters.first().copied()
     }
 
-    /// Whether it enters a ring.
+    /// Returns true if the call enters a ring.
     pub(crate) fn enters(&self) -> bool {
         !self.enters.is_empty()
     }
 
-    /// How it takes or leaves a lock of a file.
+    /// Returns the line by which the call locks or unlocks a file.
     pub(crate) fn file_lock(&self, call: &ObservedCall<'_>) -> Option<&'static FileLock> {
         first(&self.file_locks, call)
     }
 
-    /// Whether it may take or leave a lock of a file.
+    /// Returns true if the call may lock or unlock a file.
     pub(crate) fn may_lock(&self) -> bool {
         !self.file_locks.is_empty()
     }
 
-    /// How it takes or leaves a lock that lies in the kernel.
+    /// Returns the line by which the call takes or releases a lock in the kernel.
     pub(crate) fn kernel_lock(&self, call: &ObservedCall<'_>) -> Option<&'static KernelLock> {
         first(&self.kernel_locks, call)
     }
 
-    /// Whether it may take or leave a lock that lies in the kernel.
+    /// Returns true if the call may take or release a lock in the kernel.
     pub(crate) fn may_lock_in_kernel(&self) -> bool {
         !self.kernel_locks.is_empty()
     }
 
-    /// The stack of the thread that it makes.
+    /// Returns the address of the stack of the thread that the call makes.
     pub(crate) fn spawns(&self, call: &ObservedCall<'_>) -> Option<u64> {
         first(&self.spawns, call)?.stack(call)
     }
 
-    /// The range that it takes.
+    /// Returns the line of the range to which the call applies.
     pub(crate) fn ranged(&self, call: &ObservedCall<'_>) -> Option<&'static Ranged> {
         first(&self.ranged, call)
     }
 
-    /// What it is for where threads begin and end.
+    /// Returns the line of a call that belongs to the beginning or end of a thread.
     pub(crate) fn thread_setup(&self, call: &ObservedCall<'_>) -> Option<&'static ThreadSetup> {
         first(&self.thread_setups, call)
     }
 
-    /// Questions that a later call may make needless, and those later calls.
+    /// Returns the pairs that the call begins, each with the calls that may follow.
     pub(crate) fn sequels(&self) -> &[Followed] {
         &self.links.followed
     }
 
-    /// What it moves.
+    /// Returns the line of the data that the call moves.
     pub(crate) fn transfer(&self, call: &ObservedCall<'_>) -> Option<&'static Transfer> {
         first(&self.transfers, call)
     }
 
-    /// The look without waiting that it is.
+    /// Returns the line of the call if it is a poll.
     pub(crate) fn look(&self, call: &ObservedCall<'_>) -> Option<&'static Look> {
         first(&self.looks, call)
     }
 
-    /// The timer it sets.
+    /// Returns the line of the timer that the call sets.
     pub(crate) fn arm(&self) -> Option<&'static Arm> {
         self.arms.first().copied()
     }
 
-    /// What it waits for where waiting before `main` is worth telling.
+    /// Returns the line of the call if its waits before `main` are worth reporting.
     pub(crate) fn suspect_wait(&self) -> Option<&'static SuspectWait> {
         self.suspect_waits.first().copied()
     }
 
-    /// Whether it gives memory back that stays the program's.
+    /// Returns true if the call gives memory back and keeps its addresses.
     pub(crate) fn gives_back(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.gives_back, call).is_some()
     }
 
-    /// Whether it may give back memory that stays the program's.
+    /// Returns true if the call may give memory back and keep its addresses.
     pub(crate) fn may_give_back(&self) -> bool {
         !self.gives_back.is_empty()
     }
 
-    /// How much of its memory it gives back.
+    /// Returns the amount of memory that the call gives back.
     pub(crate) fn freed(&self, call: &ObservedCall<'_>) -> Option<Amount> {
         first(&self.frees, call).map(|line| line.amount)
     }
 
-    /// Whether it may give memory back at all.
+    /// Returns true if the call may give memory back.
     pub(crate) fn frees(&self) -> bool {
         !self.frees.is_empty()
     }
 
-    /// Whether it may have such an effect at all.
+    /// Returns true if the call may have an effect for which `test` is true.
     pub(crate) fn does(&self, test: impl Fn(Effect) -> bool) -> bool {
         self.effects.iter().any(|line| test(line.effect))
     }
 
-    /// Whether it has such an effect whatever its arguments.
+    /// Returns true if the call has such an effect with any arguments.
     pub(crate) fn always_does(&self, test: impl Fn(Effect) -> bool) -> bool {
         self.effects.iter().any(|line| line.when.is_empty() && test(line.effect))
     }
 
-    /// Whether it may set such state.
+    /// Returns true if the call may set such state.
     pub(crate) fn sets(&self, state: &'static State) -> bool {
         self.states.iter().any(|line| line.about.id() == state.id() && matches!(line.act, Act::Set { .. }))
     }
 
-    /// Whether it may move bytes out of the program.
+    /// Returns true if the call may move bytes out of the program.
     pub(crate) fn transfers_out(&self) -> bool {
         self.transfers.iter().any(|line| line.way == Way::Out)
     }
 
-    /// Whether it maps memory, a file's code among other things.
+    /// Returns true if the call maps memory and may map a file's code.
     pub(crate) fn maps(&self) -> bool {
         !self.loads.is_empty()
     }
 
-    /// Whether it maps a file's code.
+    /// Returns true if the call maps a file's code.
     pub(crate) fn loads(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.loads, call).is_some()
     }
 
-    /// Whether it may give the processor to another thread, and is of use where it does.
+    /// Returns true if the call may give the processor to another thread, and is useful if it does.
     pub(crate) fn hands_over(&self) -> bool {
         self.looks.iter().any(|look| look.hands_over)
     }
 
-    /// Whether it may wake waiters at all.
+    /// Returns true if the call may wake waiters.
     pub(crate) fn may_wake(&self) -> bool {
         !self.wakes.is_empty()
     }
 
-    /// Whether it wakes waiters.
+    /// Returns true if the call wakes waiters.
     pub(crate) fn wakes(&self, call: &ObservedCall<'_>) -> bool {
         first(&self.wakes, call).is_some()
     }

@@ -1,39 +1,41 @@
-//! All system calls by the eight transformations: what a compiler could leave out of a sequence of them, or have cheaper.
+//! All system calls by the eight kinds of waste: what a compiler could leave out of a sequence of them, or replace by
+//! something cheaper.
 //!
-//! Calls of one shape are one row. A cell says that each of its calls has a line in a table ([`Cell::All`]), that some
-//! have and why the others have none ([`Cell::Part`]), or why none has ([`Cell::No`]). The test below walks all cells:
-//! a call that is new to the kernel, a line without its cell and a reason that a line contradicts fail it. What
-//! `detect/each_line.rs` makes of each line shows that it is claimed, and its neighbours are not. What fails
-//! hopelessly is told of any call ([`super::errors`]).
+//! Calls of one shape are one row. A cell tells that each of its calls has a line in a table ([`Cell::All`]), that
+//! some have, and the reason why the others have none ([`Cell::Part`]), or the reason why none has ([`Cell::No`]).
+//! The test below walks all cells: it fails for a call that is new in the kernel, a line without its cell, or a
+//! reason that a line contradicts. `detect/each_line.rs` makes sequences of calls from each line, which a detector
+//! must claim, and neighbours of them, which it must not. Errors that come again are reported for any call
+//! ([`super::errors`]).
 
 use super::registry::{Eight, Lines, Semantics};
 use std::collections::BTreeMap;
 use systoll_model::{Sysno, signatures};
 
-/// What the tables have of the calls of one shape.
+/// The lines that the tables have for the calls of one shape.
 #[derive(Clone, Copy, Debug)]
 enum Cell {
-    /// A line of each call.
+    /// Each call has a line.
     All,
-    /// Lines of some; of the others this is the reason why not.
+    /// Some calls have a line; the text is the reason why the others have none.
     Part(&'static str),
-    /// None, for this reason.
+    /// No call has a line, for this reason.
     No(&'static str),
 }
 use Cell::{All, No, Part};
 
-/// System calls of which the same can be asked.
+/// System calls that have the same kinds of waste.
 #[derive(Debug)]
 struct Shape {
-    /// What they have in common: a call of it ...
+    /// The property that they share; a verb with its object, for "a call that …".
     does: &'static str,
-    /// Their names.
+    /// The calls' names, separated by spaces.
     calls: &'static str,
-    /// A cell for each of [`Eight::ALL`].
+    /// The cells, in the order of [`Eight::ALL`].
     cells: [Cell; 8],
 }
 
-/// The table.
+/// The table of shapes.
 #[rustfmt::skip]
 static SHAPES: &[Shape] = &[
     Shape {
@@ -293,7 +295,7 @@ static SHAPES: &[Shape] = &[
     },
 ];
 
-/// What a cell lacks, or has too much, by the lines of its calls.
+/// Returns the contradictions between a shape's cells and the lines of its calls.
 fn faults(shape: &Shape, semantics: &Semantics) -> Vec<String> {
     let calls: Vec<(&str, &Lines)> = shape
         .calls

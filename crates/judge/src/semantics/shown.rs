@@ -1,23 +1,23 @@
-//! Calls that set what only other processes look at: they hardly see the first of two in quick succession.
+//! Calls that set state for other processes to look at, which hardly see the first of two in quick succession.
 
 use super::vocabulary::Source::{self, Arg, In};
 use super::vocabulary::When::{self, Is, NotNull, Null};
 use systoll_model::constants::PR_SET_NAME;
 
-/// A call that sets what other processes may look at.
+/// A call that sets state for other processes to look at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// What tells one such thing from another.
+    /// Values that identify the piece of state.
     pub key: &'static [Source],
-    /// What it sets, for a sentence.
+    /// The state, for a sentence.
     pub thing: &'static str,
-    /// What to do instead.
+    /// The advice, for a sentence.
     pub instead: &'static str,
-    /// What that gives up.
+    /// The drawback of the advice; empty if there is none.
     pub gives_up: &'static str,
 }
 
@@ -32,7 +32,7 @@ const fn times(call: &'static str, when: &'static [When], key: &'static [Source]
     }
 }
 
-/// The table. A path is taken as it stands: the same words, the same file.
+/// The calls that set such state. Paths are compared as texts.
 #[rustfmt::skip]
 pub(crate) static SHOWN: &[Shown] = &[
     Shown {
@@ -44,7 +44,7 @@ pub(crate) static SHOWN: &[Shown] = &[
     times("utimensat", &[Null(1)], &[Arg(0)]),
     times("utimensat", &[NotNull(1)], &[Arg(0), In(1)]),
     times("futimesat", &[NotNull(1)], &[Arg(0), In(1)]),
-    // The mode as a sign of life: each change sets the time of change.
+    // Some programs change the mode as a sign of life: each change sets the change time.
     times("fchmod", &[], &[Arg(0)]),
     times("utimes", &[], &[In(0)]),
     times("utime", &[], &[In(0)]),

@@ -1,85 +1,85 @@
 //! The kinds of state that calls ask for and set.
 
-/// Whose the state is.
+/// The owner of a piece of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The thread's own.
+    /// The thread.
     Thread,
-    /// The process image's, its descriptors included.
+    /// The process image, with its descriptors.
     Process,
 }
 
-/// Whether an answer may be kept over the calls between two windows, which are not recorded.
+/// Validity of an answer over the calls between two windows, which are not recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Across {
-    /// An equal answer later is proof enough (it carries a change time, or nothing changes it).
+    /// It may be kept: an equal answer later proves that it held (it has a change time, or nothing changes it).
     Keep,
-    /// Only while the process never made any of these calls.
+    /// It may be kept while the process makes none of these calls.
     Unless(&'static [&'static str]),
-    /// No.
+    /// It may not be kept.
     Drop,
 }
 
 /// A kind of state that calls ask for and set.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Unique name, for tests: it is told apart by where it stands.
+    /// Unique name, for tests. States are compared by address.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests say which state they mean"))]
     pub name: &'static str,
-    /// Whose it is.
+    /// The owner.
     pub scope: Scope,
-    /// Over the gap between windows.
+    /// Validity of answers between windows.
     pub across: Across,
     /// Words for a sentence: "asks for …", "sets …".
     pub thing: &'static str,
-    /// What keeping the answer gives up.
+    /// The drawback of keeping the answer; empty if there is none.
     pub gives_up: &'static str,
-    /// Whether signal delivery and the return from a handler may change it.
+    /// True if the delivery of a signal, or the return from its handler, may change it.
     pub signals: bool,
-    /// Whether keys are address ranges, so that an overlapping set voids what was known.
+    /// True if keys are address ranges, so that a set of an overlapping range voids known values.
     pub ranges: bool,
-    /// Whether others may change it unseen, so that its claims are remarks.
+    /// True if others may change it unseen, so that its claims are remarks.
     pub unsure: bool,
-    /// Whether descriptors share it, or calls that say it in other words.
+    /// The other keys that may denote the same piece of state.
     pub shared: Shared,
-    /// Whether only a strict alternation of two values counts as a toggle.
+    /// True if only a strict alternation of two values counts as a toggle.
     pub strict: bool,
 }
 
-/// Which keys of one kind may be one piece of state, so that a set by one leaves what is known by the others
-/// in doubt.
+/// The keys of one kind that may denote the same piece of state, so that a set by one voids the values known by the
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
-    /// None: each piece has one key, or what a call changes beside its own stands among the effects.
+    /// None: each piece has one key, or the table of effects holds the other pieces that a call changes.
     No,
-    /// Those of one file: descriptors that were duplicated, and calls that set the same bits.
+    /// The keys of one file: duplicated descriptors, and calls that set the same bits.
     ByFile,
-    /// All of the process: one device may have several names, as a thread has 0 and its number.
+    /// All keys of the process: one device may have several names, as a thread has 0 and its id.
     All,
 }
 
-/// A kind of state in tables: each stands in one static place, whose address is quicker to hash than a name.
+/// The identity of a kind of state: the address of its static, which is quicker to hash than a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StateId(pub(super) usize);
 
 impl State {
-    /// What tells it from others.
+    /// Returns the kind's identity.
     pub(crate) fn id(&'static self) -> StateId {
         StateId(std::ptr::from_ref(self).addr())
     }
 
-    /// Whether the call ends that its answers hold from window to window.
+    /// Returns true if the call ends the validity of its answers between windows.
     pub(super) fn ends_with(&self, call: &str) -> bool {
         matches!(self.across, Across::Unless(calls) if calls.contains(&call))
     }
 
-    /// Whether it is this one.
+    /// Returns true if both are the same kind.
     pub(crate) fn is(&self, other: &'static State) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-/// What most kinds are: the process's own, unknown again after a gap.
+/// The default of most kinds: state of the process, unknown again between windows.
 const PLAIN: State = State {
     name: "",
     scope: Scope::Process,
@@ -133,7 +133,7 @@ pub(crate) static THREAD_ID: State = State {
     ..PLAIN
 };
 
-/// What the kernel is called.
+/// The kernel's name and version.
 pub(crate) static KERNEL: State =
     State { name: "kernel", across: Across::Keep, thing: "the kernel's name and version", ..PLAIN };
 
@@ -146,7 +146,7 @@ pub(crate) static CWD: State = State {
     ..PLAIN
 };
 
-/// The working directory as set. fchdir has a descriptor, whose directory nothing here tells.
+/// The working directory as it was set. fchdir is absent: nothing tells the directory of its descriptor.
 pub(crate) static FOLDER: State = State { name: "folder", thing: "the working directory", ..PLAIN };
 
 /// Resource limits.
@@ -173,12 +173,12 @@ pub(crate) static SCHEDULING: State = State {
     ]),
     thing: "the thread's scheduling",
     gives_up: "an affinity or priority changed from outside is no longer noticed",
-    // Of oneself by 0 and by number is one piece of state.
+    // A thread may name itself by 0 or by its id.
     shared: Shared::All,
     ..PLAIN
 };
 
-/// Attributes kept by prctl.
+/// Attributes of the thread that prctl sets.
 pub(crate) static ATTRIBUTES: State =
     State { name: "attributes", scope: Scope::Thread, thing: "an attribute of the thread", ..PLAIN };
 
@@ -191,7 +191,7 @@ pub(crate) static CAPABILITIES: State = State {
     ..PLAIN
 };
 
-/// User and group ids as set.
+/// User and group ids, as they were set.
 pub(crate) static CREDENTIALS: State =
     State { name: "credentials", scope: Scope::Thread, thing: "user and group ids", ..PLAIN };
 
@@ -206,7 +206,7 @@ pub(crate) static HANDLER: State = State { name: "handler", thing: "a signal's h
 pub(crate) static ALT_STACK: State =
     State { name: "alt-stack", scope: Scope::Thread, thing: "the signal stack", signals: true, ..PLAIN };
 
-/// What a path leads to, as far as the process has asked. Answers of stat carry the change time; others are compared as they are.
+/// The status of the file at a path. Answers of stat hold the change time; other answers are compared as they are.
 pub(crate) static PATH: State = State {
     name: "path",
     across: Across::Keep,
@@ -215,7 +215,7 @@ pub(crate) static PATH: State = State {
     ..PLAIN
 };
 
-/// What a path's name leads to, where the answer carries no change time.
+/// The target and the permissions of a path, in answers without a change time.
 pub(crate) static NAME: State = State {
     name: "name",
     across: Across::Unless(&[
@@ -246,7 +246,7 @@ pub(crate) static NAME: State = State {
     ..PLAIN
 };
 
-/// Whether something can be done to a path or a process.
+/// Possibility of an operation on a path or a process.
 pub(crate) static ATTEMPT: State = State {
     name: "attempt",
     across: Across::Keep,
@@ -255,7 +255,7 @@ pub(crate) static ATTEMPT: State = State {
     ..PLAIN
 };
 
-/// What stat says of an open file; reading and writing it change the answer.
+/// The status of an open file; reads and writes change it.
 pub(crate) static FILE_STATUS: State = State {
     name: "file-status",
     thing: "the status of the same open files",
@@ -263,7 +263,7 @@ pub(crate) static FILE_STATUS: State = State {
     ..PLAIN
 };
 
-/// O_NONBLOCK, O_APPEND and the like of an open file.
+/// O_NONBLOCK, O_APPEND and other flags of an open file.
 pub(crate) static STATUS_FLAGS: State = State {
     name: "status-flags",
     thing: "a descriptor's flags",
@@ -272,10 +272,10 @@ pub(crate) static STATUS_FLAGS: State = State {
     ..PLAIN
 };
 
-/// Close-on-exec.
+/// The close-on-exec flag.
 pub(crate) static FD_FLAGS: State = State { name: "fd-flags", thing: "close-on-exec", ..PLAIN };
 
-/// Addresses of a socket's ends.
+/// The addresses of a socket's two ends.
 pub(crate) static SOCKET_NAME: State = State { name: "socket-name", thing: "a socket's address", ..PLAIN };
 
 /// A socket's option.
@@ -308,25 +308,26 @@ pub(crate) static POSITION: State = State {
     ..PLAIN
 };
 
-/// A file's size as set by ftruncate.
+/// The size of a file, as ftruncate set it.
 pub(crate) static SIZE: State = State { name: "size", thing: "a file's size", shared: Shared::ByFile, ..PLAIN };
 
-/// Whether all written has been brought to the disk. Stores through a shared mapping are not seen.
+/// Tells that all written data is on the disk. Stores through a shared mapping are not seen.
 pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
 
-/// What an epoll descriptor waits for on a descriptor.
+/// The events for which an epoll descriptor watches a descriptor.
 pub(crate) static INTEREST: State = State { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
 
-/// What an inotify descriptor watches a path for.
+/// The events for which an inotify descriptor watches a path.
 pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
 
-/// That a timer is not set, as far as it is known without a clock: one of the process, one that is made and one that
-/// is a descriptor.
+/// Tells that a process's timer (ITIMER_REAL and others) is not set, as far as that is known without a clock.
 pub(crate) static ALARM: State = State { name: "alarm", thing: "a timer", shared: Shared::All, ..PLAIN };
+/// Tells the same of a timer made by timer_create.
 pub(crate) static TIMER: State = State { name: "timer", thing: "a timer", ..PLAIN };
+/// Tells the same of a timer descriptor.
 pub(crate) static TIMER_DESCRIPTOR: State = State { name: "timer-descriptor", thing: "a timer", ..PLAIN };
 
-/// How a range of memory is to be treated.
+/// Advice about a range of memory.
 pub(crate) static ADVICE: State = State { name: "advice", thing: "what is advised of a range", ranges: true, ..PLAIN };
 
 /// Protection of a range of memory.
@@ -339,5 +340,5 @@ pub(crate) static BREAK: State = State { name: "break", thing: "the end of the h
 /// The file creation mask.
 pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };
 
-/// Those whose answers hold from window to window unless certain calls are made.
+/// The kinds whose answers hold between windows unless certain calls are made.
 pub(super) static KEPT_UNLESS: &[&State] = &[&IDENTITY, &CWD, &LIMITS, &SCHEDULING, &CAPABILITIES, &NAME];

@@ -1,7 +1,6 @@
-//! Which calls ask about which state, and which set it.
+//! The calls that ask about state, and the calls that set it.
 //!
-//! Argument positions are those of the kernel's own calls (man 2). Of a call's lines the first that
-//! applies counts.
+//! Argument positions are those of the kernel's calls (man 2). The first line of a call that applies counts.
 
 use super::effects::OTHER_OPTIONS;
 use super::state::*;
@@ -18,15 +17,15 @@ use systoll_model::constants::*;
 pub(crate) struct StateLine {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// What it is about.
+    /// The kind of state.
     pub about: &'static State,
-    /// What tells one piece of such state from another.
+    /// Values that identify the piece of state.
     pub key: &'static [Source],
-    /// What it does.
+    /// The question, set or attempt.
     pub act: Act,
-    /// Whether consecutive questions may walk down one path, each extending the last.
+    /// True if consecutive questions may walk down one path, each extending the last.
     pub chain: bool,
 }
 
@@ -43,34 +42,34 @@ const fn set(call: &'static str, about: &'static State) -> StateLine {
     StateLine { act, ..ask(call, about) }
 }
 
-/// What a call does that may be refused: the same refusal again was known.
+/// Returns a line for an operation that may be refused: the program knows the second time that it will be.
 const fn attempt(call: &'static str) -> StateLine {
     StateLine { act: Act::Try, ..ask(call, &ATTEMPT) }
 }
 
-/// A set of the thread's signal mask.
+/// Returns a line for a set of the thread's signal mask.
 const fn mask(how: How) -> StateLine {
     let act = Act::Set { value: In(1), old: Some(Out(2)), how, never: UNBLOCKABLE };
     StateLine { act, ..ask("rt_sigprocmask", &SIGNAL_MASK) }
 }
 
 impl StateLine {
-    /// Only where all of these hold.
+    /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 
-    /// Pieces of such state are told apart by these.
+    /// Returns the line with the values that identify the piece of state.
     const fn key(self, key: &'static [Source]) -> Self {
         Self { key, ..self }
     }
 
-    /// These make up the answer.
+    /// Returns the line with the values that make up the answer.
     const fn answer(self, answer: &'static [Source]) -> Self {
         Self { act: Act::Ask(answer), ..self }
     }
 
-    /// This is the new value.
+    /// Returns the line with the source of the new value.
     const fn value(mut self, new: Source) -> Self {
         if let Act::Set { value, .. } = &mut self.act {
             *value = new;
@@ -78,7 +77,7 @@ impl StateLine {
         self
     }
 
-    /// The call itself tells the old value here.
+    /// Returns the line with the place where the call itself tells the old value.
     const fn old(mut self, source: Source) -> Self {
         if let Act::Set { old, .. } = &mut self.act {
             *old = Some(source);
@@ -87,26 +86,27 @@ impl StateLine {
     }
 }
 
-/// The kernel takes them out of every mask.
+/// Signals that the kernel removes from every mask.
 const UNBLOCKABLE: u64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
-/// The flags F_SETFL can change.
+/// The flags that F_SETFL can change.
 const SETTABLE: u64 = (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME) as u64;
-/// Setting the same interest again re-arms, so it is of use.
+/// Flags with which setting the same interest again re-arms it, so that it is useful.
 const REARMING: u32 = EPOLLONESHOT | EPOLLET;
 /// Levels whose options are values, not commands.
 const VALUE_LEVELS: &[u32] = &[SOL_SOCKET, SOL_IP, SOL_TCP, SOL_IPV6];
-/// `struct stat`: the access time moves by itself (bytes 72..88).
+/// The answer of stat: `struct stat` without the access time (bytes 72..88), which changes by itself.
 const STAT: &[Source] = &[OutBut(1, 72, 88)];
-/// As [`STAT`], for newfstatat.
+/// The same for newfstatat.
 const STAT_AT: &[Source] = &[OutBut(2, 72, 88)];
-/// `struct statx`: the access time is at bytes 64..80.
+/// The answer of statx: `struct statx` without the access time (bytes 64..80).
 const STATX: &[Source] = &[OutBut(4, 64, 80)];
-/// Arguments that the kernel reads as an int: what is above is left over.
+/// The first argument as an int: the kernel ignores its upper half.
 const INT_0: Source = ArgMask(0, 0xffff_ffff);
+/// The second argument as an int.
 const INT_1: Source = ArgMask(1, 0xffff_ffff);
-/// Settings in other words, or with what is written and read meanwhile.
+/// Settings in another form, or after written and read data is flushed.
 const OTHER_SETTINGS: &[u32] = &[TCSETSW, TCSETSF, TCSETA, TCSETAW, TCSETAF, TCSETS2, TCSETSW2, TCSETSF2];
-/// Advice that stays until it is changed.
+/// Advice that stays in force until it is changed.
 const LASTING_ADVICE: &[u32] = &[
     MADV_NORMAL,
     MADV_RANDOM,
@@ -120,14 +120,15 @@ const LASTING_ADVICE: &[u32] = &[
     MADV_DONTDUMP,
     MADV_DODUMP,
 ];
-/// Attributes of the thread that prctl gets, and those that it sets.
+/// Attributes of the thread that prctl gets.
 const GOTTEN: &[u32] = &[PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_TIMERSLACK, PR_GET_NO_NEW_PRIVS];
+/// Attributes of the thread that prctl sets.
 const SETTABLE_ATTRIBUTES: &[u32] =
     &[PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS];
-/// Filters are attached and detached: commands, not values.
+/// Options that attach and detach filters: commands, not values.
 const FILTERS: &[u32] =
     &[SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF];
-/// Groups are joined and left: commands, not values. TCP_QUICKACK wears off.
+/// Options that join and leave groups: commands, not values. TCP_QUICKACK wears off.
 const NO_VALUES: &[u32] = &[
     TCP_QUICKACK,
     IPV6_ADD_MEMBERSHIP,
@@ -139,12 +140,12 @@ const NO_VALUES: &[u32] = &[
     IP_ADD_SOURCE_MEMBERSHIP,
     IP_DROP_SOURCE_MEMBERSHIP,
 ];
-/// As a process or thread id: the caller's own.
+/// The caller's own, as a process or thread id.
 const CALLER: u32 = 0;
 const AT: Source = Path { at: Some(0), path: 1 };
 const PLAIN: Source = Path { at: None, path: 0 };
 
-/// The table.
+/// The questions, sets and attempts.
 #[rustfmt::skip]
 pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("getpid", &IDENTITY).key(&[Call]).answer(&[Result]),
@@ -160,13 +161,13 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("getresgid", &IDENTITY).key(&[Call]).answer(&[Out(0), Out(1), Out(2)]),
     ask("getppid", &PARENT).key(&[Call]).answer(&[Result]),
     ask("gettid", &THREAD_ID).key(&[Call]).answer(&[Result]),
-    // The structure may be longer than what is read of it; the host's name lies within this.
+    // Less of the structure is read than it has; the host's name lies within this part.
     ask("uname", &KERNEL).key(&[Call]).answer(&[OutStart(0, 130)]),
 
     ask("getcwd", &CWD).answer(&[OutStr(0)]),
     set("chdir", &FOLDER).value(InAbsolute(0)),
 
-    // One's own, by either call; by a number it may be one's own as well, or another's.
+    // The caller's own limits, by either call. A number may be that of the caller or of another process.
     ask("getrlimit", &LIMITS).key(&[INT_0]).answer(&[Out(1)]),
     set("setrlimit", &LIMITS).key(&[INT_0]).value(In(1)),
     ask("prlimit64", &LIMITS).key(&[INT_1]).answer(&[Out(3)]).when(&[Is(0, CALLER), Null(2)]),
@@ -184,7 +185,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     ask("sched_rr_get_interval", &SCHEDULING).key(&[Call, Arg(0)]).answer(&[Out(1)]),
     ask("sched_getattr", &SCHEDULING).key(&[Call, Arg(0), Arg(2)]).answer(&[Out(1)]),
     ask("clock_getres", &KERNEL).key(&[Call, Arg(0)]).answer(&[Out(1)]).when(&[NotNull(1)]),
-    // Of whom the arguments tell: of oneself by 0 or by number, of another, of a group, of a user.
+    // The arguments name the caller by 0 or by number, another process, a group or a user.
     set("ioprio_set", &SCHEDULING).key(&[Call, Arg(0), Arg(1)]).value(Arg(2)),
     set("setpriority", &SCHEDULING).key(&[Call, Arg(0), Arg(1)]).value(Arg(2)),
     set("sched_setaffinity", &SCHEDULING).key(&[Call, Arg(0)]).value(In(2)),
@@ -201,7 +202,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("setresgid", &CREDENTIALS).key(&[Call]).value(Args(3)),
 
     ask("rt_sigprocmask", &SIGNAL_MASK).answer(&[Out(2)]).when(&[Null(1), NotNull(2)]),
-    // Neither a set nor a place for the old one: nothing happens at all.
+    // Without a new mask and without a place for the old one, the call does nothing.
     StateLine {
         act: Act::Set { value: Arg(1), old: None, how: How::Add, never: UNBLOCKABLE },
         ..mask(How::Add).when(&[Null(1), Null(2)])
@@ -250,16 +251,16 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
 
     ask("getsockname", &SOCKET_NAME).key(&[Call, Fd(0)]).answer(&[Out(1)]),
     ask("getpeername", &SOCKET_NAME).key(&[Call, Fd(0)]).answer(&[Out(1)]),
-    // Not SO_ERROR, which reading clears; not TCP_INFO, which is a measurement.
+    // SO_ERROR is absent, since reading clears it, and TCP_INFO, which is a measurement.
     ask("getsockopt", &SOCKET_OPTION).key(&[Fd(0), Arg(1), Arg(2)]).answer(&[Out(3)])
         .when(&[OneOf(1, VALUE_LEVELS), NoneOf(2, &[SO_ERROR, TCP_INFO])]),
-    // What also sets another option's state stands among the effects.
+    // The table of effects has the options that also set another option.
     set("setsockopt", &SOCKET_OPTION).key(&[Fd(0), Arg(1), Arg(2)]).value(In(3))
         .when(&[Is(1, SOL_SOCKET), NoneOf(2, FILTERS), NoneOf(2, OTHER_OPTIONS)]),
     set("setsockopt", &SOCKET_OPTION).key(&[Fd(0), Arg(1), Arg(2)]).value(In(3))
         .when(&[OneOf(1, &[SOL_IP, SOL_TCP, SOL_IPV6]), NoneOf(2, NO_VALUES)]),
 
-    // SEEK_CUR by nothing asks; SEEK_SET sets.
+    // SEEK_CUR with an offset of 0 asks for the position; SEEK_SET sets it.
     ask("lseek", &POSITION).key(&[Fd(0)]).answer(&[Result]).when(&[Is(2, SEEK_CUR), Null(1)]),
     set("lseek", &POSITION).key(&[Fd(0)]).value(Arg(1)).when(&[Is(2, SEEK_SET)]),
     set("ftruncate", &SIZE).key(&[Fd(0)]).value(Arg(1)),
@@ -271,14 +272,14 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_MOD), InNoBits(3, REARMING)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Unread).when(&[Is(1, EPOLL_CTL_MOD)]),
 
-    // Set to nothing where it is not set. Nothing here tells what is left of a time.
+    // A timer that is not set gets the value Nothing. The time left of a set timer is unknown.
     set("timerfd_settime", &TIMER_DESCRIPTOR).key(&[Fd(0)]).value(Nothing).when(&[InZeros(2)]),
     set("timerfd_settime", &TIMER_DESCRIPTOR).key(&[Fd(0)]).value(Unread),
     set("timer_settime", &TIMER).key(&[Arg(0)]).value(Nothing).when(&[InZeros(2)]),
     set("timer_settime", &TIMER).key(&[Arg(0)]).value(Unread),
     set("setitimer", &ALARM).key(&[Arg(0)]).value(Nothing).when(&[InZeros(1)]),
     set("setitimer", &ALARM).key(&[Arg(0)]).value(Unread),
-    // It is the timer ITIMER_REAL, whose number is 0.
+    // It sets the timer ITIMER_REAL, whose number is 0.
     set("alarm", &ALARM).key(&[Const(0)]).value(Nothing).when(&[Is(0, 0)]),
     set("alarm", &ALARM).key(&[Const(0)]).value(Unread),
 
@@ -296,7 +297,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     attempt("unlinkat").key(&[AT, Arg(2)]),
     attempt("rmdir").key(&[PLAIN]),
     attempt("symlink").key(&[In(0), Path { at: None, path: 1 }]),
-    // The same number again says that nothing took the watch off in between.
+    // The same watch number again proves that nobody removed the watch in between.
     set("inotify_add_watch", &WATCH).key(&[Fd(0), Path { at: None, path: 1 }]).value(ArgAndResult(2)),
     attempt("inotify_add_watch").key(&[Path { at: None, path: 1 }]),
     attempt("chmod").key(&[PLAIN, Arg(1)]),

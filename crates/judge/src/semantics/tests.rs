@@ -24,7 +24,7 @@ fn every_line_names_a_call_the_kernel_has() {
     }
 }
 
-/// What tells pieces of a kind's state apart, but for which argument holds it.
+/// Returns the form of a line's key, regardless of the arguments' positions.
 fn shape(entry: &StateLine) -> Vec<(&'static str, u64)> {
     let part = |source: &Source| match *source {
         Source::Arg(_) => ("argument", u64::MAX),
@@ -51,7 +51,7 @@ fn what_sets_one_state_has_one_key_or_leaves_the_others_in_doubt() {
             _ => false,
         })
     };
-    // Options of prctl, and pieces that one call tells apart by what it is asked for, are different state.
+    // Options of prctl are different state, as are pieces that one call tells apart by its command.
     let apart = |one: &StateLine, other: &StateLine| {
         one.call == other.call
             && one.when.iter().chain(other.when).any(|w| matches!(w, When::OneOf(0, _) | When::Is(0, PR_SET_NAME)))

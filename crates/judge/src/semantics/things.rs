@@ -1,4 +1,5 @@
-//! Things that one call makes and another gives up: what they are made of tells one description from another.
+//! Things that one call makes and another ends. Two things of the same description could have been one
+//! (loop-invariant creation).
 
 use super::read::ObservedCall;
 use super::vocabulary::Source::{self, Arg, Args, In};
@@ -6,64 +7,64 @@ use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits};
 use systoll_model::Moment;
 use systoll_model::constants::*;
 
-/// Where a new thing's handle stands.
+/// The place of a new thing's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handle {
-    /// In the result.
+    /// The result.
     Result,
-    /// In the first 32 bits of what an argument points to after the call.
+    /// The first 32 bits that an argument points to after the call.
     Out32(u8),
-    /// In the first 64 bits of it.
+    /// The first 64 bits that an argument points to after the call.
     Out64(u8),
-    /// Two descriptors, one behind the other, in what an argument points to after the call.
+    /// Two descriptors, one after the other, that an argument points to after the call.
     OutTwo(u8),
-    /// In an argument: the thing was there, and is taken hold of.
+    /// An argument: the thing existed before and is locked or held.
     Arg(u8),
 }
 
-/// A call that gives a thing up.
+/// A call that ends a thing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
     /// The argument that holds the handle.
     pub handle: u8,
 }
 
-/// Something that one call makes and another gives up.
+/// A thing that one call makes and another ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thing {
     /// The call that makes it.
     pub makes: &'static str,
-    /// All must hold of that call.
+    /// Conditions of that call; all must hold.
     pub when: &'static [When],
-    /// Where its handle stands.
+    /// The place of its handle.
     pub handle: Handle,
-    /// What describes it: two of the same description could have been one.
+    /// Values that describe it: two things of the same description could have been one.
     pub sort: &'static [Source],
-    /// The argument that holds the descriptor of the file it is made of, which describes it too.
+    /// The argument with the descriptor of its file, which is part of the description.
     pub file: Option<u8>,
-    /// The call that puts it elsewhere or changes its size, if there is one; its first argument is the handle,
-    /// its result the new one.
+    /// The call that moves it or changes its size, if there is one; its first argument is the handle, its result the
+    /// new one.
     pub moves: Option<&'static str>,
-    /// The call that gives it up.
+    /// The call that ends it.
     pub ends: End,
-    /// The argument of that call which says how much of it goes, and the one that said how much there is: less than all
-    /// is a cut.
+    /// The argument of that call with the length that ends, and the argument of the making call with the whole
+    /// length: a smaller one only trims it.
     pub ends_length: Option<(u8, u8)>,
-    /// How many calls later it is given up at most where it was hardly used.
+    /// Largest number of calls between making and ending it for it to count as hardly used.
     pub life: usize,
-    /// Whether what is done with it goes with it: what it holds is gone at its end.
+    /// True if its content ends with it, so that work on it is lost.
     pub holds: bool,
-    /// Whether it counts only where bytes went through it: else it may be made to see whether it can be.
+    /// True if it counts only after bytes went through it: an unused one may have been made to test that it can be.
     pub used: bool,
-    /// Whether each may have to be one of its own, so that its claims are remarks.
+    /// True if the program may need a new one each time, so that its claims are remarks.
     pub unsure: bool,
-    /// What it is, for a sentence.
+    /// Its name, for a sentence.
     pub thing: &'static str,
-    /// What keeping it gives up.
+    /// The drawback of keeping it; empty if there is none.
     pub gives_up: &'static str,
 }
 
@@ -93,37 +94,37 @@ const fn thing(makes: &'static str, thing: &'static str) -> Thing {
 }
 
 impl Thing {
-    /// Only where all of these hold.
+    /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 
-    /// These describe it.
+    /// Returns the line with the values that describe the thing.
     const fn sort(self, sort: &'static [Source]) -> Self {
         Self { sort, ..self }
     }
 
-    /// Its handle stands there.
+    /// Returns the line with the place of the handle.
     const fn handle(self, handle: Handle) -> Self {
         Self { handle, ..self }
     }
 
-    /// This call gives it up.
+    /// Returns the line with the call that ends the thing.
     const fn ends(self, ends: End) -> Self {
         Self { ends, ..self }
     }
 
-    /// It counts only where bytes went through it.
+    /// Returns the line of a thing that counts only after bytes went through it.
     const fn used(self) -> Self {
         Self { used: true, ..self }
     }
 
-    /// Each may have to be one of its own.
+    /// Returns the line of a thing of which the program may need a new one each time.
     const fn unsure(self, gives_up: &'static str) -> Self {
         Self { unsure: true, gives_up, ..self }
     }
 
-    /// The new thing's handles; none where they were not read.
+    /// Returns the new thing's handles; none if they were not read.
     pub(crate) fn handles(&self, call: &ObservedCall<'_>) -> Vec<u64> {
         let out = |arg| call.data(arg, Moment::Exit);
         let word = |bytes: Option<&[u8]>, at: usize| {
@@ -150,21 +151,23 @@ const SIGNALS: &str = "a signal descriptor";
 const WATCHES: &str = "a watch descriptor";
 const EPOLL: &str = "an epoll descriptor";
 const SCRATCH: &str = "a temporary file";
-/// A segment or a set that is the maker's own, and the command that does away with it.
+/// The condition of a segment or set that is the maker's own (IPC_PRIVATE).
 const PRIVATE: &[When] = &[Is(0, 0)];
+/// The command of shmctl and msgctl that removes it (IPC_RMID).
 const REMOVES: &[When] = &[Is(1, 0)];
+/// The command of semctl that removes a set (IPC_RMID).
 const REMOVES_SET: &[When] = &[Is(2, 0)];
-/// What a file at a name of its own could be made of (open(2)): O_TMPFILE without O_DIRECTORY.
+/// The bit of O_TMPFILE without O_DIRECTORY (open(2)).
 const O_TMPFILE: u32 = 0o2000_0000;
 const AF_UNIX: u32 = 1;
 const AF_NETLINK: u32 = 16;
 
-/// A temporary file without a name, of which nothing stays.
+/// Returns a line for a temporary file without a name, of which nothing remains.
 const fn scratch(makes: &'static str, flags: &'static [When], sort: &'static [Source]) -> Thing {
     Thing { life: 24, holds: true, ..thing(makes, SCRATCH).when(flags).sort(sort) }
 }
 
-/// A mapping of a file: the same bytes at another place.
+/// A mapping of a file: the same bytes at another address.
 const MAPPING: Thing = Thing {
     file: Some(4),
     ends_length: Some((1, 1)),
@@ -174,11 +177,10 @@ const MAPPING: Thing = Thing {
         .ends(ends("munmap"))
 };
 
-/// The table. Streams of bytes to others, and files with a name, are absent on purpose: making one says something to
-/// others.
+/// The things. Byte streams to others and files with a name are absent on purpose: others see that they are made.
 #[rustfmt::skip]
 pub(crate) static THINGS: &[Thing] = &[
-    // By length.
+    // A block is described by its length.
     Thing { moves: Some("mremap"), ends_length: Some((1, 1)), ..thing("mmap", "a block of memory")
         .when(&[AnyBits(3, MAP_ANONYMOUS)]).sort(&[Arg(1)]).ends(ends("munmap")) },
     MAPPING,
@@ -207,7 +209,7 @@ pub(crate) static THINGS: &[Thing] = &[
     thing("pipe", DESCRIPTOR_PAIR).handle(Handle::OutTwo(0)).unsure(LEFT_IN_IT),
     thing("pipe2", DESCRIPTOR_PAIR).sort(&[Arg(1)]).handle(Handle::OutTwo(0)).unsure(LEFT_IN_IT),
     thing("socketpair", "a pair of sockets").sort(&[Args(3)]).handle(Handle::OutTwo(3)).unsure(LEFT_IN_IT),
-    // Datagrams have no session: one socket sends to all. Where it is one of the network each may want a port of its own.
+    // Datagrams have no session: one socket sends to all. A network socket may need a port of its own each time.
     thing("socket", "a socket for datagrams").sort(&[Args(3)]).when(&[Is(0, AF_UNIX), AllBits(1, 2), NoBits(1, 1)])
         .used(),
     thing("socket", "a socket to the kernel").sort(&[Args(3)]).when(&[Is(0, AF_NETLINK)]).used(),

@@ -1,11 +1,11 @@
-//! Calls that make a thread, and what the C library and runtimes do once for each.
+//! Calls that make a thread, and calls that the C library and runtimes make once for each.
 
 use super::read::ObservedCall;
 use super::vocabulary::When::{self, AllBits, AnyBits};
 use systoll_model::Moment;
 use systoll_model::constants::MAP_STACK;
 
-/// The new one is a thread of the process (linux/sched.h).
+/// The flag with which clone makes a thread of the process (linux/sched.h).
 const CLONE_THREAD: u32 = 0x1_0000;
 
 /// A call that makes a thread.
@@ -13,24 +13,24 @@ const CLONE_THREAD: u32 = 0x1_0000;
 pub(crate) struct Spawn {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// Where the thread's stack stands.
+    /// The place of the thread's stack.
     place: Place,
 }
 
-/// Where a word of a call stands.
+/// The place of a word of a call.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// In an argument.
+    /// An argument.
     Arg(u8),
-    /// So many bytes into what the first argument points to, whose first word is the flags.
+    /// Offset, bytes, in the struct that the first argument points to, whose first word is the flags.
     Struct(usize),
 }
 
 impl Spawn {
-    /// The stack of the thread that the call makes: two threads that live at one time have two. `None` where it
-    /// makes none, or was not read.
+    /// Returns the address of the stack of the thread that the call makes: threads that live at the same time have
+    /// different ones. Returns `None` if the call makes no thread, or its argument was not read.
     pub(crate) fn stack(&self, call: &ObservedCall<'_>) -> Option<u64> {
         match self.place {
             Place::Arg(arg) => Some(call.arg(arg)),
@@ -43,21 +43,21 @@ impl Spawn {
     }
 }
 
-/// The table.
+/// The calls that make threads.
 pub(crate) static SPAWNS: &[Spawn] = &[
     Spawn { call: "clone", when: &[AllBits(0, CLONE_THREAD)], place: Place::Arg(1) },
     // struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack …
     Spawn { call: "clone3", when: &[], place: Place::Struct(40) },
 ];
 
-/// A call that is made around the making or the end of a thread.
+/// A call made when a thread begins or ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadSetup {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// Whether it is made for nothing else.
+    /// True if it is made for no other reason.
     pub only: bool,
 }
 
@@ -69,7 +69,7 @@ const fn beside(call: &'static str) -> ThreadSetup {
     ThreadSetup { only: false, ..setup(call) }
 }
 
-/// The table: `only` for what begins a thread, the others count where they stand beside such.
+/// The calls around threads. Those of `only` begin a thread; the others count if they stand beside such a call.
 #[rustfmt::skip]
 pub(crate) static THREAD_SETUPS: &[ThreadSetup] = &[
     setup("set_robust_list"), setup("rseq"),

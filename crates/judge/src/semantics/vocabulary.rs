@@ -1,40 +1,39 @@
-//! What the tables are written in: where values of a call are found, what must hold of it, what it does.
+//! The vocabulary of the tables: the places of a call's values, conditions, and acts.
 
-/// Where a value of a call is found.
+/// The place of a call's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     /// An argument register.
     Arg(u8),
-    /// An argument register's bits under a mask.
+    /// The bits of an argument register under a mask.
     ArgMask(u8, u64),
-    /// The first so many argument registers.
+    /// The first argument registers, by their number.
     Args(u8),
     /// An argument register and the result.
     ArgAndResult(u8),
-    /// An argument register, and what another argument pointed to before the call.
+    /// An argument register, and the bytes that another argument pointed to before the call.
     ArgAndIn(u8, u8),
-    /// What an argument pointed to before the call.
+    /// The bytes that an argument pointed to before the call.
     In(u8),
-    /// The same where it is an absolute path; a relative one means something else each time.
+    /// The same if they are an absolute path; a relative one may mean another file each time.
     InAbsolute(u8),
-    /// What an argument pointed to after the call.
+    /// The bytes that an argument pointed to after the call.
     Out(u8),
-    /// The same, less the bytes from..to, which change by themselves.
+    /// The same without the bytes from..to, which change by themselves.
     OutBut(u8, usize, usize),
-    /// The first so many bytes of it, whether or not all of it was read.
+    /// The first bytes of them, by their number, even if not all of them were read.
     OutStart(u8, usize),
     /// The same as a string, up to its NUL.
     OutStr(u8),
     /// The result.
     Result,
-    /// The result's bits under a mask.
+    /// The bits of the result under a mask.
     ResultMask(u64),
-    /// The system call's number: different calls ask different things.
+    /// The system call's number: different calls ask different questions.
     Call,
-    /// A descriptor argument, in its present generation.
+    /// A descriptor argument, with its current generation.
     Fd(u8),
-    /// A path argument, relative to a descriptor argument where there is one, in its present
-    /// generation.
+    /// A path argument, relative to a descriptor argument if there is one, with its current generation.
     Path {
         /// The argument that holds the directory's descriptor.
         at: Option<u8>,
@@ -43,20 +42,20 @@ pub(crate) enum Source {
     },
     /// Nothing: the value is always the same.
     Nothing,
-    /// This number.
+    /// A constant.
     Const(u64),
-    /// A value that nothing here tells.
+    /// A value that is unknown.
     Unread,
 }
 
-/// What must hold for a line to apply. The first number is the argument's position.
+/// A condition of a line. The first number is the argument's position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
-    /// The argument's low 32 bits are this.
+    /// The argument's low 32 bits equal this.
     Is(u8, u32),
-    /// The argument's low 32 bits are one of these.
+    /// The argument's low 32 bits equal one of these.
     OneOf(u8, &'static [u32]),
-    /// The argument's low 32 bits are none of these.
+    /// The argument's low 32 bits equal none of these.
     NoneOf(u8, &'static [u32]),
     /// The pointer is NULL.
     Null(u8),
@@ -68,40 +67,40 @@ pub(crate) enum When {
     AllBits(u8, u32),
     /// None of these bits is set in the argument.
     NoBits(u8, u32),
-    /// The argument's low 32 bits are more than this.
+    /// The argument's low 32 bits are greater than this.
     Above(u8, u32),
-    /// What the argument points to is known and begins with two words of zero: no time at all.
+    /// The argument points to known bytes that begin with two words of zero, as a time of zero does.
     InZero(u8),
-    /// What the argument points to is known, and nothing but zeros.
+    /// The argument points to known bytes, all of them zero.
     InZeros(u8),
-    /// What the argument points to is known: a `struct timespec` of a millisecond or less.
+    /// The argument points to a known `struct timespec` of at most one millisecond.
     InShort(u8),
     /// The argument's low 32 bits are negative.
     Negative(u8),
-    /// What the argument points to is known and its first 32 bits have none of these set.
+    /// The argument points to known bytes whose first 32 bits have none of these set.
     InNoBits(u8, u32),
-    /// What the argument points to is known and its first 32 bits have one of these set.
+    /// The argument points to known bytes whose first 32 bits have one of these set.
     InAnyBits(u8, u32),
-    /// What the argument points to after the call is known and zero.
+    /// The argument points after the call to known bytes, all of them zero.
     OutZero(u8),
-    /// It is known that the thread kept the processor.
+    /// The thread is known to have kept the processor.
     AtOnce,
     /// The path is empty and the call is about the descriptor (AT_EMPTY_PATH).
     EmptyPath(u8),
 }
 
-/// How a set combines with what was there.
+/// The way in which a set combines its operand with the old value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The value replaces it.
+    /// The operand replaces the old value.
     Replace,
-    /// Bits are added.
+    /// The operand's bits are added.
     Add,
-    /// Bits are taken off.
+    /// The operand's bits are removed.
     Remove,
 }
 
-/// What a call does to state.
+/// The act of a call on state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     /// It asks; the sources make up the answer.
@@ -110,13 +109,13 @@ pub(crate) enum Act {
     Set {
         /// The new value.
         value: Source,
-        /// Where the call itself tells the old value.
+        /// The place where the call itself tells the old value.
         old: Option<Source>,
-        /// How they combine.
+        /// The way in which they combine.
         how: How,
-        /// Bits the kernel never sets, whatever is asked.
+        /// Bits that the kernel never sets.
         never: u64,
     },
-    /// It does something; that it can't is an answer.
+    /// It does something that may be refused; the refusal is an answer.
     Try,
 }

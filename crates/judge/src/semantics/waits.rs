@@ -1,9 +1,9 @@
-//! Calls that wait, set timers, and wake those who wait.
+//! Calls that wait, set timers, and wake waiters.
 
 use super::vocabulary::When::{self, AllBits, Is, OneOf};
 use systoll_model::constants::*;
 
-/// Where a wait before `main` counts.
+/// The place before `main` where a wait counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
     /// Anywhere before `main`, also where `main` was not seen.
@@ -14,14 +14,14 @@ pub(crate) enum Where {
     Constructor,
 }
 
-/// A call whose waiting before `main` is worth telling.
+/// A call whose waits before `main` are worth reporting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SuspectWait {
     /// The system call's name.
     pub call: &'static str,
-    /// Where it counts.
+    /// The place where they count.
     pub place: Where,
-    /// What it waits for, for a sentence.
+    /// The awaited thing, for a sentence.
     pub waits_for: &'static str,
 }
 
@@ -29,8 +29,8 @@ const fn wait(call: &'static str, place: Where, waits_for: &'static str) -> Susp
     SuspectWait { call, place, waits_for }
 }
 
-/// The suspects. Absent on purpose: futex (the program's own threads), wait4 and waitid, reads
-/// from pipes and sockets (the program's own children).
+/// The waits worth reporting. Absent on purpose: futex (the program's own threads), wait4 and waitid, reads from
+/// pipes and sockets (its own children).
 #[rustfmt::skip]
 pub(crate) static SUSPECT_WAITS: &[SuspectWait] = &[
     wait("membarrier", Where::Anywhere, "until every processor has been through the scheduler"),
@@ -54,41 +54,41 @@ pub(crate) static SUSPECT_WAITS: &[SuspectWait] = &[
 pub(crate) struct Arm {
     /// The system call's name.
     pub call: &'static str,
-    /// The argument that tells which timer; none where there is one a process.
+    /// The argument that identifies the timer; `None` if the process has only one.
     pub timer: Option<u8>,
     /// The argument that points to a `struct itimerspec` or `itimerval` of four words, or, with
     /// [`Arm::plain`], is the time itself.
     pub time: u8,
-    /// The call whose timer it is: two may set one.
+    /// The call that owns the timer: two calls may set the same one.
     pub of: &'static str,
-    /// Whether `time` is a number of seconds.
+    /// True if `time` is a number of seconds.
     pub plain: bool,
-    /// Whether its firing is a signal; else its descriptor is read.
+    /// True if the timer sends a signal; false if its descriptor is read.
     pub signals: bool,
 }
 
-/// The table.
+/// The calls that set timers.
 #[rustfmt::skip]
 pub(crate) static ARMS: &[Arm] = &[
     Arm { call: "timerfd_settime", of: "timerfd_settime", timer: Some(0), time: 2, plain: false, signals: false },
     Arm { call: "timer_settime", of: "timer_settime", timer: Some(0), time: 2, plain: false, signals: true },
     Arm { call: "setitimer", of: "setitimer", timer: Some(0), time: 1, plain: false, signals: true },
-    // It is the timer ITIMER_REAL, whose number is 0.
+    // It sets the timer ITIMER_REAL, whose number is 0.
     Arm { call: "alarm", of: "setitimer", timer: None, time: 0, plain: true, signals: true },
 ];
 
-/// A call whose waiting tells nothing to other processes.
+/// A call whose waiting other processes do not notice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnWait {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// Whether it only lets time pass, so that it counts in the thread that makes it.
+    /// True for pure sleeps, whose time counts in the calling thread.
     pub sleeps: bool,
 }
 
-/// The table.
+/// The calls with such waits.
 #[rustfmt::skip]
 pub(crate) static OWN_WAITS: &[OwnWait] = &[
     OwnWait { call: "futex", when: &[AllBits(1, FUTEX_PRIVATE_FLAG)], sleeps: false },
@@ -96,31 +96,31 @@ pub(crate) static OWN_WAITS: &[OwnWait] = &[
     OwnWait { call: "clock_nanosleep", when: &[], sleeps: true },
 ];
 
-/// A call that sleeps until a moment that a clock has yet to show.
+/// A call that sleeps until an absolute time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SleepsUntil {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// The argument that points to the moment, a `struct timespec`.
+    /// The argument that points to the time, a `struct timespec`.
     pub moment: u8,
 }
 
-/// The table.
+/// The calls that sleep until an absolute time.
 pub(crate) static SLEEPS_UNTIL: &[SleepsUntil] =
     &[SleepsUntil { call: "clock_nanosleep", when: &[AllBits(1, TIMER_ABSTIME)], moment: 2 }];
 
-/// A call that has a stream send what it is given at once.
+/// A call that makes a stream send its data at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendsAtOnce {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
 }
 
-/// The table. Corks are pulled when a message is whole.
+/// The calls that make streams send. A program removes a cork when its message is complete.
 #[rustfmt::skip]
 pub(crate) static SEND_AT_ONCE: &[SendsAtOnce] =
     &[SendsAtOnce { call: "setsockopt", when: &[Is(1, SOL_TCP), OneOf(2, &[TCP_NODELAY, TCP_CORK])] }];
@@ -136,7 +136,7 @@ const fn tells_ready(call: &'static str) -> TellsReady {
     TellsReady { call }
 }
 
-/// The table.
+/// The calls that wait for readiness.
 #[rustfmt::skip]
 pub(crate) static TELL_READY: &[TellsReady] = &[
     tells_ready("poll"), tells_ready("ppoll"), tells_ready("select"), tells_ready("pselect6"),
@@ -148,7 +148,7 @@ pub(crate) static TELL_READY: &[TellsReady] = &[
 pub(crate) struct Wake {
     /// The system call's name.
     pub call: &'static str,
-    /// All must hold.
+    /// Conditions of the line; all must hold.
     pub when: &'static [When],
 }
 
@@ -156,6 +156,6 @@ pub(crate) struct Wake {
 const WAKING: &[u32] =
     &[FUTEX_WAKE, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, FUTEX_WAKE_BITSET, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG];
 
-/// The table.
+/// The calls that wake.
 pub(crate) static WAKES: &[Wake] =
     &[Wake { call: "futex", when: &[OneOf(1, WAKING)] }, Wake { call: "futex_wake", when: &[] }];

@@ -1,5 +1,5 @@
-//! A recording as large as they come: many images of a few programs, each with many contexts, of
-//! which some were looked at in windows.
+//! Makes a recording as large as they come: many images of a few programs, each with many contexts, of which some
+//! have windows.
 
 use super::{Call, call, sigmask, stat};
 use std::collections::HashMap;
@@ -9,17 +9,17 @@ use systoll_model::*;
 const CWD: u64 = (-100i32) as u32 as u64;
 /// Calls of a window.
 const WINDOW: usize = 32;
-/// Windows of a context that was looked at, one an octave.
+/// Number of windows of a sampled context, one an octave.
 const LOOKS: u64 = 8;
 /// The first of these octaves: rounds 1 to 4,095 have at least two windows' calls each.
 const OCTAVE: u64 = 4;
 /// Names of the programs.
 const PROGRAMS: u32 = 8;
 
-/// What programs do round by round, and whether it is waste.
+/// The calls of a program in round `n`.
 type Loop = fn(u64) -> Vec<Call>;
 
-/// The loops, each with the cause it is to be found by; healthy ones have none.
+/// The loops, each with the cause that must be found; `None` for healthy ones.
 pub(crate) const LOOPS: [(Option<&str>, Loop); 12] = [
     (Some("tz-unset"), |i| vec![stat("/etc/localtime", "localtime", 1, i)]),
     (Some("identity-per-op"), |_| vec![call("getpid", "getpid", &[], 17), call("gettid", "gettid", &[], 17)]),
@@ -50,12 +50,12 @@ pub(crate) const LOOPS: [(Option<&str>, Loop); 12] = [
         let map = call("mmap", "malloc", &[0, 0x40_0000, 3, 0x22, u64::MAX, 0], 0x7f00_0000_0000).toll(900);
         vec![map, call("munmap", "free", &[0x7f00_0000_0000, 0x40_0000], 0).toll(900)]
     }),
-    // Nothing in the catalogue tells of it: rows of it are grouped by what they share.
+    // The catalogue has no cause of it: its rows are grouped by what they share.
     (None, |_| vec![call("fstatfs", "free_space", &[3, 1], 0).output(1, &[1; 120]).toll(6_000)]),
     (None, |i| vec![call("madvise", "arena", &[0x1000 * i, 0x1000, 14], 0).toll(400)]),
 ];
 
-/// Rows and window calls of about these numbers; half of the contexts that fit were looked at.
+/// Returns a recording with about `rows` rows and `looked_at` calls in windows; half of the contexts have windows.
 pub(crate) fn large(rows: usize, looked_at: usize) -> Recording {
     let mut made = Large::default();
     let of_loop: usize = LOOPS.iter().map(|(_, f)| f(0).len()).sum();
@@ -107,7 +107,7 @@ impl Large {
         })
     }
 
-    /// The rows of a loop in a context, and its windows.
+    /// Adds the rows of a loop in a context, and its windows.
     fn context(&mut self, process: u32, context: usize, round: Loop, looked_at: bool) {
         let first = self.rec.rows.len();
         let rounds = if looked_at { (1 << (OCTAVE + LOOKS)) - 1 } else { 40 };

@@ -14,7 +14,7 @@ use systoll_model::*;
 #[derive(Clone, Default)]
 pub(crate) struct Call {
     pub(crate) name: &'static str,
-    /// Tells rows apart: the API and, before a colon, the user's function.
+    /// The API and, after a colon, the user's function: calls with different ones belong to different rows.
     pub(crate) api: &'static str,
     pub(crate) args: [u64; 6],
     pub(crate) ins: Vec<(u8, Vec<u8>)>,
@@ -24,11 +24,11 @@ pub(crate) struct Call {
     pub(crate) signals: u32,
     pub(crate) waited_ns: u64,
     pub(crate) startup: bool,
-    /// Page faults so far.
+    /// Number of page faults so far.
     pub(crate) faults: Option<u64>,
     pub(crate) vdso: bool,
     pub(crate) thread: u32,
-    /// Process time of the call itself.
+    /// Processor time of the call itself, ns.
     pub(crate) toll_ns: u64,
 }
 
@@ -69,7 +69,7 @@ impl Call {
     }
 }
 
-/// A `struct stat` with this change time; the access time moves by itself.
+/// Returns a `struct stat` with this change time; the access time changes by itself.
 pub(crate) fn stat_bytes(ctime: u64, atime: u64) -> Vec<u8> {
     let mut stat = vec![7; 144];
     stat[72..80].copy_from_slice(&atime.to_le_bytes());
@@ -84,7 +84,8 @@ pub(crate) fn stat(path: &str, api: &'static str, ctime: u64, atime: u64) -> Cal
         .toll(1_100)
 }
 
-/// Blocks, unblocks or sets the mask; `old` is what the kernel hands back, if asked.
+/// Returns a call that blocks, unblocks or sets the mask; `old` is the mask that the kernel returns, if it was asked
+/// for.
 pub(crate) fn sigmask(api: &'static str, how: u64, set: Option<u64>, old: Option<u64>) -> Call {
     let pointer = |p: Option<u64>| p.map_or(0, |_| 0x7fff_0000);
     let mut c = call("rt_sigprocmask", api, &[how, pointer(set), pointer(old), 8], 0);
@@ -97,7 +98,8 @@ pub(crate) fn sigmask(api: &'static str, how: u64, set: Option<u64>, old: Option
     c
 }
 
-/// As a backend would have recorded a run of these calls that spent `own_cpu_ns` beside them.
+/// Returns the recording that a backend would make of a run of these calls with `other_cpu_ns` of processor time
+/// beside them.
 pub(crate) fn recording(trace: &[Call], other_cpu_ns: u64) -> Recording {
     let mut made = Maker::default();
     for (at, call) in trace.iter().enumerate() {
@@ -248,7 +250,7 @@ fn window_call(call: &Call, at: u64) -> WindowCall {
     }
 }
 
-/// `n` rounds of what `round` makes.
+/// Returns `n` rounds of the calls that `round` makes.
 pub(crate) fn rounds(n: u64, round: impl Fn(u64) -> Vec<Call>) -> Vec<Call> {
     (0..n).flat_map(round).collect()
 }
@@ -257,7 +259,7 @@ pub(crate) fn judged(trace: &[Call], other_cpu_ns: u64) -> Judgement {
     judge(&recording(trace, other_cpu_ns), &Catalogue::builtin(), &Options::default())
 }
 
-/// The only finding there is.
+/// Returns the only finding.
 pub(crate) fn only(judgement: Judgement) -> Finding {
     assert_eq!(judgement.findings.len(), 1, "{judgement:#?}");
     judgement.findings.into_iter().next().unwrap()

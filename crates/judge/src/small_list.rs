@@ -1,20 +1,20 @@
-//! A list that mostly holds one thing, which then needs no memory of its own: most rows are seen in one window.
+//! A list that mostly holds one element, which then needs no allocation: most rows are in one window only.
 
-/// A list whose first thing lies in place.
+/// A list whose first element is stored in place.
 #[derive(Clone, Debug)]
-pub(crate) struct Few<T> {
+pub(crate) struct SmallList<T> {
     first: Option<T>,
     more: Vec<T>,
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for SmallList<T> {
     fn default() -> Self {
         Self { first: None, more: Vec::new() }
     }
 }
 
-impl<T> Few<T> {
-    /// Adds one at the end.
+impl<T> SmallList<T> {
+    /// Adds an element at the end.
     pub(crate) fn push(&mut self, new: T) {
         match self.first {
             None => self.first = Some(new),
@@ -22,12 +22,12 @@ impl<T> Few<T> {
         }
     }
 
-    /// The last one.
+    /// Returns the last element.
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
         self.more.last_mut().or(self.first.as_mut())
     }
 
-    /// All of them, in order.
+    /// Returns all elements in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.first.iter().chain(&self.more)
     }
@@ -39,12 +39,12 @@ mod tests {
 
     #[test]
     fn things_come_in_the_order_in_which_they_were_added() {
-        let mut few = Few::default();
-        assert!(few.last_mut().is_none() && few.iter().next().is_none());
+        let mut list = SmallList::default();
+        assert!(list.last_mut().is_none() && list.iter().next().is_none());
         for n in 0..4 {
-            few.push(n);
-            assert_eq!(few.last_mut().copied(), Some(n));
+            list.push(n);
+            assert_eq!(list.last_mut().copied(), Some(n));
         }
-        assert!(few.iter().copied().eq(0..4));
+        assert!(list.iter().copied().eq(0..4));
     }
 }

@@ -1,13 +1,14 @@
-//! What findings and remarks do not tell: needless calls that cost too little, and calls that nothing could be said of.
+//! Calls that findings and remarks do not report: needless calls that cost too little, and calls that can't be
+//! judged.
 
 use crate::finding::{Finding, Unjudged, Untold};
 use crate::hash::Map;
 use crate::phases::toll;
-use crate::survey::Shown;
+use crate::survey::JudgedView;
 use systoll_model::RowId;
 
-/// Needless calls of no finding and no remark, those aside whose price would be waiting.
-pub(crate) fn untold<'f>(shown: Shown<'_>, told: impl Iterator<Item = &'f Finding>) -> Untold {
+/// Returns the needless calls that no finding or remark reports, without those whose price would be waiting.
+pub(crate) fn unreported<'f>(shown: JudgedView<'_>, told: impl Iterator<Item = &'f Finding>) -> Untold {
     let mut told_calls: Map<RowId, f64> = Map::default();
     for finding in told {
         for (row, needless) in finding.rows.iter().zip(&finding.by_row) {
@@ -36,8 +37,8 @@ pub(crate) fn untold<'f>(shown: Shown<'_>, told: impl Iterator<Item = &'f Findin
     }
 }
 
-/// Calls that no window, ledger or row alike tells of, and calls of a kind that no table says anything about.
-pub(crate) fn unjudged(shown: Shown<'_>) -> Unjudged {
+/// Returns the calls without a window, a ledger or a like row, and the calls for which no table has a line.
+pub(crate) fn unjudged(shown: JudgedView<'_>) -> Unjudged {
     let mut unjudged = Unjudged::default();
     for (row, view) in shown.recording.rows.iter().zip(shown.views) {
         let looked_at = view.seen() > 0 || view.like.is_some() || view.ledger.told.is_some();
