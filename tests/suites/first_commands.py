@@ -42,7 +42,7 @@ def straces_options_lead_to_ours(box):
     assert "nearest" not in said(box, "run", "-e", "bogus", "--", "true", code=FAILED)
     said(box, "run", "--no-such-option", "--", "true", code=FAILED)
     assert "10s" in said(box, "run", "--every", "0", "--", "true", code=FAILED)
-    assert "tz-unset" in said(box, "explain", "TZ", code=FAILED)
+    assert "tz-unset" in said(box, "explain", "TZ")
     assert "docs/use/install.md" in said(box, "update", code=FAILED)
 
 

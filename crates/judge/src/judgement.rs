@@ -1,6 +1,6 @@
 //! All that the judge says.
 
-use crate::finding::{Counted, Finding, Unjudged, Untold, Wait};
+use crate::finding::{Beneath, Counted, Finding, Unjudged, Untold, Wait};
 use crate::rounds::Round;
 
 /// All the judge has to say of a recording.
@@ -12,6 +12,8 @@ pub struct Judgement {
     pub also: Vec<Finding>,
     /// What is in neither.
     pub untold: Untold,
+    /// Where the needless calls of [`Judgement::untold`] are made, dearest first.
+    pub beneath: Vec<Beneath>,
     /// What nothing can be said of.
     pub unjudged: Unjudged,
     /// What threads do again and again, dearest first.

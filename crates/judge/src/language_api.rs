@@ -31,6 +31,7 @@ pub(crate) fn language_api(
         }
         (CodeLanguage::Java, Some(frame)) if frame.language == Some(ScriptLanguage::Java) => java_name(frame),
         (CodeLanguage::Rust, _) => rust_name(&frames),
+        (CodeLanguage::Cpp, _) => cpp_name(&frames),
         // As it is imported: `os.Stat`, and `fmt.Println`.
         (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
         _ => None,
@@ -117,6 +118,16 @@ fn rust_name(frames: &[&Frame]) -> Option<String> {
     before_user.filter_map(rust_path).last()
 }
 
+/// The outermost function of C++'s file system library that the user's code called.
+fn cpp_name(frames: &[&Frame]) -> Option<String> {
+    let names = frames.iter().flat_map(|frame| &frame.locations).map(|place| &*place.function);
+    let of_library = |name: &&str| name.starts_with("std::filesystem::");
+    let last = names.skip_while(|name| !of_library(name)).take_while(of_library).last()?;
+    let name = last.split(['(', '<', '[']).next().unwrap_or(last).replace("__cxx11::", "");
+    // An operator's name has signs of its own.
+    (!name.contains("operator")).then_some(name)
+}
+
 /// `std::fs::metadata::<&str>` as `fs::metadata`, `<&std::fs::File as std::io::Read>::read` as `File::read`; `None` for
 /// what isn't called from outside the library.
 fn rust_path(name: &str) -> Option<String> {
@@ -128,8 +139,10 @@ fn rust_path(name: &str) -> Option<String> {
     }
     let name = match name.strip_prefix('<') {
         Some(of_type) => {
-            let (of, method) = of_type.rsplit_once(">::")?;
-            let of = of.split(" as ").next().unwrap_or(of).trim_start_matches('&');
+            let (of, rest) = of_type.split_at_checked(closing(of_type)?)?;
+            let of = of.split(" as ").next().unwrap_or(of).trim_start_matches('&').trim_start_matches("mut ");
+            let of = of.split('<').next().unwrap_or(of);
+            let method = rest.strip_prefix(">::")?;
             let method = method.split("::<").next().unwrap_or(method);
             format!("{}::{method}", of.rsplit("::").next().unwrap_or(of))
         }
@@ -139,6 +152,24 @@ fn rust_path(name: &str) -> Option<String> {
     let last = parts.get(parts.len().saturating_sub(2)..)?.join("::");
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     (!last.is_empty() && last.chars().all(word)).then_some(last)
+}
+
+/// Where the angle bracket that is open before `text` is closed.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' => depth += 1,
+            // Of `fn() -> T` it closes nothing.
+            '>' if before == '-' => {}
+            '>' if depth == 0 => return Some(at),
+            '>' => depth -= 1,
+            _ => {}
+        }
+        before = c;
+    }
+    None
 }
 
 /// `realpath` in `<frozen posixpath>` is `os.path.realpath`, `info` in `…/logging/__init__.py` is `logging.info`.
@@ -173,6 +204,15 @@ mod tests {
             ("std::fs::metadata::<&str>", Some("fs::metadata")),
             ("<&std::fs::File as std::io::Read>::read", Some("File::read")),
             ("<std::fs::OpenOptions>::open::<&str>", Some("OpenOptions::open")),
+            (
+                "<std::io::buffered::bufreader::BufReader<std::fs::File> as std::io::Seek>::seek",
+                Some("BufReader::seek"),
+            ),
+            (
+                "<&mut std::io::BufWriter<std::boxed::Box<dyn std::io::Write + fn() -> u8>> as std::io::Write>::write::<u8>",
+                Some("BufWriter::write"),
+            ),
+            ("std::io::buffered::bufreader::BufReader<std::fs::File>::seek_relative", None),
             ("std::fs::canonicalize::<&str>", Some("fs::canonicalize")),
             ("std::io::stdio::_print", Some("println!")),
             ("<std::sys::fd::unix::FileDesc>::read", None),
@@ -182,6 +222,23 @@ mod tests {
         ] {
             assert_eq!(rust_path(name).as_deref(), shown, "{name}");
         }
+    }
+
+    #[test]
+    fn cpps_file_system_functions_are_named_by_the_outermost() {
+        let frame = |function: &str| {
+            let location = Location { function: function.into(), file: None, line: None };
+            Frame { locations: vec![location], ..Frame::default() }
+        };
+        let named = |names: &[&str]| {
+            let frames: Vec<Frame> = names.iter().map(|name| frame(name)).collect();
+            cpp_name(&frames.iter().collect::<Vec<_>>())
+        };
+        let create = ["fstatat", "std::filesystem::status", "std::filesystem::create_directories(path const&)", "main"];
+        assert_eq!(named(&create).as_deref(), Some("std::filesystem::create_directories"));
+        let read = ["getdents64", "std::filesystem::__cxx11::directory_iterator::directory_iterator", "run(int)", "main"];
+        assert_eq!(named(&read).as_deref(), Some("std::filesystem::directory_iterator::directory_iterator"));
+        assert_eq!(named(&["read", "main"]), None);
     }
 
     #[test]

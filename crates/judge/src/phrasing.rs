@@ -7,7 +7,7 @@ use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
 use crate::hash::{Map, Set};
 use crate::language_api::language_api;
-use crate::owner::Actor;
+use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::RowView;
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId, Sysno, WindowCall};
@@ -20,7 +20,7 @@ pub(crate) fn put(
     views: &[RowView<'_>],
     api: Option<&str>,
 ) -> bool {
-    let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
+    let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
     let lead = finding.rows.first().map(|id| (recording.row(*id), views.get(id.0 as usize)));
     finding.language_api = lead.and_then(|(row, view)| {
@@ -29,6 +29,7 @@ pub(crate) fn put(
     });
     let (mut applied, mut whole) = (None, false);
     let cause = group.cause.and_then(Suspect::cause);
+    leave_to_interpreter(&mut author, cause, finding, recording);
     match cause {
         Some(cause) => {
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
@@ -57,13 +58,26 @@ pub(crate) fn put(
             finding.cures.extend(left.map(Advice::general));
             finding.why = why;
         }
-        None => generic(finding, group),
+        None => generic(finding, group, &author),
     }
     if finding.cures.is_empty() {
         finding.cures = vec![Advice::general("leave the calls out")];
     }
     finding.prove = next_command(cause, applied, finding, &recording.header);
     whole
+}
+
+/// Has the interpreter's authors act where its scripts can't ask for the calls, and no cure is known in their language.
+fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Finding, recording: &Recording) {
+    let (Some(language), Some(lead)) = (author.language, finding.rows.first()) else { return };
+    let in_language = |cure: &Cure| cure.is_for_language(language) && cure.fit(author, &[]).is_some();
+    if author.owner != Owner::Reader || cause.is_some_and(|cause| cause.cures.iter().any(in_language)) {
+        return;
+    }
+    let program = recording.process(recording.row(*lead).process);
+    if let Some(owner) = Owner::of_interpreter(language, program, &finding.syscalls) {
+        author.owner = owner;
+    }
 }
 
 /// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
@@ -320,7 +334,7 @@ pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
 }
 
 /// Words for waste that no cause names.
-fn generic(finding: &mut Finding, group: &Group<'_>) {
+fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     let windows = samples(finding);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
     let (why, stop) = match finding.kind {
@@ -347,7 +361,9 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
     finding.why = why;
     let instead = group.claim.as_ref().and_then(|c| c.instead);
     let gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
-    finding.cures = vec![Advice { gives_up, ..Advice::general(instead.unwrap_or(stop)) }];
+    let how = author.owner.in_its_code(instead.unwrap_or(stop));
+    finding.cures = vec![Advice { gives_up, ..Advice::general(how) }];
+    finding.cures.extend(author.owner.else_to_do().map(Advice::general));
 }
 
 /// The next command to type, as argv: one that exists in this version. Where systoll can apply

@@ -67,7 +67,14 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     let spare = if sequel.spare == Spare::First { first } else { second };
     let object = spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(|path| claims.object(path));
     let claim = Claim { weak, object, ..Claim::of(Kind::SlowPath, sequel.does, sequel.instead) };
-    put(claims, spare.index, claim);
+    // A question before an opening that may be meant to come again is better left to the opening than asked once: that
+    // gives nothing up.
+    let keeps = |old: &Claim| old.weak && old.kind == Kind::Repeat && sequel.tie == Tie::Path;
+    if claims.get(spare.index).is_some_and(keeps) {
+        claims.set(spare.index, claim);
+    } else {
+        put(claims, spare.index, claim);
+    }
 }
 
 fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {

@@ -150,8 +150,7 @@ impl Sentences<'_> {
     /// work around them that may go too is more than the width of the interval.
     pub(crate) fn gain(&self, f: &Finding) -> Option<String> {
         let gain = f.expected_gain.filter(|gain| gain.low > 0)?;
-        let open = f.starts || gain.around_ns > gain.high - gain.low.min(gain.high);
-        Some(if open { format!("at least {}", time(gain.low)) } else { time_span(gain.low, gain.high) })
+        Some(if f.gains_at_least() { format!("at least {}", time(gain.low)) } else { time_span(gain.low, gain.high) })
     }
 
     /// Writes the evidence of a finding.
