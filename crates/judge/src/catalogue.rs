@@ -54,6 +54,9 @@ pub struct Cure {
     pub whole: bool,
     /// Functions of which one must be on the stack, as patterns with `*`; empty where any will do.
     pub functions: Vec<String>,
+    /// Functions of the language's library of which the code must have called one, as patterns with `*`; empty where any
+    /// will do. One that is not known may be any.
+    pub called: Vec<String>,
     /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
     pub about: Vec<String>,
     /// Readers it is for; empty where it is a change of the code that makes the calls, or anybody can do it.
@@ -299,6 +302,8 @@ struct CureFile {
     #[serde(default)]
     functions: Vec<String>,
     #[serde(default)]
+    called: Vec<String>,
+    #[serde(default)]
     about: Vec<String>,
     #[serde(default)]
     actors: Vec<Actor>,
@@ -314,6 +319,17 @@ struct CureFile {
 impl Cure {
     /// How well it fits what `author` wrote about these objects; `None` where it is for something else.
     pub(crate) fn fit(&self, author: &Author, about: &[&str]) -> Option<Fit> {
+        self.fit_of_any_call(author, about).filter(|_| self.is_for_called(author))
+    }
+
+    /// Whether it is for the function that the code called, as far as that is known.
+    pub(crate) fn is_for_called(&self, author: &Author) -> bool {
+        let is_called = |called: &str| self.called.iter().any(|pattern| glob(pattern, called));
+        self.called.is_empty() || author.called.as_deref().is_none_or(is_called)
+    }
+
+    /// The same, whichever function of its library the code called.
+    pub(crate) fn fit_of_any_call(&self, author: &Author, about: &[&str]) -> Option<Fit> {
         let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
         let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
         let of_function = |pattern: &String| author.functions.iter().any(|name| glob(pattern, name));
@@ -448,7 +464,8 @@ impl CureFile {
             _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
         };
         let Self { situation, how, kind, gives_up, env, shim, modules, sources, whole, functions, about, .. } = self;
-        let (actors, served, several, listed) = (self.actors, self.served, self.several, self.listed);
+        let (actors, served, several, listed, called) =
+            (self.actors, self.served, self.several, self.listed, self.called);
         let mut cure = Cure {
             situation,
             how,
@@ -462,6 +479,7 @@ impl CureFile {
             sources,
             whole,
             functions,
+            called,
             about,
             actors,
             served,

@@ -29,6 +29,8 @@ macro_rules! with_facts {
             presized => Presized { weight: 2, of_row: false },
             /// The file asked about has grown by what the program itself wrote to it, and by nothing else.
             own_writes => OwnWrites { weight: 2, of_row: false },
+            /// The path asked about is opened next.
+            opened_next => OpenedNext { weight: 1, of_row: false },
             /// The call belongs to loading a library that was loaded before and let go of.
             reloaded => Reloaded { weight: 2, of_row: false },
             /// What the call maps or unmaps is a file that stays open.

@@ -37,8 +37,20 @@ pub(crate) fn language_api(
         _ => None,
     };
     let api = row.api.as_deref();
-    let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api?));
+    // What another library calls is not what the script asked for.
+    let is_own = || by_interpreter(recording, language, &frames);
+    let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
+}
+
+/// Whether the C library was called by an interpreter or by one of its modules, not by a library that serves others too.
+fn by_interpreter(recording: &Recording, language: CodeLanguage, frames: &[&Frame]) -> bool {
+    let of_libc = |frame: &&&Frame| matches!(frame.class, FrameClass::Libc | FrameClass::Loader | FrameClass::Vdso);
+    let Some(module) = frames.iter().find(|frame| !of_libc(frame)).and_then(|frame| frame.module) else { return true };
+    let file = recording.module(module).file_name();
+    // Node's calls go through libuv, which may be a file of its own.
+    let of_node = language == CodeLanguage::JavaScript && file.starts_with("libuv.");
+    !file.starts_with("lib") || CodeLanguage::of_file(file) == Some(language) || of_node
 }
 
 /// `path/filepath.EvalSymlinks` as it is called: `filepath.EvalSymlinks`; `None` for what isn't Go's.
@@ -115,7 +127,10 @@ fn rust_name(frames: &[&Frame]) -> Option<String> {
     let before_user = names.skip_while(|name| !of_library(name)).take_while(|name| {
         of_library(name) || name.starts_with("core::") || name.starts_with("<core::") || name.starts_with("alloc::")
     });
-    before_user.filter_map(rust_path).last()
+    // What is inlined at the user's call is outermost.
+    let user = frames.iter().find(|frame| frame.class == FrameClass::User);
+    let inlined = user.and_then(|frame| frame.callee.as_deref()).filter(|name| of_library(name)).and_then(rust_path);
+    inlined.or_else(|| before_user.filter_map(rust_path).last())
 }
 
 /// The outermost function of C++'s file system library that the user's code called.

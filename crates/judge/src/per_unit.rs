@@ -42,9 +42,12 @@ struct Marks {
     /// Calls of the finding, and needless ones, in each whole round seen.
     rounds: Map<(u64, u64), u64>,
     windows: u64,
-    /// Files that were opened, each once.
+    /// Files that were opened, read or written, each once, as far as [`FILES`] go.
     files: Set<String>,
 }
+
+/// Files of a place that are told apart, at most.
+const FILES: usize = 1 << 10;
 
 /// What is looked for: a finding's rows, and how many of their calls are needless.
 #[derive(Clone, Copy)]
@@ -61,6 +64,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> {
     let mut marks: Map<CallPlace, Marks> = Map::default();
     let mut answers = Answers::default();
+    let objects = objects(wanted.rows, shown.views);
     for at in windows(wanted.rows, shown.views) {
         if let Some(window) = shown.recording.windows.get(at) {
             look(window, at, wanted, shown, &mut marks, &mut answers);
@@ -69,6 +73,12 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> 
     let calls = steady(wanted.rows.iter().map(|id| shown.recording.row(*id)), false);
     let of_place = |(place, marks): (&CallPlace, &Marks)| {
         let (per, found) = marks.agreed(&answers)?;
+        // Of one file's openings no reader sees which it is, unless it is the finding's own.
+        let of_file = matches!(per, WorkUnit::Opening | WorkUnit::Read | WorkUnit::Write);
+        let of_other = !objects.is_empty() && marks.files.iter().all(|file| !objects.contains(file.as_str()));
+        if of_file && of_other || per == WorkUnit::Opening && objects.is_empty() {
+            return None;
+        }
         let rounds = rounds_of(*place, wanted.rows, shown.recording);
         let fits = |n: u64, each: u64| is_about(n, each.saturating_mul(rounds), each);
         let needless = found.needless.saturating_mul(rounds) as f64;
@@ -89,6 +99,12 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: Shown<'_>) -> Option<PerUnit> 
         .filter_map(|m| Some((of_place(m)?, *m.0)))
         .min_by_key(|(r, place)| (r.per, r.rounds, *place))
         .map(|r| r.0)
+}
+
+/// What the rows' claimed calls are about.
+fn objects<'a>(rows: &[RowId], views: &'a [RowView<'_>]) -> Set<&'a str> {
+    let of_rows = rows.iter().filter_map(|id| views.get(id.0 as usize));
+    of_rows.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref()).collect()
 }
 
 /// The windows that show the rows' calls: some of each stretch where there are many.
@@ -203,7 +219,8 @@ fn look(
         if let Some(n) = marks.marks.get_mut(per as usize) {
             *n += 1;
         }
-        if per == WorkUnit::Opening {
+        let is_of_file = matches!(per, WorkUnit::Opening | WorkUnit::Read | WorkUnit::Write);
+        if is_of_file && marks.files.len() < FILES {
             marks.files.extend(call.object(row.syscall));
         }
         if let Some((c, n)) = since.insert(place, (calls, needless)) {

@@ -6,6 +6,7 @@ use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
 use crate::hash::{Map, Set};
+use crate::language::CodeLanguage;
 use crate::language_api::language_api;
 use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
@@ -27,6 +28,9 @@ pub(crate) fn put(
         let target = view.and_then(|view| common_target(row, view));
         language_api(recording, row, author.language, target)
     });
+    // In C and C++ the functions of the C library are called by their names.
+    let is_c = matches!(author.language, Some(CodeLanguage::C | CodeLanguage::Cpp));
+    author.called = finding.language_api.clone().or_else(|| api.filter(|_| is_c).map(str::to_owned));
     let (mut applied, mut whole) = (None, false);
     let cause = group.cause.and_then(Suspect::cause);
     leave_to_interpreter(&mut author, cause, finding, recording);
@@ -52,7 +56,8 @@ pub(crate) fn put(
             let for_each = cures_for_each(&cures, &about, finding.starts);
             let known = cures.iter().enumerate();
             let known = known.map(|(at, cure)| Advice { is_for_one: at < for_each, ..advice(cure, &author) });
-            finding.cures = advised(older).chain(known).chain(advised(unknown)).collect();
+            let call_less = call_less(cause, &cures, &calls, &author, &about).map(Advice::general);
+            finding.cures = advised(older).chain(call_less).chain(known).chain(advised(unknown)).collect();
             let only_in_code = cures.iter().all(|cure| cure.changes_the_code());
             let left = author.owner.else_to_do().filter(|_| only_in_code && finding.cures.len() == cures.len());
             finding.cures.extend(left.map(Advice::general));
@@ -65,6 +70,23 @@ pub(crate) fn put(
     }
     finding.prove = next_command(cause, applied, finding, &recording.header);
     whole
+}
+
+/// What is left to who called a function of a library that makes the calls inside: the cures in the language are for
+/// others, which the code does not call.
+fn call_less(
+    cause: &Cause,
+    offered: &[&Cure],
+    calls: &ClaimedCalls<'_>,
+    author: &Author,
+    about: &[&str],
+) -> Option<String> {
+    let called = author.called.as_deref().filter(|_| author.owner == Owner::Reader)?;
+    let for_others =
+        |cure: &Cure| cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure);
+    let is_for_it = |cure: &&Cure| !cure.called.is_empty() || cure.fit(author, about) == Some(Fit::Particular);
+    let left = cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
+    left.then(|| format!("call {called} less often: keep what it told, or that it was done"))
 }
 
 /// Has the interpreter's authors act where its scripts can't ask for the calls, and no cure is known in their language.
@@ -216,13 +238,20 @@ impl<'a> ClaimedCalls<'a> {
 
     /// Whether two places of the program, or more, ask about the same thing.
     fn are_of_several_places(&self) -> bool {
+        let row = |id: RowId| self.recording.row(id);
+        let claimed = |id: RowId| self.views.get(id.0 as usize).into_iter().flat_map(|view| &view.claimed);
+        let objects = |id: RowId| claimed(id).filter_map(|claimed| claimed.claim.object.as_deref());
         let mut asked: Map<&str, RowId> = Map::default();
-        let views = self.rows.iter().filter_map(|id| Some((*id, self.views.get(id.0 as usize)?)));
-        views.flat_map(|(id, view)| view.claimed.iter().map(move |claimed| (id, claimed))).any(|(id, claimed)| {
-            let context = |id: RowId| self.recording.row(id).context;
-            let object = claimed.claim.object.as_deref();
-            object.is_some_and(|object| context(*asked.entry(object).or_insert(id)) != context(id))
-        })
+        for id in self.rows {
+            objects(*id).for_each(|object| _ = asked.entry(object).or_insert(*id));
+        }
+        let Some(process) = self.rows.first().map(|id| row(*id).process) else { return false };
+        // Another of them may be told of by another finding.
+        let of_process = (0..self.recording.rows.len() as u32).map(RowId).filter(|id| row(*id).process == process);
+        let elsewhere = |id: RowId, object: &str| {
+            asked.get(object).is_some_and(|first| row(*first).context != row(id).context)
+        };
+        of_process.into_iter().any(|id| objects(id).any(|object| elsewhere(id, object)))
     }
 
     /// The pattern that most of the claimed calls have as their first; `None` where none holds for any.
