@@ -4,7 +4,8 @@ mod known;
 
 use crate::language::CodeLanguage;
 use crate::target::Target;
-use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, Row};
+use std::cmp::Reverse;
+use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, RowId};
 
 /// The function of the language's own library that the user's code called: by the script's lines, where its library
 /// is written in the language; by the functions of its run-time on the stack; else by what calls the C library's
@@ -12,15 +13,14 @@ use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, Ro
 /// A function that serves several is named by what the calls' descriptors lead to.
 pub(crate) fn language_api(
     recording: &Recording,
-    row: &Row,
+    id: RowId,
     language: Option<CodeLanguage>,
     target: Option<Target>,
 ) -> Option<String> {
     let language = language?;
+    let row = recording.row(id);
     let frames: Vec<&Frame> = recording.row_frames(row).collect();
-    let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
-    let user = of_script.iter().position(|frame| frame.class == FrameClass::User);
-    let library = user.and_then(|at| of_script.get(at.checked_sub(1)?)).copied();
+    let library = called_by_script(&frames).or_else(|| called_by_script(&heaviest_stack(recording, id)));
     let own = match (language, library) {
         (CodeLanguage::Python, Some(frame)) => return python_name(frame),
         (CodeLanguage::Ruby, Some(frame)) if frame.language == Some(ScriptLanguage::Ruby) => ruby_name(frame),
@@ -41,6 +41,21 @@ pub(crate) fn language_api(
     let is_own = || by_interpreter(recording, language, &frames);
     let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
+}
+
+/// The script's frame that its first line of the user's own called.
+fn called_by_script<'a>(frames: &[&'a Frame]) -> Option<&'a Frame> {
+    let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
+    let user = of_script.iter().position(|frame| frame.class == FrameClass::User)?;
+    of_script.get(user.checked_sub(1)?).copied()
+}
+
+/// The frames above a row's context that most of its looks agree on, where its calls come from several lines.
+fn heaviest_stack(recording: &Recording, id: RowId) -> Vec<&Frame> {
+    let most = recording.trunks_of(id).iter().max_by_key(|trunk| (trunk.weight, Reverse(trunk.stack)));
+    most.map_or_else(Vec::new, |trunk| {
+        recording.stack(trunk.stack).frames.iter().map(|frame| recording.frame(*frame)).collect()
+    })
 }
 
 /// Whether the C library was called by an interpreter or by one of its modules, not by a library that serves others too.

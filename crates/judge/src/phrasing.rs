@@ -23,10 +23,9 @@ pub(crate) fn put(
 ) -> bool {
     let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
-    let lead = finding.rows.first().map(|id| (recording.row(*id), views.get(id.0 as usize)));
-    finding.language_api = lead.and_then(|(row, view)| {
-        let target = view.and_then(|view| common_target(row, view));
-        language_api(recording, row, author.language, target)
+    finding.language_api = finding.rows.first().and_then(|id| {
+        let target = views.get(id.0 as usize).and_then(|view| common_target(recording.row(*id), view));
+        language_api(recording, *id, author.language, target)
     });
     // In C and C++ the functions of the C library are called by their names.
     let is_c = matches!(author.language, Some(CodeLanguage::C | CodeLanguage::Cpp));
