@@ -337,7 +337,8 @@ mod tests {
     fn signals_and_threads_start_no_program() {
         let mut recording = items("/bin/sh");
         let row = |name: &str| Row {
-            process: ProcessId(0),
+            // What forked on the way.
+            process: ProcessId(1),
             syscall: systoll_model::Sysno::named(name),
             context: systoll_model::StackId(0),
             outer: systoll_model::StackId(0),
