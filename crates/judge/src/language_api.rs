@@ -266,7 +266,8 @@ mod tests {
         };
         let create = ["fstatat", "std::filesystem::status", "std::filesystem::create_directories(path const&)", "main"];
         assert_eq!(named(&create).as_deref(), Some("std::filesystem::create_directories"));
-        let read = ["getdents64", "std::filesystem::__cxx11::directory_iterator::directory_iterator", "run(int)", "main"];
+        let read =
+            ["getdents64", "std::filesystem::__cxx11::directory_iterator::directory_iterator", "run(int)", "main"];
         assert_eq!(named(&read).as_deref(), Some("std::filesystem::directory_iterator::directory_iterator"));
         assert_eq!(named(&["read", "main"]), None);
     }

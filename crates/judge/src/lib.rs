@@ -85,8 +85,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Basis, Beneath, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later, ObjectShare,
-    PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
+    Advice, Basis, Beneath, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later,
+    ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use judgement::Judgement;

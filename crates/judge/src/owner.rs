@@ -60,8 +60,19 @@ const OF_EACH_INTERPRETER: &[&str] = &["mprotect", "pkey_mprotect", "brk"];
 
 /// Further calls that no script of a shell or of awk asks for: their languages have no words for what a descriptor, the
 /// memory or a signal mask is like.
-const OF_SMALL_LANGUAGES: &[&str] =
-    &["fcntl", "ioctl", "fstat", "lseek", "madvise", "mmap", "munmap", "mremap", "rt_sigprocmask", "rt_sigaction", "sigaltstack"];
+const OF_SMALL_LANGUAGES: &[&str] = &[
+    "fcntl",
+    "ioctl",
+    "fstat",
+    "lseek",
+    "madvise",
+    "mmap",
+    "munmap",
+    "mremap",
+    "rt_sigprocmask",
+    "rt_sigaction",
+    "sigaltstack",
+];
 
 /// Modules of languages' own libraries whose functions are what cures name, and what people call: to call
 /// `os.path.exists` is to ask `stat`.

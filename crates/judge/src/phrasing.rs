@@ -81,8 +81,9 @@ fn call_less(
     about: &[&str],
 ) -> Option<String> {
     let called = author.called.as_deref().filter(|_| author.owner == Owner::Reader)?;
-    let for_others =
-        |cure: &Cure| cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure);
+    let for_others = |cure: &Cure| {
+        cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure)
+    };
     let is_for_it = |cure: &&Cure| !cure.called.is_empty() || cure.fit(author, about) == Some(Fit::Particular);
     let left = cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
     left.then(|| format!("call {called} less often: keep what it told, or that it was done"))
@@ -247,9 +248,8 @@ impl<'a> ClaimedCalls<'a> {
         let Some(process) = self.rows.first().map(|id| row(*id).process) else { return false };
         // Another of them may be told of by another finding.
         let of_process = (0..self.recording.rows.len() as u32).map(RowId).filter(|id| row(*id).process == process);
-        let elsewhere = |id: RowId, object: &str| {
-            asked.get(object).is_some_and(|first| row(*first).context != row(id).context)
-        };
+        let elsewhere =
+            |id: RowId, object: &str| asked.get(object).is_some_and(|first| row(*first).context != row(id).context);
         of_process.into_iter().any(|id| objects(id).any(|object| elsewhere(id, object)))
     }
 

@@ -1,8 +1,8 @@
 //! A program started anew for each item. Reads exact counts: processes leave no windows.
 
 use crate::options::Options;
-use crate::semantics::{Effect, Semantics};
 use crate::semantics::ObservedCall;
+use crate::semantics::{Effect, Semantics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{Process, ProcessId, Recording, Row, RowId};
@@ -182,8 +182,7 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     for (at, row) in recording.rows.iter().enumerate() {
         let Ok(at) = u32::try_from(at) else { break };
         let process = row.syscall.name().is_some_and(|name| BECOMES.contains(&name) || AWAITS.contains(&name));
-        let forks =
-            semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
+        let forks = semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
         let makes = makers(&row.process);
         if makes && (process || forks) || stubs(&row.process) && process {
             rows.push(RowId(at));

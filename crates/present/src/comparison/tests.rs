@@ -136,7 +136,8 @@ fn runs_that_show_nothing_decide_nothing() {
     let noisy = change(-1.3, -6.9, 4.4, Verdict::NoDifference);
     let c = measured(side(8.7e7, 8.7e7), side(8.6e7, 8.6e7), noisy, noisy);
     let (a, b) = (counts(&[("newfstatat", 8_000), ("read", 64_000)]), counts(&[("read", 64_000)]));
-    let told = |ms: f64| Some(ExpectedWin { low_ns: ms * 1e6, high_ns: ms * 2e6, is_at_least: false, own_cpu_ns: None });
+    let told =
+        |ms: f64| Some(ExpectedWin { low_ns: ms * 1e6, high_ns: ms * 2e6, is_at_least: false, own_cpu_ns: None });
     let text = |ms| {
         let mut out = Vec::new();
         let style = Style { color: false, width: 120, whole_names: false };
