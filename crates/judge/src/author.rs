@@ -17,7 +17,9 @@ pub(crate) struct Author {
     pub sources: Vec<String>,
     /// Functions on the row's stacks.
     pub functions: Vec<String>,
-    /// The owner of the code that makes the calls.
+    /// The function of the language's library that the code called, where it is known.
+    pub called: Option<String>,
+    /// Whose code makes the calls.
     pub owner: Owner,
     /// True if each request of a server starts the code anew.
     pub is_served: bool,
@@ -46,6 +48,6 @@ impl Author {
         let version = language.and_then(|l| files.iter().find(|f| CodeLanguage::of_file(f) == Some(l)));
         let version = version.and_then(|file| version_of(file));
         let owner = Owner::of(recording, row);
-        Self { language, version, files, sources, functions, owner, is_served }
+        Self { language, version, files, sources, functions, called: None, owner, is_served }
     }
 }

@@ -55,8 +55,10 @@ pub struct Cure {
     pub whole: bool,
     /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub functions: Vec<String>,
-    /// Objects for which the cure is offered (a path, a program that is started), as patterns: the finding must be
-    /// about one of them; empty: about anything.
+    /// Functions of the language's library of which the code must have called one, as patterns with `*`; empty where any
+    /// will do. One that is not known may be any.
+    pub called: Vec<String>,
+    /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
     pub about: Vec<String>,
     /// Readers who can apply the cure; empty if it is a change of the code that makes the calls, or anybody can apply
     /// it.
@@ -304,6 +306,8 @@ struct CureFile {
     #[serde(default)]
     functions: Vec<String>,
     #[serde(default)]
+    called: Vec<String>,
+    #[serde(default)]
     about: Vec<String>,
     #[serde(default)]
     actors: Vec<Actor>,
@@ -320,6 +324,17 @@ impl Cure {
     /// Returns the degree to which the cure fits `author`'s code and these objects; `None` if it is for something
     /// else.
     pub(crate) fn fit(&self, author: &Author, about: &[&str]) -> Option<Fit> {
+        self.fit_of_any_call(author, about).filter(|_| self.is_for_called(author))
+    }
+
+    /// Whether it is for the function that the code called, as far as that is known.
+    pub(crate) fn is_for_called(&self, author: &Author) -> bool {
+        let is_called = |called: &str| self.called.iter().any(|pattern| glob(pattern, called));
+        self.called.is_empty() || author.called.as_deref().is_none_or(is_called)
+    }
+
+    /// The same, whichever function of its library the code called.
+    pub(crate) fn fit_of_any_call(&self, author: &Author, about: &[&str]) -> Option<Fit> {
         let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
         let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
         let of_function = |pattern: &String| author.functions.iter().any(|name| glob(pattern, name));
@@ -455,7 +470,8 @@ impl CureFile {
             _ => return Err(format!("the cure {:?}: before and after go together", self.how)),
         };
         let Self { situation, how, kind, gives_up, env, shim, modules, sources, whole, functions, about, .. } = self;
-        let (actors, served, several, listed) = (self.actors, self.served, self.several, self.listed);
+        let (actors, served, several, listed, called) =
+            (self.actors, self.served, self.several, self.listed, self.called);
         let mut cure = Cure {
             situation,
             how,
@@ -469,6 +485,7 @@ impl CureFile {
             sources,
             whole,
             functions,
+            called,
             about,
             actors,
             served,

@@ -29,7 +29,11 @@ macro_rules! with_facts {
             presized => Presized { weight: 2, of_row: false },
             /// The file asked about has grown by the program's own writes alone.
             own_writes => OwnWrites { weight: 2, of_row: false },
-            /// The call maps or unmaps a file that stays open.
+            /// The path asked about is opened next.
+            opened_next => OpenedNext { weight: 1, of_row: false },
+            /// The call belongs to loading a library that was loaded before and let go of.
+            reloaded => Reloaded { weight: 2, of_row: false },
+            /// What the call maps or unmaps is a file that stays open.
             mapping => Mapping { weight: 2, of_row: false },
             /// The call wakes a thread that has not yet handled the wake before.
             awake => Awake { weight: 2, of_row: false },

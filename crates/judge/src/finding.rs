@@ -116,7 +116,16 @@ pub struct ExpectedGain {
     pub around_ns: u64,
 }
 
-/// The work that a program does once a round, the nearest to the program's purpose first.
+impl Finding {
+    /// Returns true if the expected gain is one at least: starts end more than was counted, and more of the program's own
+    /// work may go with the calls than the interval is wide.
+    pub fn gains_at_least(&self) -> bool {
+        let wide = |gain: ExpectedGain| gain.around_ns > gain.high - gain.low.min(gain.high);
+        self.starts || self.expected_gain.is_some_and(wide)
+    }
+}
+
+/// What a program does once a round, the nearest to what it is for first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkUnit {
     /// Reading bytes from a socket to which bytes are written back.
@@ -391,7 +400,24 @@ impl Finding {
     }
 }
 
-/// Needless calls that no finding and no remark reports: they are too few, or too cheap.
+/// Needless calls of one place that no finding and no remark tells of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beneath {
+    /// A row of the place.
+    pub row: RowId,
+    /// The cause of most of them, where one is known.
+    pub cause: Option<Arc<str>>,
+    /// The kind most of them are of.
+    pub kind: Kind,
+    /// Calls that are needless, or may be: an estimate.
+    pub calls: u64,
+    /// Of these, the ones that surely are.
+    pub sure_calls: u64,
+    /// What all of them took, ns.
+    pub toll_ns: u64,
+}
+
+/// Needless calls that are in no finding and no remark: too few, or too cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Untold {
     /// Needless calls, estimated.

@@ -36,7 +36,22 @@ pub(crate) struct Group<'a> {
     pub children: Option<Children>,
 }
 
-/// The key of a group: what its rows have in common.
+impl<'a> Group<'a> {
+    /// The same of other rows.
+    pub(crate) fn with_rows(&self, rows: Vec<RowId>) -> Group<'a> {
+        Group {
+            cause: self.cause,
+            rows,
+            kind: self.kind,
+            claim: self.claim.clone(),
+            by_wait: self.by_wait,
+            startup: self.startup,
+            children: None,
+        }
+    }
+}
+
+/// What rows of one group have in common.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct CauseAndObject<'a> {
     cause: &'a str,
@@ -232,8 +247,10 @@ fn row_cause<'a>(
     cause_of(recording, row, view.claimed.iter(), patterns)
 }
 
-/// Returns the cause that explains most of these claims of a row. A weak claim counts half. Otherwise, if two causes
-/// explain as many calls each (each item is asked about in two ways), the edges of windows would decide.
+/// The cause that explains most of these claims of a row. What only makes a remark counts for half: of two causes that
+/// explain as many calls each, as where each item is asked about in two ways, the edges of windows would decide. Claims
+/// that no cause explains are as many reasons as they have kinds: together they may be more than those of a cause, and
+/// still say nothing in common.
 pub(crate) fn cause_of<'a, 'c>(
     recording: &Recording,
     row: &Row,
@@ -242,8 +259,8 @@ pub(crate) fn cause_of<'a, 'c>(
 ) -> Option<Suspect<'a>> {
     let of_row = symptoms(recording, row, Kind::Repeat, None, None).spoken(recording, row, patterns.asks_language);
     let possible = patterns.of_row(row, &of_row);
-    // The list has few elements, so that a search through it is quicker than a table.
-    let mut votes: Vec<(Option<Suspect<'a>>, usize)> = Vec::new();
+    // Few different ones: a list is quicker than a table.
+    let mut votes: Vec<(Option<Suspect<'a>>, Kind, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
     let mut of_claim = ClaimCandidates::default();
     for claimed in claimed {
@@ -258,14 +275,19 @@ pub(crate) fn cause_of<'a, 'c>(
             }
         };
         last = Some((claimed, cause));
-        let is = |cause: &Option<Suspect<'a>>| cause.map(|cause| cause.id);
+        let kind = claimed.claim.kind;
         let vote = if claimed.claim.weak { 1 } else { 2 };
-        match votes.iter_mut().find(|(other, _)| is(other) == is(&cause)) {
-            Some((_, n)) => *n += vote,
-            None => votes.push((cause, vote)),
+        let is = |(other, of, _): &&mut (Option<Suspect<'a>>, Kind, usize)| match (other, &cause) {
+            (Some(a), Some(b)) => a.id == b.id,
+            (None, None) => *of == kind,
+            _ => false,
+        };
+        match votes.iter_mut().find(is) {
+            Some((_, _, n)) => *n += vote,
+            None => votes.push((cause, kind, vote)),
         }
     }
-    votes.into_iter().max_by_key(|(cause, n)| (*n, cause.is_some(), cause.map(|c| c.id)))?.0
+    votes.into_iter().max_by_key(|(cause, kind, n)| (*n, cause.is_some(), cause.map(|c| c.id), *kind))?.0
 }
 
 /// Returns true if any of these patterns is for certain languages only.

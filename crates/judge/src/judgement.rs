@@ -1,6 +1,6 @@
 //! The judge's whole result.
 
-use crate::finding::{Counted, Finding, Unjudged, Untold, Wait};
+use crate::finding::{Beneath, Counted, Finding, Unjudged, Untold, Wait};
 use crate::rounds::Round;
 
 /// The judge's whole result on a recording.
@@ -12,7 +12,9 @@ pub struct Judgement {
     pub also: Vec<Finding>,
     /// Needless calls that no finding and no remark reports.
     pub untold: Untold,
-    /// Calls that can't be judged.
+    /// Where the needless calls of [`Judgement::untold`] are made, dearest first.
+    pub beneath: Vec<Beneath>,
+    /// What nothing can be said of.
     pub unjudged: Unjudged,
     /// Sequences of calls that threads make again and again, costliest first.
     pub rounds: Vec<Round>,

@@ -4,7 +4,8 @@ mod known;
 
 use crate::language::CodeLanguage;
 use crate::target::Target;
-use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, Row};
+use std::cmp::Reverse;
+use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, RowId};
 
 /// Returns the name of the function of the language's own library that the user's code called. It comes from the
 /// script's lines if the library is written in the language, from functions of the run-time on the stack, or from the
@@ -12,15 +13,14 @@ use systoll_model::{Frame, FrameClass, Language as ScriptLanguage, Recording, Ro
 /// apart that share these. Returns `None` if nothing tells the name, or if it is that of the C function.
 pub(crate) fn language_api(
     recording: &Recording,
-    row: &Row,
+    id: RowId,
     language: Option<CodeLanguage>,
     target: Option<Target>,
 ) -> Option<String> {
     let language = language?;
+    let row = recording.row(id);
     let frames: Vec<&Frame> = recording.row_frames(row).collect();
-    let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
-    let user = of_script.iter().position(|frame| frame.class == FrameClass::User);
-    let library = user.and_then(|at| of_script.get(at.checked_sub(1)?)).copied();
+    let library = called_by_script(&frames).or_else(|| called_by_script(&heaviest_stack(recording, id)));
     let own = match (language, library) {
         (CodeLanguage::Python, Some(frame)) => return python_name(frame),
         (CodeLanguage::Ruby, Some(frame)) if frame.language == Some(ScriptLanguage::Ruby) => ruby_name(frame),
@@ -31,16 +31,44 @@ pub(crate) fn language_api(
         }
         (CodeLanguage::Java, Some(frame)) if frame.language == Some(ScriptLanguage::Java) => java_name(frame),
         (CodeLanguage::Rust, _) => rust_name(&frames),
-        // Go's functions are named as they are imported: `os.Stat`, `fmt.Println`.
+        (CodeLanguage::Cpp, _) => cpp_name(&frames),
+        // As it is imported: `os.Stat`, and `fmt.Println`.
         (CodeLanguage::Go, _) => go_name(row.api.as_deref()?),
         _ => None,
     };
     let api = row.api.as_deref();
-    let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api?));
+    // What another library calls is not what the script asked for.
+    let is_own = || by_interpreter(recording, language, &frames);
+    let known = || known::by_runtime(language, &frames).or_else(|| known::by_libc(language, api.filter(|_| is_own())?));
     own.or_else(|| known().map(|shown| known::of_target(language, shown, target).to_owned()))
 }
 
-/// Returns `path/filepath.EvalSymlinks` as `filepath.EvalSymlinks`; `None` for a function that isn't Go's.
+/// The script's frame that its first line of the user's own called.
+fn called_by_script<'a>(frames: &[&'a Frame]) -> Option<&'a Frame> {
+    let of_script: Vec<&Frame> = frames.iter().copied().filter(|frame| frame.language.is_some()).collect();
+    let user = of_script.iter().position(|frame| frame.class == FrameClass::User)?;
+    of_script.get(user.checked_sub(1)?).copied()
+}
+
+/// The frames above a row's context that most of its looks agree on, where its calls come from several lines.
+fn heaviest_stack(recording: &Recording, id: RowId) -> Vec<&Frame> {
+    let most = recording.trunks_of(id).iter().max_by_key(|trunk| (trunk.weight, Reverse(trunk.stack)));
+    most.map_or_else(Vec::new, |trunk| {
+        recording.stack(trunk.stack).frames.iter().map(|frame| recording.frame(*frame)).collect()
+    })
+}
+
+/// Whether the C library was called by an interpreter or by one of its modules, not by a library that serves others too.
+fn by_interpreter(recording: &Recording, language: CodeLanguage, frames: &[&Frame]) -> bool {
+    let of_libc = |frame: &&&Frame| matches!(frame.class, FrameClass::Libc | FrameClass::Loader | FrameClass::Vdso);
+    let Some(module) = frames.iter().find(|frame| !of_libc(frame)).and_then(|frame| frame.module) else { return true };
+    let file = recording.module(module).file_name();
+    // Node's calls go through libuv, which may be a file of its own.
+    let of_node = language == CodeLanguage::JavaScript && file.starts_with("libuv.");
+    !file.starts_with("lib") || CodeLanguage::of_file(file) == Some(language) || of_node
+}
+
+/// `path/filepath.EvalSymlinks` as it is called: `filepath.EvalSymlinks`; `None` for what isn't Go's.
 fn go_name(api: &str) -> Option<String> {
     let api = api.rsplit('/').next().unwrap_or(api);
     api.contains('.').then(|| api.to_owned())
@@ -116,7 +144,20 @@ fn rust_name(frames: &[&Frame]) -> Option<String> {
     let before_user = names.skip_while(|name| !of_library(name)).take_while(|name| {
         of_library(name) || name.starts_with("core::") || name.starts_with("<core::") || name.starts_with("alloc::")
     });
-    before_user.filter_map(rust_path).last()
+    // What is inlined at the user's call is outermost.
+    let user = frames.iter().find(|frame| frame.class == FrameClass::User);
+    let inlined = user.and_then(|frame| frame.callee.as_deref()).filter(|name| of_library(name)).and_then(rust_path);
+    inlined.or_else(|| before_user.filter_map(rust_path).last())
+}
+
+/// The outermost function of C++'s file system library that the user's code called.
+fn cpp_name(frames: &[&Frame]) -> Option<String> {
+    let names = frames.iter().flat_map(|frame| &frame.locations).map(|place| &*place.function);
+    let of_library = |name: &&str| name.starts_with("std::filesystem::");
+    let last = names.skip_while(|name| !of_library(name)).take_while(of_library).last()?;
+    let name = last.split(['(', '<', '[']).next().unwrap_or(last).replace("__cxx11::", "");
+    // An operator's name has signs of its own.
+    (!name.contains("operator")).then_some(name)
 }
 
 /// Returns `std::fs::metadata::<&str>` as `fs::metadata`, and `<&std::fs::File as std::io::Read>::read` as
@@ -130,8 +171,10 @@ fn rust_path(name: &str) -> Option<String> {
     }
     let name = match name.strip_prefix('<') {
         Some(of_type) => {
-            let (of, method) = of_type.rsplit_once(">::")?;
-            let of = of.split(" as ").next().unwrap_or(of).trim_start_matches('&');
+            let (of, rest) = of_type.split_at_checked(closing(of_type)?)?;
+            let of = of.split(" as ").next().unwrap_or(of).trim_start_matches('&').trim_start_matches("mut ");
+            let of = of.split('<').next().unwrap_or(of);
+            let method = rest.strip_prefix(">::")?;
             let method = method.split("::<").next().unwrap_or(method);
             format!("{}::{method}", of.rsplit("::").next().unwrap_or(of))
         }
@@ -143,8 +186,25 @@ fn rust_path(name: &str) -> Option<String> {
     (!last.is_empty() && last.chars().all(word)).then_some(last)
 }
 
-/// Returns the qualified name of a function of Python's library: `realpath` in `<frozen posixpath>` is
-/// `os.path.realpath`, `info` in `…/logging/__init__.py` is `logging.info`.
+/// Where the angle bracket that is open before `text` is closed.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' => depth += 1,
+            // Of `fn() -> T` it closes nothing.
+            '>' if before == '-' => {}
+            '>' if depth == 0 => return Some(at),
+            '>' => depth -= 1,
+            _ => {}
+        }
+        before = c;
+    }
+    None
+}
+
+/// `realpath` in `<frozen posixpath>` is `os.path.realpath`, `info` in `…/logging/__init__.py` is `logging.info`.
 fn python_name(frame: &Frame) -> Option<String> {
     let place = frame.location()?;
     let file = place.file.as_deref()?;
@@ -176,6 +236,15 @@ mod tests {
             ("std::fs::metadata::<&str>", Some("fs::metadata")),
             ("<&std::fs::File as std::io::Read>::read", Some("File::read")),
             ("<std::fs::OpenOptions>::open::<&str>", Some("OpenOptions::open")),
+            (
+                "<std::io::buffered::bufreader::BufReader<std::fs::File> as std::io::Seek>::seek",
+                Some("BufReader::seek"),
+            ),
+            (
+                "<&mut std::io::BufWriter<std::boxed::Box<dyn std::io::Write + fn() -> u8>> as std::io::Write>::write::<u8>",
+                Some("BufWriter::write"),
+            ),
+            ("std::io::buffered::bufreader::BufReader<std::fs::File>::seek_relative", None),
             ("std::fs::canonicalize::<&str>", Some("fs::canonicalize")),
             ("std::io::stdio::_print", Some("println!")),
             ("<std::sys::fd::unix::FileDesc>::read", None),
@@ -185,6 +254,24 @@ mod tests {
         ] {
             assert_eq!(rust_path(name).as_deref(), shown, "{name}");
         }
+    }
+
+    #[test]
+    fn cpps_file_system_functions_are_named_by_the_outermost() {
+        let frame = |function: &str| {
+            let location = Location { function: function.into(), file: None, line: None };
+            Frame { locations: vec![location], ..Frame::default() }
+        };
+        let named = |names: &[&str]| {
+            let frames: Vec<Frame> = names.iter().map(|name| frame(name)).collect();
+            cpp_name(&frames.iter().collect::<Vec<_>>())
+        };
+        let create = ["fstatat", "std::filesystem::status", "std::filesystem::create_directories(path const&)", "main"];
+        assert_eq!(named(&create).as_deref(), Some("std::filesystem::create_directories"));
+        let read =
+            ["getdents64", "std::filesystem::__cxx11::directory_iterator::directory_iterator", "run(int)", "main"];
+        assert_eq!(named(&read).as_deref(), Some("std::filesystem::directory_iterator::directory_iterator"));
+        assert_eq!(named(&["read", "main"]), None);
     }
 
     #[test]

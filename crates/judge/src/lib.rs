@@ -50,6 +50,7 @@ mod finding;
 mod group;
 mod grouping;
 mod hash;
+mod joined;
 mod judgement;
 mod language;
 mod language_api;
@@ -81,8 +82,8 @@ pub use catalogue::{Apply, Catalogue, Cause, CauseError, Cure, Example};
 pub use cure_kind::CureKind;
 pub use fact::{AskedFacts, Fact};
 pub use finding::{
-    Advice, Basis, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later, ObjectShare,
-    PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
+    Advice, Basis, Beneath, Confidence, Counted, Doubt, Estimate, Evidence, ExpectedGain, Finding, Kind, Later,
+    ObjectShare, PerUnit, RowNeedless, Unjudged, Untold, Wait, WorkUnit,
 };
 pub use grouping::{By, Common, Group, Grouping, grouped, unseen_share};
 pub use judgement::Judgement;
@@ -108,11 +109,9 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let waits = detect::startup_waits(recording, &semantics, options);
     let children = detect::children(recording, &semantics, options);
     let phases = phases::Phases::of(recording);
-    let shown = survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics };
-    let told = |groups: &[group::Group<'_>], shown| -> Vec<Finding> {
-        groups.iter().filter_map(|group| verdict::verdict(group, shown, &phases, options)).collect()
-    };
-    // Startup waits and starts of programs are counted on whole rows, which must not be split.
+    let shown = survey::Shown { recording, views: &views, claims: &claims, semantics: &semantics };
+    let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
+    // What else counts whole rows.
     let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = told(&started, shown);
@@ -128,10 +127,11 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         }
     }
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
-    let (untold, unjudged) = (unreported::unreported(shown, all.iter()), unreported::unjudged(shown));
+    let (untold, beneath) = untold::untold(shown, all.iter(), catalogue);
+    let unjudged = untold::unjudged(shown);
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
     let rounds = rounds::rounds(recording, &phases, &findings);
     let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
     let is_excerpt = excerpt::Excerpt::of(recording).is_some();
-    Judgement { findings, also, untold, unjudged, rounds, waits, counted, is_excerpt }
+    Judgement { findings, also, untold, beneath, unjudged, rounds, waits, counted, is_excerpt }
 }

@@ -6,7 +6,7 @@
 
 use crate::language::CodeLanguage;
 use serde::Deserialize;
-use systoll_model::{Frame, FrameClass, Process, Recording, Row};
+use systoll_model::{Frame, FrameClass, Process, Recording, Row, Sysno};
 
 /// A reader who can apply a cure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -55,8 +55,28 @@ const OF_SYSTEM: &[&str] = &[
 const OF_PACKAGES: &[&str] =
     &["/site-packages/", "/dist-packages/", "/node_modules/", "/gems/", "/pkg/mod/", "/registry/src/", "/vendor/"];
 
-/// Modules of languages' own libraries whose functions programs call and cures name: calling `os.path.exists` is
-/// asking `stat`.
+/// Calls that no script asks for, whatever its language: they are about the memory in which the interpreter keeps data
+/// and the code that it makes.
+const OF_EACH_INTERPRETER: &[&str] = &["mprotect", "pkey_mprotect", "brk"];
+
+/// Further calls that no script of a shell or of awk asks for: their languages have no words for what a descriptor, the
+/// memory or a signal mask is like.
+const OF_SMALL_LANGUAGES: &[&str] = &[
+    "fcntl",
+    "ioctl",
+    "fstat",
+    "lseek",
+    "madvise",
+    "mmap",
+    "munmap",
+    "mremap",
+    "rt_sigprocmask",
+    "rt_sigaction",
+    "sigaltstack",
+];
+
+/// Modules of languages' own libraries whose functions are what cures name, and what people call: to call
+/// `os.path.exists` is to ask `stat`.
 const THIN: &[&str] = &[
     "asyncio",
     "codecs",
@@ -149,7 +169,22 @@ impl Owner {
         }
     }
 
-    /// Returns the reader's relation to the code.
+    /// The interpreter's authors, where it makes calls that no script of its language asks for; `None` where the script
+    /// may have asked for some of them.
+    pub(crate) fn of_interpreter(language: CodeLanguage, program: &Process, calls: &[Sysno]) -> Option<Self> {
+        use CodeLanguage::{Awk, Bash, C, Cpp, Fish, Go, Rust, Shell};
+        let small = matches!(language, Awk | Bash | Fish | Shell);
+        let is_its_own = |call: &Sysno| {
+            let is_of = |calls: &[&str]| call.name().is_some_and(|name| calls.contains(&name));
+            is_of(OF_EACH_INTERPRETER) || small && is_of(OF_SMALL_LANGUAGES)
+        };
+        let is_compiled = matches!(language, C | Cpp | Go | Rust);
+        let interprets = !is_compiled && CodeLanguage::of_program(program) == Some(language);
+        (interprets && !calls.is_empty() && calls.iter().all(is_its_own))
+            .then(|| Self::Program(program.name().to_owned()))
+    }
+
+    /// Who the reader is, to that code.
     pub(crate) fn reader(&self) -> Actor {
         match self {
             Self::Reader => Actor::Author,
@@ -284,6 +319,22 @@ mod tests {
         ] {
             assert_eq!(package(path).as_deref(), name, "{path}");
         }
+    }
+
+    #[test]
+    fn calls_that_no_script_asks_for_are_the_interpreters() {
+        let owner = |language, exe: &str, calls: &[&str]| {
+            let program = Process { exe: exe.into(), ..Process::default() };
+            let calls: Vec<Sysno> = calls.iter().map(|name| Sysno::named(name)).collect();
+            Owner::of_interpreter(language, &program, &calls)
+        };
+        let its = |name: &str| Some(Owner::Program(name.to_owned()));
+        assert_eq!(owner(CodeLanguage::Awk, "/usr/bin/gawk", &["fcntl"]), its("gawk"));
+        assert_eq!(owner(CodeLanguage::Awk, "/usr/bin/gawk", &["fcntl", "openat"]), None, "a script opens files");
+        assert_eq!(owner(CodeLanguage::JavaScript, "/opt/node/bin/node", &["mprotect"]), its("node"));
+        assert_eq!(owner(CodeLanguage::Python, "/usr/bin/python3.11", &["fcntl"]), None, "Python has fcntl.fcntl");
+        assert_eq!(owner(CodeLanguage::C, "/srv/app", &["mprotect"]), None);
+        assert_eq!(owner(CodeLanguage::Lua, "/srv/app", &["mprotect"]), None, "the program's own code may call it");
     }
 
     #[test]

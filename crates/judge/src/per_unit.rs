@@ -47,11 +47,14 @@ struct Marks {
     /// Number of whole rounds by their calls of the finding and the needless ones among these.
     rounds: Map<(u64, u64), u64>,
     windows: u64,
-    /// Names of the files opened.
+    /// Files that were opened, read or written, each once, as far as [`FILES`] go.
     files: Set<String>,
 }
 
-/// A finding's rows and the number of their needless calls.
+/// Files of a place that are told apart, at most.
+const FILES: usize = 1 << 10;
+
+/// What is looked for: a finding's rows, and how many of their calls are needless.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     /// The rows.
@@ -66,6 +69,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerUnit> {
     let mut marks: Map<CallPlace, Marks> = Map::default();
     let mut answers = Answers::default();
+    let objects = objects(wanted.rows, shown.views);
     for at in windows(wanted.rows, shown.views) {
         if let Some(window) = shown.recording.windows.get(at) {
             look(window, at, wanted, shown, &mut marks, &mut answers);
@@ -74,6 +78,12 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerU
     let calls = steady(wanted.rows.iter().map(|id| shown.recording.row(*id)), false);
     let of_place = |(place, marks): (&CallPlace, &Marks)| {
         let (per, found) = marks.agreed(&answers)?;
+        // Of one file's openings no reader sees which it is, unless it is the finding's own.
+        let of_file = matches!(per, WorkUnit::Opening | WorkUnit::Read | WorkUnit::Write);
+        let of_other = !objects.is_empty() && marks.files.iter().all(|file| !objects.contains(file.as_str()));
+        if of_file && of_other || per == WorkUnit::Opening && objects.is_empty() {
+            return None;
+        }
         let rounds = rounds_of(*place, wanted.rows, shown.recording);
         let fits = |n: u64, each: u64| is_about(n, each.saturating_mul(rounds), each);
         let needless = found.needless.saturating_mul(rounds) as f64;
@@ -97,7 +107,13 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerU
         .map(|r| r.0)
 }
 
-/// Returns the windows that show the rows' calls, evenly thinned if there are many.
+/// What the rows' claimed calls are about.
+fn objects<'a>(rows: &[RowId], views: &'a [RowView<'_>]) -> Set<&'a str> {
+    let of_rows = rows.iter().filter_map(|id| views.get(id.0 as usize));
+    of_rows.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref()).collect()
+}
+
+/// The windows that show the rows' calls: some of each stretch where there are many.
 fn windows(rows: &[RowId], views: &[RowView<'_>]) -> Vec<usize> {
     let at: Vec<usize> = survey::windows(rows, views).collect();
     let step = at.len().div_ceil(WINDOWS).max(1);
@@ -209,7 +225,8 @@ fn look(
         if let Some(n) = marks.marks.get_mut(per as usize) {
             *n += 1;
         }
-        if per == WorkUnit::Opening {
+        let is_of_file = matches!(per, WorkUnit::Opening | WorkUnit::Read | WorkUnit::Write);
+        if is_of_file && marks.files.len() < FILES {
             marks.files.extend(call.object(row.syscall));
         }
         if let Some((c, n)) = since.insert(place, (calls, needless)) {

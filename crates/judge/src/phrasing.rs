@@ -6,8 +6,9 @@ use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
 use crate::hash::{Map, Set};
+use crate::language::CodeLanguage;
 use crate::language_api::language_api;
-use crate::owner::Actor;
+use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::RowView;
 use systoll_model::{BackendKind, Elision, Header, Recording, RowId, Sysno, WindowCall};
@@ -20,15 +21,18 @@ pub(crate) fn put(
     views: &[RowView<'_>],
     api: Option<&str>,
 ) -> bool {
-    let author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
+    let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
-    let lead = finding.rows.first().map(|id| (recording.row(*id), views.get(id.0 as usize)));
-    finding.language_api = lead.and_then(|(row, view)| {
-        let target = view.and_then(|view| common_target(row, view));
-        language_api(recording, row, author.language, target)
+    finding.language_api = finding.rows.first().and_then(|id| {
+        let target = views.get(id.0 as usize).and_then(|view| common_target(recording.row(*id), view));
+        language_api(recording, *id, author.language, target)
     });
+    // In C and C++ the functions of the C library are called by their names.
+    let is_c = matches!(author.language, Some(CodeLanguage::C | CodeLanguage::Cpp));
+    author.called = finding.language_api.clone().or_else(|| api.filter(|_| is_c).map(str::to_owned));
     let (mut applied, mut whole) = (None, false);
     let cause = group.cause.and_then(Suspect::cause);
+    leave_to_interpreter(&mut author, cause, finding, recording);
     match cause {
         Some(cause) => {
             let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
@@ -51,13 +55,14 @@ pub(crate) fn put(
             let for_each = cures_for_each(&cures, &about, finding.starts);
             let known = cures.iter().enumerate();
             let known = known.map(|(at, cure)| Advice { is_for_one: at < for_each, ..advice(cure, &author) });
-            finding.cures = advised(older).chain(known).chain(advised(unknown)).collect();
+            let call_less = call_less(cause, &cures, &calls, &author, &about).map(Advice::general);
+            finding.cures = advised(older).chain(call_less).chain(known).chain(advised(unknown)).collect();
             let only_in_code = cures.iter().all(|cure| cure.changes_the_code());
             let left = author.owner.else_to_do().filter(|_| only_in_code && finding.cures.len() == cures.len());
             finding.cures.extend(left.map(Advice::general));
             finding.why = why;
         }
-        None => generic(finding, group),
+        None => generic(finding, group, &author),
     }
     if finding.cures.is_empty() {
         finding.cures = vec![Advice::general("leave the calls out")];
@@ -66,8 +71,38 @@ pub(crate) fn put(
     whole
 }
 
-/// Returns the name of a cure for `systoll prove --cure`: the cause's id alone if it is the first cure that can be
-/// applied.
+/// What is left to who called a function of a library that makes the calls inside: the cures in the language are for
+/// others, which the code does not call.
+fn call_less(
+    cause: &Cause,
+    offered: &[&Cure],
+    calls: &ClaimedCalls<'_>,
+    author: &Author,
+    about: &[&str],
+) -> Option<String> {
+    let called = author.called.as_deref().filter(|_| author.owner == Owner::Reader)?;
+    let for_others = |cure: &Cure| {
+        cure.fit_of_any_call(author, about).is_some() && !cure.is_for_called(author) && calls.ask_for(cure)
+    };
+    let is_for_it = |cure: &&Cure| !cure.called.is_empty() || cure.fit(author, about) == Some(Fit::Particular);
+    let left = cause.cures.iter().any(for_others) && !offered.iter().any(is_for_it);
+    left.then(|| format!("call {called} less often: keep what it told, or that it was done"))
+}
+
+/// Has the interpreter's authors act where its scripts can't ask for the calls, and no cure is known in their language.
+fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Finding, recording: &Recording) {
+    let (Some(language), Some(lead)) = (author.language, finding.rows.first()) else { return };
+    let in_language = |cure: &Cure| cure.is_for_language(language) && cure.fit(author, &[]).is_some();
+    if author.owner != Owner::Reader || cause.is_some_and(|cause| cause.cures.iter().any(in_language)) {
+        return;
+    }
+    let program = recording.process(recording.row(*lead).process);
+    if let Some(owner) = Owner::of_interpreter(language, program, &finding.syscalls) {
+        author.owner = owner;
+    }
+}
+
+/// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
 fn asked_as(cause: &Cause, cure: &Cure) -> String {
     let first = cause.cures.iter().find(|c| c.is_applied());
     match cause.cures.iter().position(|c| std::ptr::eq(c, cure)) {
@@ -204,13 +239,19 @@ impl<'a> ClaimedCalls<'a> {
 
     /// Returns true if two or more contexts of the program ask about the same object.
     fn are_of_several_places(&self) -> bool {
+        let row = |id: RowId| self.recording.row(id);
+        let claimed = |id: RowId| self.views.get(id.0 as usize).into_iter().flat_map(|view| &view.claimed);
+        let objects = |id: RowId| claimed(id).filter_map(|claimed| claimed.claim.object.as_deref());
         let mut asked: Map<&str, RowId> = Map::default();
-        let views = self.rows.iter().filter_map(|id| Some((*id, self.views.get(id.0 as usize)?)));
-        views.flat_map(|(id, view)| view.claimed.iter().map(move |claimed| (id, claimed))).any(|(id, claimed)| {
-            let context = |id: RowId| self.recording.row(id).context;
-            let object = claimed.claim.object.as_deref();
-            object.is_some_and(|object| context(*asked.entry(object).or_insert(id)) != context(id))
-        })
+        for id in self.rows {
+            objects(*id).for_each(|object| _ = asked.entry(object).or_insert(*id));
+        }
+        let Some(process) = self.rows.first().map(|id| row(*id).process) else { return false };
+        // Another of them may be told of by another finding.
+        let of_process = (0..self.recording.rows.len() as u32).map(RowId).filter(|id| row(*id).process == process);
+        let elsewhere =
+            |id: RowId, object: &str| asked.get(object).is_some_and(|first| row(*first).context != row(id).context);
+        of_process.into_iter().any(|id| objects(id).any(|object| elsewhere(id, object)))
     }
 
     /// Returns the pattern that holds for most of the claimed calls, the first of equals; `None` if none holds for
@@ -322,8 +363,8 @@ pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
     )
 }
 
-/// Fills in words for waste without a known cause.
-fn generic(finding: &mut Finding, group: &Group<'_>) {
+/// Words for waste that no cause names.
+fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     let windows = samples(finding);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
     let (why, stop) = match finding.kind {
@@ -350,7 +391,9 @@ fn generic(finding: &mut Finding, group: &Group<'_>) {
     finding.why = why;
     let instead = group.claim.as_ref().and_then(|c| c.instead);
     let gives_up = group.claim.as_ref().map(|c| c.gives_up.to_owned()).unwrap_or_default();
-    finding.cures = vec![Advice { gives_up, ..Advice::general(instead.unwrap_or(stop)) }];
+    let how = author.owner.in_its_code(instead.unwrap_or(stop));
+    finding.cures = vec![Advice { gives_up, ..Advice::general(how) }];
+    finding.cures.extend(author.owner.else_to_do().map(Advice::general));
 }
 
 /// Returns the next command to type, as argv; this version has it. If systoll can apply the cure itself, the command

@@ -1,14 +1,23 @@
 //! Calls that findings and remarks do not report: needless calls that cost too little, and calls that can't be
 //! judged.
 
-use crate::finding::{Finding, Unjudged, Untold};
+use crate::catalogue::Catalogue;
+use crate::finding::{Beneath, Finding, Kind, Unjudged, Untold};
+use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
 use crate::phases::toll;
-use crate::survey::JudgedView;
-use systoll_model::RowId;
+use crate::survey::{RowView, Shown};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use systoll_model::{FrameId, RowId, Sysno};
 
-/// Returns the needless calls that no finding or remark reports, without those whose price would be waiting.
-pub(crate) fn unreported<'f>(shown: JudgedView<'_>, told: impl Iterator<Item = &'f Finding>) -> Untold {
+/// Needless calls of no finding and no remark, those aside whose price would be waiting; and where they are made, dearest
+/// first.
+pub(crate) fn untold<'f>(
+    shown: Shown<'_>,
+    told: impl Iterator<Item = &'f Finding>,
+    catalogue: &Catalogue,
+) -> (Untold, Vec<Beneath>) {
     let mut told_calls: Map<RowId, f64> = Map::default();
     for finding in told {
         for (row, needless) in finding.rows.iter().zip(&finding.by_row) {
@@ -16,6 +25,8 @@ pub(crate) fn unreported<'f>(shown: JudgedView<'_>, told: impl Iterator<Item = &
         }
     }
     let (mut sure, mut unsure) = ((0.0, 0.0), (0.0, 0.0));
+    let mut places = Places::default();
+    let mut patterns = Patterns::of(catalogue, shown.views);
     for ((id, row), view) in (0..).map(RowId).zip(&shown.recording.rows).zip(shown.views) {
         if 2 * view.claimed.iter().filter(|claimed| claimed.claim.by_wait).count() > view.claimed.len() {
             continue;
@@ -27,13 +38,79 @@ pub(crate) fn unreported<'f>(shown: JudgedView<'_>, told: impl Iterator<Item = &
         let weak = (needless.any - told.max(needless.strong)).max(0.0);
         (sure.0, sure.1) = (sure.0 + strong, sure.1 + strong * price);
         (unsure.0, unsure.1) = (unsure.0 + weak, unsure.1 + weak * price);
+        // Half a call of each of many rows may be some calls in the sum, and is none in any place.
+        if strong + weak >= 0.5 {
+            let cause = cause_of(shown.recording, row, view.claimed.iter(), &mut patterns).map(|cause| cause.id.into());
+            let key = Place { syscall: row.syscall, user: row.user, api: row.api.clone(), cause, kind: kind(view) };
+            places.add(id, key, strong, weak, price);
+        }
     }
-    let whole = |n: f64| n.round() as u64;
-    Untold {
+    let untold = Untold {
         calls: whole(sure.0),
         toll_ns: whole(sure.1),
         unsure_calls: whole(unsure.0),
         unsure_toll_ns: whole(unsure.1),
+    };
+    (untold, places.beneath())
+}
+
+fn whole(n: f64) -> u64 {
+    n.round() as u64
+}
+
+/// The kind that most claims of a row are of.
+fn kind(view: &RowView<'_>) -> Kind {
+    let of = |kind: &Kind| view.claimed.iter().filter(|claimed| claimed.claim.kind == *kind).count();
+    Kind::ALL.into_iter().max_by_key(of).unwrap_or(Kind::Repeat)
+}
+
+/// What rows have in common that are told of as one place.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Place {
+    syscall: Sysno,
+    user: Option<FrameId>,
+    api: Option<Arc<str>>,
+    cause: Option<Arc<str>>,
+    kind: Kind,
+}
+
+/// Needless calls of a place, and their price in ns.
+struct OfPlace {
+    row: RowId,
+    sure: (f64, f64),
+    unsure: (f64, f64),
+}
+
+#[derive(Default)]
+struct Places {
+    at: Map<Place, usize>,
+    all: Vec<(Place, OfPlace)>,
+}
+
+impl Places {
+    fn add(&mut self, row: RowId, place: Place, strong: f64, weak: f64, price: f64) {
+        let at = *self.at.entry(place.clone()).or_insert(self.all.len());
+        if at == self.all.len() {
+            self.all.push((place, OfPlace { row, sure: (0.0, 0.0), unsure: (0.0, 0.0) }));
+        }
+        if let Some((_, of)) = self.all.get_mut(at) {
+            of.sure = (of.sure.0 + strong, of.sure.1 + strong * price);
+            of.unsure = (of.unsure.0 + weak, of.unsure.1 + weak * price);
+        }
+    }
+
+    fn beneath(self) -> Vec<Beneath> {
+        let of = |(place, of): (Place, OfPlace)| Beneath {
+            row: of.row,
+            cause: place.cause,
+            kind: place.kind,
+            calls: whole(of.sure.0 + of.unsure.0),
+            sure_calls: whole(of.sure.0),
+            toll_ns: whole(of.sure.1 + of.unsure.1),
+        };
+        let mut all: Vec<Beneath> = self.all.into_iter().map(of).filter(|beneath| beneath.calls > 0).collect();
+        all.sort_by_key(|beneath| (Reverse((beneath.toll_ns, beneath.calls)), beneath.row));
+        all
     }
 }
 

@@ -279,6 +279,10 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     if !group.by_wait {
         open_before_close(&mut rows, recording, shown.semantics);
     }
+    if group.children.is_some() {
+        // Who starts programs is told by any call of it: a fork that shares its parent's stack often shows no caller.
+        rows.sort_by_key(|id| recording.row(*id).user.is_none());
+    }
     let lead = rows.first().map(|id| recording.row(*id));
     let evidence = Evidence { windows: f.interval.windows, agree: f.interval.agree, calls: f.seen, claimed: f.claimed };
     let api = lead.and_then(|r| r.api.clone());

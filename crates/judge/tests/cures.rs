@@ -251,3 +251,80 @@ fn a_cause_may_be_for_some_languages_only() {
         assert!(error.problem.contains(part), "{error}");
     }
 }
+
+/// An awk's append for each line, with all that it asks about what it has opened.
+fn appends_of_awk() -> Vec<Call> {
+    const LOG: &str = "/srv/out.a";
+    rounds(3_000, |_| {
+        let open = call("openat", "openat", &[-100i64 as u32 as u64, 1, 0o2101, 0o666], 4).path(1, LOG).toll(900);
+        let fcntl = |what: u64, arg: u64, result| call("fcntl", "fcntl", &[4, what, arg], result).fd(LOG);
+        let (asks, sets, flags) = (fcntl(1, 0, 0), fcntl(2, 1, 0), fcntl(3, 0, 0x8401));
+        let asks_again = fcntl(1, 0, 1);
+        let write = call("write", "write", &[4, 1, 5], 5).fd(LOG);
+        let close = call("close", "close", &[4], 0).fd(LOG).toll(300);
+        vec![open, asks, sets.clone(), flags.clone(), asks_again, sets, flags, write, close]
+    })
+}
+
+#[test]
+fn claims_of_several_kinds_in_one_row_do_not_hide_a_cause() {
+    let finding = found(&run_of("/usr/bin/gawk -f a.awk", &appends_of_awk()));
+    assert_eq!(finding.cause.as_deref(), Some("reopen-per-write"), "{finding:?}");
+    assert!(finding.syscalls.contains(&systoll_model::Sysno::named("fcntl")), "{:?}", finding.syscalls);
+    assert!(finding.cures[0].how.contains("without close(file)"), "{:?}", finding.cures);
+}
+
+#[test]
+fn an_interpreter_s_own_calls_are_its_authors() {
+    let protections = |n: u64| {
+        let protect = |how| call("mprotect", "mprotect", &[0x7000_0000, 0x10_0000, how], 0).toll(900);
+        rounds(n, move |_| vec![protect(3), protect(5)])
+    };
+    let of_node = found(&run_of("/opt/node/bin/node app.js", &protections(6_000)));
+    let words: Vec<&str> = of_node.cures.iter().map(|cure| cure.how.as_str()).collect();
+    assert!(words[0].starts_with("in the code of node: "), "{words:?}");
+    assert!(words.iter().any(|how| how.contains("who only runs node")), "{words:?}");
+    assert!(!words.iter().any(|how| how.contains("memfd_create")), "{words:?}");
+    let of_luajit = found(&run_of("/opt/bin/luajit app.lua", &protections(6_000)));
+    assert!(of_luajit.cures[0].how.starts_with("luajit -joff"), "{:?}", of_luajit.cures);
+    // A script of awk has no word for a descriptor's flags.
+    let flags = rounds(20_000, |_| vec![call("fcntl", "fcntl", &[4, 2, 1], 0).fd("/srv/data").toll(900)]);
+    let of_awk = found(&run_of("/usr/bin/awk -f a.awk", &flags));
+    assert!(of_awk.cures[0].how.starts_with("in the code of awk: "), "{:?}", of_awk.cures);
+    let of_own = found(&run_of("/srv/app", &flags));
+    assert!(!of_own.cures.iter().any(|cure| cure.how.contains("in the code of")), "{:?}", of_own.cures);
+}
+
+#[test]
+fn two_objects_that_are_cured_alike_are_one_finding() {
+    let log = |path: &'static str, apis: [&'static str; 3]| {
+        rounds(5_000, move |_| {
+            let [open, write, close] = apis;
+            let open = call("openat", open, &[-100i64 as u32 as u64, 1, 0o2101, 0o644], 5).path(1, path).toll(900);
+            let write = call("write", write, &[5, 1, 20], 20).fd(path);
+            vec![open, write, call("close", close, &[5], 0).fd(path).toll(300)]
+        })
+    };
+    let both = [log("/srv/a.log", ["open", "write", "close"]), log("/srv/b.log", ["fopen", "fwrite", "fclose"])];
+    let finding = found(&run_of("/srv/app", &both.concat()));
+    assert_eq!((finding.cause.as_deref(), finding.objects_seen), (Some("reopen-per-write"), 2), "{finding:?}");
+}
+
+#[test]
+fn a_library_that_is_asked_about_is_not_loaded() {
+    let finding = found(&run_of("/srv/app", &stats("/usr/lib/libz.so.1")));
+    assert_eq!(finding.cause.as_deref(), Some("stat-per-op"), "{finding:?}");
+}
+
+#[test]
+fn a_question_before_an_opening_is_left_to_it() {
+    // Each of some files is asked about and then opened, again and again.
+    let trace = rounds(9_000, |i| {
+        let name = format!("/srv/{}", i % 3);
+        let open = call("openat", "open", &[-100i64 as u32 as u64, 1, 0, 0], 5).path(1, &name);
+        vec![stat(&name, "stat", 5, i).toll(2_000), open, call("close", "close", &[5], 0).fd("/srv/x")]
+    });
+    let judged = judge(&run_of("/srv/app", &trace), &Catalogue::builtin(), &Options::default());
+    let causes: Vec<_> = judged.findings.iter().chain(&judged.also).map(|f| f.cause.as_deref()).collect();
+    assert!(causes.contains(&Some("check-then-open")) && !causes.contains(&Some("stat-per-op")), "{causes:?}");
+}

@@ -113,8 +113,8 @@ pub struct Frame {
     /// The functions at this address: inlined ones first, innermost first, then the function that
     /// contains them. Never empty.
     pub locations: Vec<Location>,
-    /// Public name of the function that this frame calls here, decoded from the call instruction
-    /// and its relocations; `None` if the call is indirect.
+    /// Public name of the function that this frame calls here: the outermost function of its language's own library that
+    /// is inlined at the call, else decoded from the call instruction and its relocations. `None` if the call is indirect.
     pub callee: Option<Arc<str>>,
     /// The language of the script, if the frame is a script's line that its interpreter knows. Such
     /// a frame has no module, and its address is no address.

@@ -102,23 +102,49 @@ fn address(report: &str) -> String {
     }
 }
 
+/// Writes what the causes are of, in words that end before a colon, and one line for each of them.
+///
+/// # Errors
+/// Those of `w`.
+pub fn write_causes_of(w: &mut dyn io::Write, of: &str, causes: &[&Cause], style: &Style) -> io::Result<()> {
+    for text in wrap(&format!("{}:", sentence(of)), style.columns()) {
+        writeln!(w, "{}", Line::of(Role::Plain, text).render(style))?;
+    }
+    writeln!(w)?;
+    list(w, causes, 2, style)?;
+    let more = match causes {
+        [only] => format!("systoll explain {}", sentence(&only.id)),
+        _ => "systoll explain CAUSE".to_owned(),
+    };
+    let page = Page { width: style.columns() };
+    let more = page.part("more", &[format!("{more}: why, how to recognise it, every cure")]);
+    more.iter().try_for_each(|line| writeln!(w, "{}", line.render(style)))
+}
+
 /// Writes one line for each cause: its id and its title.
 ///
 /// # Errors
 /// Those of `w`.
 pub fn write_causes(w: &mut dyn io::Write, catalogue: &Catalogue, style: &Style) -> io::Result<()> {
+    list(w, &catalogue.iter().collect::<Vec<_>>(), 0, style)?;
+    if catalogue.iter().next().is_none() {
+        writeln!(w, "no causes are known")?;
+    }
+    Ok(())
+}
+
+/// Writes the id and title of each cause.
+fn list(w: &mut dyn io::Write, causes: &[&Cause], indent: usize, style: &Style) -> io::Result<()> {
     let width = style.columns();
-    let ids = catalogue.iter().map(|c| columns(&sentence(&c.id))).max().unwrap_or(0);
-    let column = (ids + 3).min(width / 2);
-    for cause in catalogue.iter() {
-        let mut line = Line::of(Role::Strong, sentence(&cause.id));
+    let ids = causes.iter().map(|c| columns(&sentence(&c.id))).max().unwrap_or(0);
+    let column = (indent + ids + 3).min(width / 2);
+    for cause in causes {
+        let mut line = Line::of(Role::Plain, " ".repeat(indent));
+        line.push(Role::Strong, sentence(&cause.id));
         line.pad_to(column);
         for line in flow(line, vec![Line::of(Role::Plain, sentence(&cause.title))], 3, column, width) {
             writeln!(w, "{}", line.render(style))?;
         }
-    }
-    if catalogue.iter().next().is_none() {
-        writeln!(w, "no causes are known")?;
     }
     Ok(())
 }

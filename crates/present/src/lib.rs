@@ -47,7 +47,7 @@ pub use check::{
 pub use comparison::{write_comparison, write_idle, write_keep, write_to_decide, write_ways};
 pub use diff::{DiffOptions, write_diff, write_diff_markdown};
 pub use doctor::{DoctorCheck, doctor_json, write_doctor};
-pub use explain::{write_causes, write_explain};
+pub use explain::{write_causes, write_causes_of, write_explain};
 pub use export::{hyperfine_json, hyperfine_markdown};
 pub use fleet::{answer_json, write_answer};
 pub use host_report::{box_json, write_box};

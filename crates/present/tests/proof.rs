@@ -75,7 +75,7 @@ fn counts(stats: u64) -> CallCounts {
     }
 }
 
-const TOLD: ExpectedWin = ExpectedWin { low_ns: 500.0, high_ns: 1_000.0, own_cpu_ns: Some(1_500) };
+const TOLD: ExpectedWin = ExpectedWin { low_ns: 500.0, high_ns: 1_000.0, is_at_least: false, own_cpu_ns: Some(1_500) };
 
 fn written(comparison: &Comparison, counts: Option<(&CallCounts, &CallCounts)>) -> Value {
     let command = ["./app".to_owned(), "two words".to_owned()];
@@ -99,7 +99,7 @@ fn json_conforms_to_the_schema() {
     assert_eq!(whole["b"]["env"], json!({"A": null, "TZ": ":/x"}));
     assert_eq!(whole["a"]["wall_ns"]["median"], json!(2e7));
     assert_eq!((&whole["b"]["elided"], &whole["b"]["toll_ns"]), (&json!(["getpid"]), &json!(1_000)));
-    let told = json!({"low_ns": 1_000.0, "high_ns": 2_000.0, "won_ns": 0.0});
+    let told = json!({"low_ns": 1_000.0, "high_ns": 2_000.0, "at_least": false, "won_ns": 0.0});
     assert_eq!(whole["expected_gain"], told, "at the speed of the pairs");
     assert_eq!(whole["beyond"]["why"], json!("waiting"), "{}", whole["beyond"]);
     assert_eq!(violations(&schema(), &written(&proved(), None)), Vec::<String>::new());

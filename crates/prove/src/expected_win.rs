@@ -8,8 +8,10 @@ use crate::result::Comparison;
 pub struct ExpectedWin {
     /// Its lower bound.
     pub low_ns: f64,
-    /// Its upper bound.
+    /// Its upper bound; without meaning if [`ExpectedWin::is_at_least`].
     pub high_ns: f64,
+    /// True if only the lower bound is known: work of the program's own around the calls may go with them.
+    pub is_at_least: bool,
     /// The program's processor time in that run without the cost of watching; `None` if it is not
     /// known.
     pub own_cpu_ns: Option<u64>,
@@ -23,7 +25,8 @@ impl ExpectedWin {
             return self;
         };
         let of = |ns: f64| (ns * cpu_ns / own as f64).min(cpu_ns);
-        Self { low_ns: of(self.low_ns), high_ns: of(self.high_ns), own_cpu_ns: Some(cpu_ns.round() as u64) }
+        let own_cpu_ns = Some(cpu_ns.round() as u64);
+        Self { low_ns: of(self.low_ns), high_ns: of(self.high_ns), own_cpu_ns, ..self }
     }
 
     /// Returns the prediction of the run that was disturbed least: the one with the least processor
@@ -58,7 +61,7 @@ mod tests {
     use super::*;
 
     fn told(low_ns: f64, high_ns: f64, own_cpu_ns: Option<u64>) -> ExpectedWin {
-        ExpectedWin { low_ns, high_ns, own_cpu_ns }
+        ExpectedWin { low_ns, high_ns, is_at_least: false, own_cpu_ns }
     }
 
     #[test]

@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn told(ns: f64) -> Option<ExpectedWin> {
-        Some(ExpectedWin { low_ns: ns, high_ns: ns, own_cpu_ns: None })
+        Some(ExpectedWin { low_ns: ns, high_ns: ns, is_at_least: false, own_cpu_ns: None })
     }
 
     #[test]

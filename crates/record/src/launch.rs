@@ -7,7 +7,6 @@ use crate::setid::{self, Nature, World};
 use crate::signals::OriginalMask;
 use crate::{limits, startup};
 use nix::unistd::{AccessFlags, access};
-use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -41,7 +40,7 @@ pub(crate) struct Held {
 pub(crate) fn prepare(launch: &Launch) -> Result<Prepared, Error> {
     let name = launch.command.first().ok_or(Error::NoCommand)?;
     let env = environment(&launch.env);
-    let program = find(name, env.get(OsStr::new("PATH")), launch.cwd.as_deref())?;
+    let program = find(name, value(&env, "PATH"), launch.cwd.as_deref())?;
     let looked_at = match &launch.cwd {
         Some(cwd) => cwd.join(&program),
         None => std::path::absolute(&program).unwrap_or_else(|_| program.clone()),
@@ -73,19 +72,34 @@ fn c_string(text: OsString) -> Result<CString, Error> {
 
 /// Returns the `TZ` that the command will have.
 pub(crate) fn time_zone(launch: &Launch) -> TimeZone {
-    let set = environment(&launch.env).remove(OsStr::new("TZ"));
-    set.map_or(TimeZone::Unset, |name| TimeZone::Set(name.to_string_lossy().into_owned()))
+    let env = environment(&launch.env);
+    value(&env, "TZ").map_or(TimeZone::Unset, |name| TimeZone::Set(name.to_string_lossy().into_owned()))
 }
 
-fn environment(changes: &[EnvChange]) -> BTreeMap<OsString, OsString> {
-    let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+/// Variables with their values, in the order in which the command gets them.
+type Environment = Vec<(OsString, OsString)>;
+
+/// Returns our environment with the changes, in its own order: a program may print it, or take the first of two variables
+/// of one name.
+fn environment(changes: &[EnvChange]) -> Environment {
+    changed(std::env::vars_os().collect(), changes)
+}
+
+fn changed(mut env: Environment, changes: &[EnvChange]) -> Environment {
     for change in changes {
-        match change {
-            EnvChange::Set(name, value) => env.insert(name.clone(), value.clone()),
-            EnvChange::Remove(name) => env.remove(name),
-        };
+        let (EnvChange::Set(name, _) | EnvChange::Remove(name)) = change;
+        let at = env.iter().position(|(other, _)| other == name);
+        env.retain(|(other, _)| other != name);
+        if let EnvChange::Set(name, value) = change {
+            env.insert(at.unwrap_or(env.len()).min(env.len()), (name.clone(), value.clone()));
+        }
     }
     env
+}
+
+/// Returns a variable's value.
+fn value<'a>(env: &'a Environment, name: &str) -> Option<&'a OsString> {
+    env.iter().find(|(other, _)| other == name).map(|(_, value)| value)
 }
 
 fn find(name: &OsStr, path: Option<&OsString>, cwd: Option<&Path>) -> Result<PathBuf, Error> {
@@ -338,7 +352,16 @@ mod tests {
     #[test]
     fn environment_changes_come_on_top() {
         let env = environment(&[EnvChange::Set("SYSTOLL_A".into(), "1".into()), EnvChange::Remove("PATH".into())]);
-        assert_eq!(env.get(OsStr::new("SYSTOLL_A")), Some(&"1".into()));
-        assert!(!env.contains_key(OsStr::new("PATH")));
+        assert_eq!(value(&env, "SYSTOLL_A"), Some(&"1".into()));
+        assert_eq!(value(&env, "PATH"), None);
+    }
+
+    #[test]
+    fn the_environment_keeps_its_order() {
+        let of = |names: &[&str]| names.iter().map(|name| (name.into(), "1".into())).collect::<Environment>();
+        let env = of(&["SHELL", "HOME", "A", "TZ", "A"]);
+        assert_eq!(changed(env.clone(), &[]), env);
+        let changes = [EnvChange::Set("A".into(), "1".into()), EnvChange::Remove("HOME".into())];
+        assert_eq!(changed(env, &changes), of(&["SHELL", "A", "TZ"]));
     }
 }

@@ -130,12 +130,23 @@ pub(crate) fn exe(pid: i32) -> Option<Arc<str>> {
 
 /// Returns the command line, cut to 16 words and 1,024 bytes.
 pub(crate) fn argv(pid: i32) -> Vec<Arc<str>> {
-    let bytes = read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    words(&read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
+}
+
+/// Returns the words of a command line as `/proc/PID/cmdline` holds it. A program that has written a title over its words
+/// leaves NULs where these were longer: empty words at the end are left out, but for a single one behind words without
+/// blanks, which may have been given.
+fn words(bytes: &[u8]) -> Vec<Arc<str>> {
     let bytes = &bytes[..bytes.len().min(1024)];
     let mut words: Vec<Arc<str>> =
         bytes.split(|b| *b == 0).take(16).map(|w| String::from_utf8_lossy(w).as_ref().into()).collect();
     if words.last().is_some_and(|w| w.is_empty()) {
         words.pop();
+    }
+    let full = words.iter().rposition(|word| !word.is_empty()).map_or(0, |last| last + 1);
+    let is_title = words.first().is_some_and(|word| word.contains(' '));
+    if words.len() > full + 1 || is_title {
+        words.truncate(full);
     }
     words
 }
@@ -323,6 +334,17 @@ impl Schedstat {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nuls_behind_a_title_are_no_words() {
+        let of = |bytes: &[u8]| words(bytes).iter().map(|word| word.to_string()).collect::<Vec<_>>();
+        assert_eq!(of(b"nginx: worker process\0\0\0\0"), ["nginx: worker process"]);
+        assert_eq!(of(b"redis-server *:6379\0\0"), ["redis-server *:6379"]);
+        assert_eq!(of(b"postgres\0\0\0\0\0"), ["postgres"]);
+        assert_eq!(of(b"grep\0x\0\0"), ["grep", "x", ""], "a word that was given may be empty");
+        assert_eq!(of(b"sh\0-c\0\0true\0"), ["sh", "-c", "", "true"]);
+        assert_eq!(of(b""), [""; 0]);
+    }
 
     #[test]
     fn reads_itself() {

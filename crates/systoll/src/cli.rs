@@ -423,7 +423,7 @@ pub struct PlainArgs {
 /// `systoll explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The cause's id, as findings name it
+    /// The cause's id, as findings name it; or a system call, whose causes are listed
     #[arg(value_name = "CAUSE")]
     pub cause: String,
     /// Only the cures for code in this language: python, c++, bash, ...

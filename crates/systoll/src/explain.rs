@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use systoll_judge::{Catalogue, Cause, Pattern};
 use systoll_model::Sysno;
-use systoll_present::{write_causes, write_explain};
+use systoll_present::{write_causes, write_causes_of, write_explain};
 
 /// Returns the built-in causes and those of a folder.
 pub(crate) fn catalogue(dir: Option<&Path>) -> Result<Catalogue, Failure> {
@@ -34,6 +34,9 @@ pub(crate) fn known<'a>(catalogue: &'a Catalogue, id: &str) -> Result<&'a Cause,
         let which = match (of_call(catalogue, id), of_variable(catalogue, id)) {
             (ids, _) if !ids.is_empty() => format!("{id} can have these: {}\n", ids.join(", ")),
             (_, ids) if !ids.is_empty() => format!("the variable {id} is about these: {}\n", ids.join(", ")),
+            _ if Sysno::from_name(id).is_some() => {
+                format!("no known cause is about the system call {id}; who makes it: systoll run -e {id} -- CMD\n")
+            }
             _ => String::new(),
         };
         Failure::Unknown {
@@ -65,11 +68,29 @@ fn of_variable<'a>(catalogue: &'a Catalogue, name: &str) -> Vec<&'a str> {
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let catalogue = catalogue(args.causes.as_deref())?;
-    let cause = known(&catalogue, &args.cause)?;
+    let of = if catalogue.get(&args.cause).is_none() { of_name(&catalogue, &args.cause) } else { None };
+    let cause = if of.is_none() { Some(known(&catalogue, &args.cause)?) } else { None };
     let mut output = Output::open(None, Output::Stdout)?;
     let style = output.style(args.color);
-    output.write("text", |w| write_explain(w, cause, args.language, &style))?;
+    output.write("text", |w| match (&of, cause) {
+        (Some((what, causes)), _) => write_causes_of(w, what, causes, &style),
+        (None, Some(cause)) => write_explain(w, cause, args.language, &style),
+        (None, None) => Ok(()),
+    })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the causes that are about a system call, a function or a variable, with words for what they are of. Returns
+/// `None` if there are none.
+fn of_name<'a>(catalogue: &'a Catalogue, name: &str) -> Option<(String, Vec<&'a Cause>)> {
+    let (ids, of_variable) = (of_call(catalogue, name), of_variable(catalogue, name));
+    let (what, ids) = match ids.is_empty() {
+        false => ("Needless calls of", ids),
+        true => ("Needless calls that end with the variable", of_variable),
+    };
+    let causes: Vec<&Cause> = ids.iter().filter_map(|id| catalogue.get(id)).collect();
+    let have = if causes.len() == 1 { "have this cause" } else { "can have these causes" };
+    (!causes.is_empty()).then(|| (format!("{what} {name} {have}"), causes))
 }
 
 pub(crate) fn causes(args: &CausesArgs) -> Result<ExitCode, Failure> {
@@ -101,5 +122,16 @@ mod tests {
         assert_eq!(of_call(&catalogue, "frobnicate"), Vec::<&str>::new());
         let Err(Failure::Unknown { help, known, .. }) = known(&catalogue, "localtime") else { panic!("a cause") };
         assert!(help.contains("tz-unset") && known.is_empty(), "{help}");
+    }
+
+    #[test]
+    fn a_call_s_name_is_explained() {
+        let catalogue = Catalogue::builtin();
+        let (what, causes) = of_name(&catalogue, "getpid").unwrap();
+        let ids: Vec<&str> = causes.iter().map(|cause| &*cause.id).collect();
+        assert_eq!((&*what, ids), ("Needless calls of getpid have this cause", vec!["identity-per-op"]));
+        assert!(of_name(&catalogue, "TZ").is_some_and(|(what, _)| what.contains("the variable TZ")));
+        assert!(of_name(&catalogue, "openat").is_some_and(|(what, _)| what.ends_with("can have these causes")));
+        assert!(of_name(&catalogue, "frobnicate").is_none());
     }
 }

@@ -1,10 +1,16 @@
 //! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
 use crate::options::Options;
+use crate::semantics::ObservedCall;
 use crate::semantics::{Effect, Semantics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use systoll_model::{Class, Process, ProcessId, Recording, Row, RowId};
+use systoll_model::{Process, ProcessId, Recording, Row, RowId};
+
+/// Calls by which a process becomes a program, and those that wait for one. Signals and questions about processes are of
+/// the same class, and are made for other reasons: Go's run-time sends its own threads signals all the time.
+const BECOMES: [&str; 2] = ["execve", "execveat"];
+const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
 
 /// Many short-lived children of one process.
 pub(crate) struct Children {
@@ -173,12 +179,13 @@ fn itself(recording: &Recording, mut process: ProcessId) -> ProcessId {
 fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>, Family)>) -> Children {
     let makers = |p: &ProcessId| families.iter().any(|(_, f)| f.makers.contains(p));
     let stubs = |p: &ProcessId| families.iter().any(|(_, f)| f.stubs.contains(p));
+    let of_threads = rows_of_threads(recording, semantics);
     let mut rows = Vec::new();
     let mut toll = 0u64;
     for (at, row) in recording.rows.iter().enumerate() {
-        let process = row.syscall.signature().is_some_and(|s| s.classes.contains(Class::Process) && !s.never_returns);
-        let forks = semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks));
         let Ok(at) = u32::try_from(at) else { break };
+        let process = row.syscall.name().is_some_and(|name| BECOMES.contains(&name) || AWAITS.contains(&name));
+        let forks = semantics.of(row.syscall).does(|e| matches!(e, Effect::Forks)) && !of_threads.contains(&RowId(at));
         let makes = makers(&row.process);
         if makes && (process || forks) || stubs(&row.process) && process {
             rows.push(RowId(at));
@@ -194,6 +201,23 @@ fn gather(recording: &Recording, semantics: &Semantics, families: Vec<(Arc<str>,
     programs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.program.cmp(&b.program)));
     let count = programs.iter().fold(0u64, |n, started| n.saturating_add(started.count));
     Children { programs, images, within: BTreeSet::new(), count, start_ns, rows }
+}
+
+/// Rows whose calls that windows show all make threads: none of them makes a process.
+fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<RowId> {
+    let (mut threads, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for window in &recording.windows {
+        for call in window.calls.iter().filter(|call| call.nth > 0) {
+            let syscall = recording.row(call.row).syscall;
+            if !semantics.of(syscall).does(|e| matches!(e, Effect::Forks)) {
+                continue;
+            }
+            let makes_thread = semantics.of(syscall).spawns(&ObservedCall { window, call, syscall }).is_some();
+            if makes_thread { &mut threads } else { &mut others }.insert(call.row);
+        }
+    }
+    threads.retain(|row| !others.contains(row));
+    threads
 }
 
 #[cfg(test)]
@@ -309,6 +333,45 @@ mod tests {
         let [family] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one family") };
         assert_eq!(family.rows, [RowId(0)]);
         assert!((folded.1 / start_ns - 11.0).abs() < 0.01, "{start_ns} {}", folded.1);
+    }
+
+    #[test]
+    fn signals_and_threads_start_no_program() {
+        let mut recording = items("/bin/sh");
+        let row = |name: &str| Row {
+            // What forked on the way.
+            process: ProcessId(1),
+            syscall: systoll_model::Sysno::named(name),
+            context: systoll_model::StackId(0),
+            outer: systoll_model::StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: vec![],
+            counts: systoll_model::Counts { calls: 9, ..Default::default() },
+        };
+        recording.rows = ["tgkill", "clone", "clone", "wait4", "pidfd_send_signal"].map(row).to_vec();
+        let call = |at: u32, flags: u64| systoll_model::WindowCall {
+            row: RowId(at),
+            nth: 1,
+            args: [flags, 0x7000_0000, 0, 0, 0, 0],
+            data: vec![],
+            fd: None,
+            result: Some(5),
+            entry_ns: 0,
+            elapsed_ns: 100,
+            waited_ns: None,
+            signals_before: 0,
+            faults: None,
+            stack: None,
+            before: systoll_model::Before::Unknown,
+        };
+        // CLONE_THREAD, and the SIGCHLD of a fork.
+        let calls = vec![call(1, 0x1_0000), call(2, 17)];
+        let window = systoll_model::Window { process: ProcessId(0), thread: 0, row: RowId(1), octave: 0, calls };
+        recording.windows.push(window);
+        let [family] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one family") };
+        assert_eq!(family.rows, [RowId(2), RowId(3)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Detects a library that is loaded, unloaded and loaded again.
 
 use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Seeded, Set};
 use crate::replay::{Opened, Step};
@@ -80,6 +81,7 @@ impl Reload {
 fn claim(library: &Arc<str>) -> Claim {
     Claim {
         object: Some(library.clone()),
+        facts: Facts::default().with(Fact::Reloaded, true),
         gives_up: "it stays in memory",
         ..Claim::of(
             Kind::Repeat,

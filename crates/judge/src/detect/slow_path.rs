@@ -1,6 +1,7 @@
 //! Detects calls for which a cheaper way to the same result exists (strength reduction).
 
 use super::claim::{Claim, Claims, Detector, Saving, leave_out_later, put};
+use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
@@ -66,8 +67,16 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
     let weak = sequel.unsure && !asked_otherwise(sequel, at, steps);
     let spare = if sequel.spare == Spare::First { first } else { second };
     let object = spare.object.as_deref().filter(|_| sequel.tie == Tie::Path).map(|path| claims.object(path));
-    let claim = Claim { weak, object, ..Claim::of(Kind::SlowPath, sequel.does, sequel.instead) };
-    put(claims, spare.index, claim);
+    let facts = Facts::default().with(Fact::OpenedNext, sequel.tie == Tie::Path);
+    let claim = Claim { weak, object, facts, ..Claim::of(Kind::SlowPath, sequel.does, sequel.instead) };
+    // A question before an opening that may be meant to come again is better left to the opening than asked once: that
+    // gives nothing up.
+    let keeps = |old: &Claim| old.weak && old.kind == Kind::Repeat && sequel.tie == Tie::Path;
+    if claims.get(spare.index).is_some_and(keeps) {
+        claims.set(spare.index, claim);
+    } else {
+        put(claims, spare.index, claim);
+    }
 }
 
 fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {

@@ -136,7 +136,8 @@ fn runs_that_show_nothing_decide_nothing() {
     let noisy = change(-1.3, -6.9, 4.4, Verdict::NoDifference);
     let c = measured(side(8.7e7, 8.7e7), side(8.6e7, 8.6e7), noisy, noisy);
     let (a, b) = (counts(&[("newfstatat", 8_000), ("read", 64_000)]), counts(&[("read", 64_000)]));
-    let told = |ms: f64| Some(ExpectedWin { low_ns: ms * 1e6, high_ns: ms * 2e6, own_cpu_ns: None });
+    let told =
+        |ms: f64| Some(ExpectedWin { low_ns: ms * 1e6, high_ns: ms * 2e6, is_at_least: false, own_cpu_ns: None });
     let text = |ms| {
         let mut out = Vec::new();
         let style = Style { color: false, width: 120, whole_names: false };
@@ -215,7 +216,7 @@ fn no_line_is_wider_than_the_terminal() {
         let mut out = Vec::new();
         let head = ("as it is", "cured: TZ=:/etc/localtime and much else");
         let style = Style { color: false, width, whole_names: false };
-        let told = ExpectedWin { low_ns: 2e7, high_ns: 9e7, own_cpu_ns: Some(500_000_000) };
+        let told = ExpectedWin { low_ns: 2e7, high_ns: 9e7, is_at_least: false, own_cpu_ns: Some(500_000_000) };
         write_comparison(&mut out, &c, Some((&calls, &counts(&[("read", 3)]))), Some(told), head, style).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().all(|line| columns(line) <= width), "{width}:\n{text}");
@@ -226,4 +227,19 @@ fn no_line_is_wider_than_the_terminal() {
         );
         assert!(text.contains("vary too much") && !text.contains("284,063"), "{text}");
     }
+}
+
+#[test]
+fn a_gain_without_an_upper_bound_is_told_as_at_least() {
+    let faster = change(-20.0, -21.0, -19.0, Verdict::Faster);
+    let c = measured(side(1e9, 1e9), side(8e8, 8e8), faster, faster);
+    let text = |is_at_least| {
+        let told = ExpectedWin { low_ns: 1e8, high_ns: 3e8, is_at_least, own_cpu_ns: None };
+        let mut out = Vec::new();
+        let style = Style { color: false, width: 120, whole_names: false };
+        write_comparison(&mut out, &c, None, Some(told), ("as it is", "cured"), style).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert!(text(true).contains("expected at least 0.100 s of CPU by the calls that are gone"), "{}", text(true));
+    assert!(text(false).contains("expected 0.100 s to 0.300 s of CPU"), "{}", text(false));
 }

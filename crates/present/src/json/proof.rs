@@ -56,6 +56,7 @@ struct ProofDiffersAt<'a> {
 struct ProofExpected {
     low_ns: f64,
     high_ns: f64,
+    at_least: bool,
     won_ns: f64,
 }
 
@@ -171,6 +172,7 @@ pub fn prove_json(
         expected_gain: comparison.expected(expected).map(|e| ProofExpected {
             low_ns: e.told.low_ns,
             high_ns: e.told.high_ns,
+            at_least: e.told.is_at_least,
             won_ns: e.won_ns,
         }),
         undecided: comparison.undecided(counts, expected).map(|undecided| ProofUndecided {

@@ -9,7 +9,7 @@ use crate::access::{processes, row, rows_of};
 use crate::sentences::subject;
 use crate::style::{Line, Role};
 use crate::text::{clean, sentence, shorten};
-use crate::units::{calls, grouped, time};
+use crate::units::{calls, counted, grouped, time};
 use std::collections::BTreeMap;
 use systoll_judge::{Doubt, Finding};
 use systoll_model::{Counts, Problem, ProblemKind, Row, RowId, Sysno, VdsoRow};
@@ -19,6 +19,9 @@ const REMARKS: usize = 3;
 
 /// Problems shown without `--all`.
 const PROBLEMS: usize = 5;
+
+/// Places of needless calls below the bound that `--all` lists at most.
+const BENEATH: usize = 50;
 
 /// System calls of no finding that are shown at most.
 const PARTS: usize = 4;
@@ -43,6 +46,39 @@ impl Report<'_> {
     fn untold(&self, indent: usize, label: &str, column: usize) -> Vec<Line> {
         let beneath = self.sentences().beneath();
         if beneath.is_empty() { vec![] } else { self.labelled(indent, label, column, Role::Plain, &beneath.join("; ")) }
+    }
+
+    /// Lists the places of needless calls that no finding mentions.
+    fn places_beneath(&self) -> Vec<Line> {
+        let places = &self.judgement.beneath;
+        let mut lines = vec![];
+        for (i, beneath) in places.iter().take(BENEATH).enumerate() {
+            let Some(r) = row(self.rec, beneath.row) else { continue };
+            let mut first = Line::of(Role::Plain, "  ");
+            first.push(Role::Faint, if i == 0 { "of these" } else { "" });
+            first.pad_to(CLOSING_TEXT);
+            let mut name = Line::default();
+            name.push_name(Role::Name, r.syscall.to_string());
+            let count = match beneath.sure_calls {
+                0 => format!("about {}, unsure", calls(beneath.calls)),
+                _ => format!("about {}", calls(beneath.calls)),
+            };
+            let price = match beneath.toll_ns {
+                0 => "at a price unknown".to_owned(),
+                ns => format!("about {}{}", time(ns), self.share_of_cpu(ns)),
+            };
+            let reason = beneath.cause.as_deref().unwrap_or(beneath.kind.name());
+            let mut segments = vec![name, Line::of(Role::Plain, count), Line::of(Role::Plain, price)];
+            segments.push(Line::of(Role::Faint, sentence(reason)));
+            segments.push(self.caller(r));
+            lines.extend(crate::style::flow(first, segments, 3, CLOSING_TEXT, self.style.columns()));
+        }
+        if let Some(rest) = places.get(BENEATH..).filter(|rest| !rest.is_empty()) {
+            let n = rest.iter().fold(0u64, |sum, beneath| sum.saturating_add(beneath.calls));
+            let text = format!("{} more with about {}", counted(rest.len() as u64, "place", "places"), calls(n));
+            lines.extend(self.closing_line("", Role::Faint, &text));
+        }
+        lines
     }
 
     fn share_of_cpu(&self, ns: u64) -> String {
@@ -122,6 +158,7 @@ impl Report<'_> {
             when(some, &|| self.flags()),
             self.problems(),
             when(some && all && !healthy, &|| [self.remaining(), self.untold(2, "beneath", CLOSING_TEXT)].concat()),
+            when(some && all, &|| self.places_beneath()),
             when(some && all, &|| self.vdso()),
             when(all, &|| self.figures()),
             self.sites(),

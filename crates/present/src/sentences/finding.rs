@@ -150,8 +150,7 @@ impl Sentences<'_> {
     /// work around them that may go too is more than the width of the interval.
     pub(crate) fn gain(&self, f: &Finding) -> Option<String> {
         let gain = f.expected_gain.filter(|gain| gain.low > 0)?;
-        let open = f.starts || gain.around_ns > gain.high - gain.low.min(gain.high);
-        Some(if open { format!("at least {}", time(gain.low)) } else { time_span(gain.low, gain.high) })
+        Some(if f.gains_at_least() { format!("at least {}", time(gain.low)) } else { time_span(gain.low, gain.high) })
     }
 
     /// Writes the evidence of a finding.
@@ -212,11 +211,12 @@ pub(crate) fn subject(f: &Finding, style: Style) -> Line {
         line.push_name(Role::Plain, format!(" {}", style.name(&clean(what), OBJECT)));
     } else if let Some(most) = f.objects.first().filter(|_| !f.starts) {
         line.push_name(Role::Plain, format!(" {}", style.name(&clean(&most.name), OBJECT)));
-        // Counted among sampled calls: there may be more.
+        // Counted among the calls that were looked at: where these are not all, there may be more.
+        let least = if f.evidence.calls < f.calls { "at least " } else { "" };
         match f.objects_seen {
             0 | 1 => {}
-            2 => line.push(Role::Plain, " and one more"),
-            n => line.push(Role::Plain, format!(" and {} more", grouped(n as u64 - 1))),
+            2 => line.push(Role::Plain, format!(" and {least}one more")),
+            n => line.push(Role::Plain, format!(" and {least}{} more", grouped(n as u64 - 1))),
         }
     }
     if let Some(api) = api().filter(|_| f.starts) {

@@ -64,10 +64,10 @@ impl Sentences<'_> {
         }
         if claimed.waited > 0 {
             let share = self.share_of_run(claimed.waited);
-            let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of the run"));
+            let share = share.and_then(percent).map_or_else(String::new, |p| format!(", {p} of the run,"));
             let mut waiting = self.judgement.findings.iter().filter(|f| f.is_about_waiting());
             let before = if waiting.all(|f| self.all_before_main(f)) { " before main begins" } else { "" };
-            parts.push(format!("{}{share}, is waited for nothing{before}", time(claimed.waited)));
+            parts.push(format!("{}{share} is waited for nothing{before}", time(claimed.waited)));
         }
         if parts.is_empty() {
             parts.push("needless system calls; what they cost is not known".into());

@@ -100,12 +100,15 @@ impl Symbols {
         // callback's, is inlined into a library's function, it gets the callback's line.
         let theirs = locations.iter().take_while(|l| module.is_runtimes(l)).count();
         let inlined = locations.len().saturating_sub(1);
+        let library = theirs.min(inlined).checked_sub(1).and_then(|last| locations.get(last));
+        let library = library.filter(|_| raw.is_return).map(|place| Arc::clone(&place.function));
         let of_users = class == FrameClass::Runtime && theirs < inlined && !is_interpreter;
         if class == FrameClass::User || of_users {
             locations.drain(..theirs.min(inlined));
             class = FrameClass::User;
         }
-        let callee = site.and_then(|site| self.callee_name(site.module, site.callee.as_ref()?));
+        let inlined = library.filter(|name| class == FrameClass::User && !name.is_empty());
+        let callee = inlined.or_else(|| site.and_then(|site| self.callee_name(site.module, site.callee.as_ref()?)));
         model::Frame { module: Some(ModuleId(key.0)), address, class, locations, callee, language: None }
     }
 

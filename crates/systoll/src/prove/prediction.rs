@@ -34,7 +34,12 @@ fn of_run(recording: &Recording, a: &CallCounts, b: &CallCounts, catalogue: &Cat
     let sum = |of: fn(&systoll_judge::ExpectedGain) -> u64| gains.iter().map(of).fold(0u64, u64::saturating_add) as f64;
     let own_cpu_ns = recording.own_cpu_ns();
     let most = own_cpu_ns.map_or(f64::INFINITY, |own| own as f64);
-    Some(ExpectedWin { low_ns: sum(|g| g.low).min(most), high_ns: sum(|g| g.high).min(most), own_cpu_ns })
+    Some(ExpectedWin {
+        low_ns: sum(|g| g.low).min(most),
+        high_ns: sum(|g| g.high).min(most),
+        is_at_least: gone.iter().any(|finding| finding.gains_at_least()),
+        own_cpu_ns,
+    })
 }
 
 /// Returns true if a finding's needless calls are among those that are gone, and subtracts them: no

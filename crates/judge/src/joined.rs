@@ -1,0 +1,61 @@
+//! Groups of one cause that their reader ends in one way are told of as one finding.
+//!
+//! Groups are made by cause and object, as two objects may have different cures. Where they have the same, a reader who
+//! is told twice has nothing to do twice.
+
+use crate::finding::Finding;
+use crate::group::Group;
+use crate::options::Options;
+use crate::phases::Phases;
+use crate::survey::Shown;
+use crate::verdict::verdict;
+use systoll_model::Recording;
+
+/// The verdicts of groups, where those that are told alike are one.
+pub(crate) fn verdicts(groups: &[Group<'_>], shown: Shown<'_>, phases: &Phases, options: &Options) -> Vec<Finding> {
+    let told = |group: &Group<'_>| verdict(group, shown, phases, options);
+    let mut each: Vec<Option<Finding>> = groups.iter().map(told).collect();
+    let mut findings = Vec::new();
+    for at in 0..groups.len() {
+        let Some((group, finding)) = groups.get(at).zip(each.get_mut(at).and_then(Option::take)) else { continue };
+        let alike = |other: &usize| {
+            let of_other = groups.get(*other).zip(each.get(*other).and_then(Option::as_ref));
+            of_other.is_some_and(|other| are_one((group, &finding), other, shown.recording))
+        };
+        let others: Vec<usize> = (at + 1..groups.len()).filter(alike).collect();
+        let of_others = others.iter().filter_map(|other| groups.get(*other)).flat_map(|group| &group.rows);
+        let mut rows: Vec<_> = group.rows.iter().chain(of_others).copied().collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let as_sure = |all: &Finding| all.confidence >= finding.confidence && all.cures == finding.cures;
+        let all = if others.is_empty() { None } else { told(&group.with_rows(rows)).filter(as_sure) };
+        match all {
+            Some(all) => {
+                for other in others {
+                    each.get_mut(other).map(Option::take);
+                }
+                findings.push(all);
+            }
+            None => findings.push(finding),
+        }
+    }
+    findings
+}
+
+/// Whether two groups of a program have one cause and one way to end it.
+fn are_one(one: (&Group<'_>, &Finding), other: (&Group<'_>, &Finding), recording: &Recording) -> bool {
+    let cause = |of: (&Group<'_>, &Finding)| of.1.cause.clone();
+    let plain = |(group, _): (&Group<'_>, &Finding)| group.startup.is_none() && group.children.is_none();
+    let alike = |(group, finding): (&Group<'_>, &Finding)| (group.by_wait, finding.kind, finding.confidence);
+    let program = |(_, finding): (&Group<'_>, &Finding)| {
+        finding.rows.first().map(|id| recording.process(recording.row(*id).process).exe.clone())
+    };
+    cause(one).is_some()
+        && cause(one) == cause(other)
+        && plain(one)
+        && plain(other)
+        && alike(one) == alike(other)
+        && one.1.phase == other.1.phase
+        && one.1.cures == other.1.cures
+        && program(one) == program(other)
+}
