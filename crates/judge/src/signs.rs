@@ -59,10 +59,8 @@ signs! {
     SLEEPS,
     /// A timer set.
     ARMS,
-    /// A call that may set what others see.
-    SHOWS,
-    /// A call that may give memory back which stays the program's.
-    GIVES_BACK,
+    /// A call that may set what is used later.
+    STORES,
     /// An attribute of a file asked for.
     ATTRIBUTE,
     /// A ring entered.

@@ -78,7 +78,7 @@ impl Made {
                 When::InAnyBits(arg, bits) => self.put(arg, Moment::Entry, word(bits)),
                 When::OutZero(arg) => self.put(arg, Moment::Exit, vec![0; 4]),
                 When::EmptyPath(arg) => self.put(arg, Moment::Entry, Vec::new()),
-                When::NotNull(_) | When::AtOnce => {}
+                When::NotNull(_) | When::AtOnce | When::OfBytes => {}
             }
         }
         self

@@ -4,7 +4,7 @@ use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, Key, POSITION};
+use crate::semantics::{Act, Key, POSITION, Undone};
 use crate::signs::Signs;
 use std::ops::Range;
 
@@ -13,7 +13,10 @@ const LONGEST_PERIOD: usize = 8;
 /// So many whole periods make a toggle: fewer can be chance.
 const PERIODS: usize = 3;
 
-/// Claims sets that return to an earlier value. Where a run goes back to the window's start, its first
+/// Sets that went the other way than the one before, of which so many are still chance.
+const TURNS: usize = 6;
+
+/// Claims sets that return to an earlier value, or go back towards it. Where a run goes back to the window's start, its first
 /// set may be the one that was needed or any of the others: it is left out.
 pub(super) struct Toggle;
 
@@ -59,17 +62,18 @@ impl Detector for Toggle {
         }
         done.extend(histories.into_values());
         for history in &done {
-            let run = periodic(history, steps);
-            let begins =
-                history.first().and_then(|(at, _)| steps.get(*at)).filter(|_| !run.is_empty() && run.start == 0);
+            let undone = undone(history, steps);
+            let run = periodic(history, undone);
             let cut = |step: &&Step<'_>| step.index < forked && step.meaning.as_ref().is_some_and(|m| m.from_before);
-            if let Some(step) = begins.filter(cut) {
+            let begins = history.first().and_then(|(at, _)| steps.get(*at));
+            if let Some(step) = begins.filter(cut).filter(|_| !run.is_empty() && run.start == 0) {
                 leave_out_later(step, claims);
             }
-            for (at, _) in history.get(run).unwrap_or_default().iter().skip(1) {
-                if let Some(step) = steps.get(*at)
-                    && let Some(claim) = about_state(Kind::Toggle, step, claims)
-                {
+            let back = history.get(run.clone()).unwrap_or_default().iter().skip(1).map(|(at, _)| *at).collect();
+            let turned = undone == Undone::Turns && run.is_empty();
+            let back: Vec<usize> = if turned { turns(history) } else { back };
+            for step in back.iter().filter_map(|at| steps.get(*at)) {
+                if let Some(claim) = about_state(Kind::Toggle, step, claims) {
                     put(claims, step.index, claim);
                 }
             }
@@ -80,11 +84,27 @@ impl Detector for Toggle {
 /// Values a piece of state took, by the step that set them.
 type History<'s> = Vec<(usize, &'s [u8])>;
 
+/// What undoes the state of a history.
+fn undone(history: &History<'_>, steps: &[Step<'_>]) -> Undone {
+    let first = history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref());
+    first.map_or(Undone::Returns, |meaning| meaning.line.about.undone)
+}
+
+/// Sets of a number that go the other way than the set before, where there are enough of them.
+fn turns(history: &History<'_>) -> Vec<usize> {
+    let number = |(at, value): &(usize, &[u8])| Some((*at, value.first_chunk().map(|b| u64::from_le_bytes(*b))?));
+    let numbers: Vec<(usize, u64)> = history.iter().filter_map(number).collect();
+    let turns = numbers.windows(3).filter_map(|three| match three {
+        [(_, a), (_, b), (at, c)] if (b > a) != (c > b) => Some(*at),
+        _ => None,
+    });
+    let turns: Vec<usize> = turns.collect();
+    if turns.len() > TURNS { turns } else { Vec::new() }
+}
+
 /// The longest run with a period, by its place in the history.
-fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Range<usize> {
-    let strict =
-        history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref()).is_some_and(|m| m.line.about.strict);
-    let longest = if strict { 2 } else { LONGEST_PERIOD };
+fn periodic(history: &History<'_>, undone: Undone) -> Range<usize> {
+    let longest = if undone == Undone::Alternates { 2 } else { LONGEST_PERIOD };
     let mut best = 0..0;
     for period in 2..=longest {
         let mut start = 0;

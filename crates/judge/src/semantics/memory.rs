@@ -15,15 +15,6 @@ pub(crate) struct Loads {
 /// The table.
 pub(crate) static LOADS: &[Loads] = &[Loads { call: "mmap", when: &[AllBits(2, PROT_EXEC), NoBits(3, MAP_ANONYMOUS)] }];
 
-/// A call that gives memory back to the kernel while its addresses stay the program's.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GivesBack {
-    /// The system call's name; the range is in its first two arguments.
-    pub call: &'static str,
-    /// All must hold.
-    pub when: &'static [When],
-}
-
 /// How much a call gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
@@ -54,7 +45,3 @@ pub(crate) static FREES: &[Frees] = &[
     Frees { call: "madvise", when: &[OneOf(2, &[MADV_DONTNEED, MADV_REMOVE])], amount: Amount::Length(1) },
     Frees { call: "brk", when: &[], amount: Amount::DownTo },
 ];
-
-/// The table.
-pub(crate) static GIVES_BACK: &[GivesBack] =
-    &[GivesBack { call: "madvise", when: &[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])] }];

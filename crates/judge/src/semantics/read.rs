@@ -1,5 +1,6 @@
 //! Reads values out of a window's calls, which come from strangers: anything may be missing.
 
+use super::io::{DEVICES, MADE_UP, PIPES};
 use super::state::{ATTEMPT, NAME, Scope, State, StateId};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
@@ -59,6 +60,7 @@ impl<'a> ObservedCall<'a> {
             When::InZeros(arg) => self.data(arg, Moment::Entry).is_some_and(zeros),
             When::OutZero(arg) => self.data(arg, Moment::Exit).is_some_and(zeros),
             When::AtOnce => self.call.waited_ns == Some(0),
+            When::OfBytes => self.call.fd.as_deref().is_some_and(holds_bytes),
             When::EmptyPath(arg) => self.data(arg, Moment::Entry).is_some_and(<[u8]>::is_empty),
         })
     }
@@ -112,6 +114,12 @@ impl<'a> ObservedCall<'a> {
             }
         })
     }
+}
+
+/// Whether a descriptor's name is one of a pipe or an ordinary file.
+fn holds_bytes(name: &str) -> bool {
+    let own = |folders: &[&str]| folders.iter().any(|folder| name.starts_with(folder));
+    name.starts_with(PIPES) || name.starts_with('/') && !own(MADE_UP) && !own(DEVICES)
 }
 
 /// Whether there are bytes, and all are zero.

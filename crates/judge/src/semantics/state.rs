@@ -42,8 +42,21 @@ pub(crate) struct State {
     pub unsure: bool,
     /// Whether descriptors share it, or calls that say it in other words.
     pub shared: Shared,
-    /// Whether only a strict alternation of two values counts as a toggle.
-    pub strict: bool,
+    /// What of its sets undoes what was set before.
+    pub undone: Undone,
+}
+
+/// Which sets undo what was set before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undone {
+    /// Those of a value that comes back again and again, in a few steps.
+    Returns,
+    /// The same of two values only.
+    Alternates,
+    /// Those too that go the other way than the set before, which takes a part of that back.
+    Turns,
+    /// Those to what was set before: what the program does with its memory undoes it in between, by no call.
+    Unseen,
 }
 
 /// Which keys of one kind may be one piece of state, so that a set by one leaves what is known by the others
@@ -90,7 +103,7 @@ const PLAIN: State = State {
     ranges: false,
     unsure: false,
     shared: Shared::No,
-    strict: false,
+    undone: Undone::Returns,
 };
 
 /// Ids of the process, its user and its groups.
@@ -315,7 +328,8 @@ pub(crate) static SIZE: State = State { name: "size", thing: "a file's size", sh
 pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
 
 /// What an epoll descriptor waits for on a descriptor.
-pub(crate) static INTEREST: State = State { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
+pub(crate) static INTEREST: State =
+    State { name: "interest", thing: "an epoll interest", undone: Undone::Alternates, ..PLAIN };
 
 /// What an inotify descriptor watches a path for.
 pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
@@ -334,7 +348,23 @@ pub(crate) static PROTECTION: State =
     State { name: "protection", thing: "the protection of a range", ranges: true, ..PLAIN };
 
 /// The end of the heap.
-pub(crate) static BREAK: State = State { name: "break", thing: "the end of the heap", ..PLAIN };
+pub(crate) static BREAK: State = State {
+    name: "break",
+    thing: "the end of the heap",
+    gives_up: "the program holds more memory between its peaks",
+    undone: Undone::Turns,
+    ..PLAIN
+};
+
+/// That a range of memory is given back to the kernel, while its addresses stay the program's.
+pub(crate) static GIVEN_BACK: State = State {
+    name: "given-back",
+    across: Across::Keep,
+    thing: "memory that is given back and needed again",
+    gives_up: "the program holds more memory between its peaks",
+    undone: Undone::Unseen,
+    ..PLAIN
+};
 
 /// The file creation mask.
 pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };

@@ -125,10 +125,10 @@ const GOTTEN: &[u32] = &[PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_TIMERSLACK, PR
 const SETTABLE_ATTRIBUTES: &[u32] =
     &[PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS];
 /// Filters are attached and detached: commands, not values.
-const FILTERS: &[u32] =
+pub(super) const FILTERS: &[u32] =
     &[SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF];
 /// Groups are joined and left: commands, not values. TCP_QUICKACK wears off.
-const NO_VALUES: &[u32] = &[
+pub(super) const NO_VALUES: &[u32] = &[
     TCP_QUICKACK,
     IPV6_ADD_MEMBERSHIP,
     IPV6_DROP_MEMBERSHIP,
@@ -283,6 +283,8 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("alarm", &ALARM).key(&[Const(0)]).value(Unread),
 
     set("mprotect", &PROTECTION).key(&[Arg(0), Arg(1)]).value(Arg(2)),
+    set("madvise", &GIVEN_BACK).key(&[Arg(0), Arg(1)]).value(Nothing)
+        .when(&[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])]),
     set("madvise", &ADVICE).key(&[Arg(0), Arg(1)]).value(Arg(2)).when(&[OneOf(2, LASTING_ADVICE)]),
     set("brk", &BREAK).value(Result).when(&[NotNull(0)]),
     attempt("open").key(&[PLAIN, Arg(1)]),

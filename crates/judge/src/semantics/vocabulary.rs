@@ -86,6 +86,8 @@ pub(crate) enum When {
     OutZero(u8),
     /// It is known that the thread kept the processor.
     AtOnce,
+    /// The descriptor is known to be of a pipe or an ordinary file: of bytes, not of messages or of what a device makes of them.
+    OfBytes,
     /// The path is empty and the call is about the descriptor (AT_EMPTY_PATH).
     EmptyPath(u8),
 }
