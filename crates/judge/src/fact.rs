@@ -11,6 +11,8 @@ macro_rules! with_facts {
             walk => Walk { weight: 3, of_row: false },
             /// The call is part of a loop that sleeps for a moment and looks again.
             sleeps => Sleeps { weight: 2, of_row: false },
+            /// The call waited for a moment and nothing came.
+            runs_out => RunsOut { weight: 2, of_row: false },
             /// The question comes before each piece that is read of a file.
             per_read => PerRead { weight: 2, of_row: false },
             /// The look comes where a wait ran out and what was left of its time was rounded down to none.

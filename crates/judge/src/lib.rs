@@ -70,6 +70,7 @@ mod phrasing;
 mod replay;
 mod rounds;
 mod semantics;
+mod settled;
 mod share_out;
 mod signs;
 mod step;
@@ -132,7 +133,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
     let (untold, unjudged) = (untold::untold(shown, all.iter()), untold::unjudged(shown));
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
-    let rounds = rounds::rounds(recording, &phases, &findings);
+    let rounds = rounds::rounds(recording, &semantics, &phases, &findings);
     let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
     let is_excerpt = excerpt::Excerpt::of(recording).is_some();
     Judgement { findings, also, untold, unjudged, rounds, waits, counted, is_excerpt }

@@ -69,7 +69,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(noop::NoOp),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
-        Box::new(toggle::Toggle),
+        Box::new(toggle::Toggle::default()),
         Box::new(presized::Presized),
         Box::new(dead_store::DeadStore),
         Box::new(rewritten::Rewritten),

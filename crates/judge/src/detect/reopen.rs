@@ -173,7 +173,8 @@ impl Reopen<'_> {
             return;
         }
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        let weak = !made_up(&opened.path);
+        // A file that is opened again within a glance, hundreds of times, is not looked at for news.
+        let weak = !(made_up(&opened.path) || often && habit.is_some_and(|file| file.quick));
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {

@@ -8,6 +8,7 @@
 //! many anchors, so many calls looked at for each of these.
 
 mod anchor;
+mod begin;
 mod kinds;
 mod pattern_of;
 mod place;
@@ -21,6 +22,7 @@ pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, Ro
 
 use crate::finding::Finding;
 use crate::phases::Phases;
+use crate::semantics::Semantics;
 use anchor::{Anchored, LEAST, Scales, conforms};
 use kinds::{KindId, Kinds};
 use std::cmp::Reverse;
@@ -73,7 +75,12 @@ impl Measures {
 }
 
 /// Returns the rounds of a recording, dearest first. `findings` are what of it is claimed.
-pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding]) -> Vec<Round> {
+pub(crate) fn rounds(
+    recording: &Recording,
+    semantics: &Semantics,
+    phases: &Phases,
+    findings: &[Finding],
+) -> Vec<Round> {
     let measures = Measures::of(recording, phases);
     let kinds = Kinds::of(recording);
     let price = |id: KindId| kinds.get(id).map_or(0.0, |kind| measures.price(kind.toll, kind.waited));
@@ -91,8 +98,14 @@ pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding
     let mut search =
         Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
     let claimed = scene::claimed(recording, findings);
-    let scene =
-        scene::Scene { recording, kinds: &kinds, stretches: &stretches, claimed: &claimed, wall_ns: measures.wall };
+    let scene = scene::Scene {
+        recording,
+        kinds: &kinds,
+        stretches: &stretches,
+        claimed: &claimed,
+        semantics,
+        wall_ns: measures.wall,
+    };
     let mut rounds = Vec::new();
     for seed in seeds {
         if search.state.left(seed) < LITTLE || price(seed) * search.state.left(seed) < DEAR {

@@ -549,6 +549,11 @@ impl Lines {
         self.transfers.iter().any(|line| line.way == Way::Out)
     }
 
+    /// Whether it may move bytes into the program.
+    pub(crate) fn transfers_in(&self) -> bool {
+        self.transfers.iter().any(|line| line.way == Way::In)
+    }
+
     /// Whether it maps memory, a file's code among other things.
     pub(crate) fn maps(&self) -> bool {
         !self.loads.is_empty()

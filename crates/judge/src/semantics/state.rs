@@ -16,6 +16,8 @@ pub(crate) enum Across {
     Keep,
     /// Only while the process never made any of these calls.
     Unless(&'static [&'static str]),
+    /// Only while no window shows that the process set it to something else, or did away with the file.
+    Settled,
     /// No.
     Drop,
 }
@@ -53,6 +55,8 @@ pub(crate) enum Undone {
     Returns,
     /// The same of two values only.
     Alternates,
+    /// Those too of a value that comes after each other one.
+    Back,
     /// Those too that go the other way than the set before, which takes a part of that back.
     Turns,
     /// Those to what was set before: what the program does with its memory undoes it in between, by no call.
@@ -160,7 +164,8 @@ pub(crate) static CWD: State = State {
 };
 
 /// The working directory as set. fchdir has a descriptor, whose directory nothing here tells.
-pub(crate) static FOLDER: State = State { name: "folder", thing: "the working directory", ..PLAIN };
+pub(crate) static FOLDER: State =
+    State { name: "folder", thing: "the working directory", undone: Undone::Back, ..PLAIN };
 
 /// Resource limits.
 pub(crate) static LIMITS: State = State {
@@ -276,6 +281,24 @@ pub(crate) static FILE_STATUS: State = State {
     ..PLAIN
 };
 
+/// What stands beside a file at a path: its mode, its owner, attributes by name. A set tells what it is from then on.
+pub(crate) static RIGHTS: State = State {
+    name: "rights",
+    across: Across::Settled,
+    thing: "a file's mode, owner or attributes",
+    gives_up: "a change by another process is no longer set right",
+    ..PLAIN
+};
+
+/// The same of a file by a descriptor that leads to it.
+pub(crate) static RIGHTS_OF_FILE: State = State { name: "rights-of-file", ..RIGHTS };
+
+/// A file's times, where they are named.
+pub(crate) static TIMES: State = State { name: "times", thing: "a file's times", ..RIGHTS };
+
+/// The same of a file by a descriptor that leads to it.
+pub(crate) static TIMES_OF_FILE: State = State { name: "times-of-file", ..TIMES };
+
 /// O_NONBLOCK, O_APPEND and the like of an open file.
 pub(crate) static STATUS_FLAGS: State = State {
     name: "status-flags",
@@ -368,6 +391,9 @@ pub(crate) static GIVEN_BACK: State = State {
 
 /// The file creation mask.
 pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };
+
+/// Those whose sets hold from window to window where these show nothing else, with what is the same by another name.
+pub(crate) static SETTLED: &[(&State, &State)] = &[(&RIGHTS, &RIGHTS_OF_FILE), (&TIMES, &TIMES_OF_FILE)];
 
 /// Those whose answers hold from window to window unless certain calls are made.
 pub(super) static KEPT_UNLESS: &[&State] = &[&IDENTITY, &CWD, &LIMITS, &SCHEDULING, &CAPABILITIES, &NAME];

@@ -6,10 +6,10 @@
 use super::effects::OTHER_OPTIONS;
 use super::state::*;
 use super::vocabulary::Source::{
-    Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart,
-    OutStr, Path, Result, ResultMask, Unread,
+    Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, File, In, InAbsolute, Nothing, Out, OutBut, OutStart,
+    OutStr, Path, Result, ResultMask, Unread, Words,
 };
-use super::vocabulary::When::{self, EmptyPath, InNoBits, InZeros, Is, NoneOf, NotNull, Null, OneOf};
+use super::vocabulary::When::{self, EmptyPath, InNoBits, InTimes, InZeros, Is, NoBits, NoneOf, NotNull, Null, OneOf};
 use super::vocabulary::{Act, How, Source};
 use systoll_model::constants::*;
 
@@ -141,6 +141,10 @@ pub(super) const NO_VALUES: &[u32] = &[
 ];
 /// As a process or thread id: the caller's own.
 const CALLER: u32 = 0;
+/// What of a file is set.
+const MODE: Source = Const(0);
+const OWNER: Source = Const(1);
+const ATTRIBUTE: Source = Const(2);
 const AT: Source = Path { at: Some(0), path: 1 };
 const PLAIN: Source = Path { at: None, path: 0 };
 
@@ -287,6 +291,21 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
         .when(&[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])]),
     set("madvise", &ADVICE).key(&[Arg(0), Arg(1)]).value(Arg(2)).when(&[OneOf(2, LASTING_ADVICE)]),
     set("brk", &BREAK).value(Result).when(&[NotNull(0)]),
+    // What stands beside a file: its mode, its owner, its attributes by name, its times.
+    set("chmod", &RIGHTS).key(&[MODE, PLAIN]).value(Arg(1)),
+    set("fchmodat", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),
+    set("fchmodat2", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),
+    set("fchmod", &RIGHTS_OF_FILE).key(&[MODE, File(0)]).value(Arg(1)),
+    set("chown", &RIGHTS).key(&[OWNER, PLAIN]).value(Words(1, 2)),
+    set("fchownat", &RIGHTS).key(&[OWNER, AT]).value(Words(2, 2)).when(&[NoBits(4, AT_SYMLINK_NOFOLLOW)]),
+    set("fchown", &RIGHTS_OF_FILE).key(&[OWNER, File(0)]).value(Words(1, 2)),
+    set("setxattr", &RIGHTS).key(&[ATTRIBUTE, PLAIN, In(1)]).value(In(2)),
+    set("fsetxattr", &RIGHTS_OF_FILE).key(&[ATTRIBUTE, File(0), In(1)]).value(In(2)),
+    set("utimensat", &TIMES_OF_FILE).key(&[File(0)]).value(In(2)).when(&[Null(1), InTimes(2)]),
+    set("utimensat", &TIMES).key(&[AT]).value(In(2)).when(&[NotNull(1), NoBits(3, AT_SYMLINK_NOFOLLOW), InTimes(2)]),
+    // In microseconds: of the same file by both calls nothing is compared.
+    set("utimes", &TIMES).key(&[PLAIN]).value(In(1)).when(&[NotNull(1)]),
+    set("futimesat", &TIMES).key(&[AT]).value(In(2)).when(&[NotNull(1), NotNull(2)]),
     attempt("open").key(&[PLAIN, Arg(1)]),
     attempt("openat").key(&[AT, Arg(2)]),
     attempt("openat2").key(&[AT, In(2)]),

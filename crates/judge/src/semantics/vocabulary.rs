@@ -9,6 +9,8 @@ pub(crate) enum Source {
     ArgMask(u8, u64),
     /// The first so many argument registers.
     Args(u8),
+    /// So many argument registers, from the first one named on, 32 bits of each.
+    Words(u8, u8),
     /// An argument register and the result.
     ArgAndResult(u8),
     /// An argument register, and what another argument pointed to before the call.
@@ -33,6 +35,8 @@ pub(crate) enum Source {
     Call,
     /// A descriptor argument, in its present generation.
     Fd(u8),
+    /// The file that a descriptor argument leads to, by its name, whatever the descriptor.
+    File(u8),
     /// A path argument, relative to a descriptor argument where there is one, in its present
     /// generation.
     Path {
@@ -76,6 +80,8 @@ pub(crate) enum When {
     InZeros(u8),
     /// What the argument points to is known: a `struct timespec` of a millisecond or less.
     InShort(u8),
+    /// What the argument points to is known: two times, neither of which is "now".
+    InTimes(u8),
     /// The argument's low 32 bits are negative.
     Negative(u8),
     /// What the argument points to is known and its first 32 bits have none of these set.
