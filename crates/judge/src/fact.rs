@@ -11,6 +11,8 @@ macro_rules! with_facts {
             walk => Walk { weight: 3, of_row: false },
             /// The call is part of a loop that sleeps briefly and then looks again.
             sleeps => Sleeps { weight: 2, of_row: false },
+            /// The call waited for a moment and nothing came.
+            runs_out => RunsOut { weight: 2, of_row: false },
             /// The question comes before each piece that is read of a file.
             per_read => PerRead { weight: 2, of_row: false },
             /// The call polls with timeout zero after a wait whose remaining time was rounded down to zero.

@@ -7,12 +7,12 @@ use crate::finding::Finding;
 use crate::group::Group;
 use crate::options::Options;
 use crate::phases::Phases;
-use crate::survey::Shown;
+use crate::survey::JudgedView;
 use crate::verdict::verdict;
 use systoll_model::Recording;
 
 /// The verdicts of groups, where those that are told alike are one.
-pub(crate) fn verdicts(groups: &[Group<'_>], shown: Shown<'_>, phases: &Phases, options: &Options) -> Vec<Finding> {
+pub(crate) fn verdicts(groups: &[Group<'_>], shown: JudgedView<'_>, phases: &Phases, options: &Options) -> Vec<Finding> {
     let told = |group: &Group<'_>| verdict(group, shown, phases, options);
     let mut each: Vec<Option<Finding>> = groups.iter().map(told).collect();
     let mut findings = Vec::new();

@@ -67,6 +67,7 @@ mod phrasing;
 mod replay;
 mod rounds;
 mod semantics;
+mod settled;
 mod share_out;
 mod signs;
 mod small_list;
@@ -109,7 +110,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let waits = detect::startup_waits(recording, &semantics, options);
     let children = detect::children(recording, &semantics, options);
     let phases = phases::Phases::of(recording);
-    let shown = survey::Shown { recording, views: &views, claims: &claims, semantics: &semantics };
+    let shown = survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
     // What else counts whole rows.
     let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
@@ -127,10 +128,10 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         }
     }
     all.sort_by_key(|f| (Reverse(f.time_to_win_ns()), f.rows.first().copied()));
-    let (untold, beneath) = untold::untold(shown, all.iter(), catalogue);
-    let unjudged = untold::unjudged(shown);
+    let (untold, beneath) = unreported::untold(shown, all.iter(), catalogue);
+    let unjudged = unreported::unjudged(shown);
     let (findings, also): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| f.confidence != Confidence::Low);
-    let rounds = rounds::rounds(recording, &phases, &findings);
+    let rounds = rounds::rounds(recording, &semantics, &phases, &findings);
     let (waits, counted) = (excerpt::waits(recording), excerpt::counted(recording));
     let is_excerpt = excerpt::Excerpt::of(recording).is_some();
     Judgement { findings, also, untold, beneath, unjudged, rounds, waits, counted, is_excerpt }

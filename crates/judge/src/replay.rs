@@ -7,8 +7,10 @@ use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
     Generations, How, IDENTITY, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION, PROTECTION,
-    SCHEDULING, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer, value,
+    SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer,
+    value,
 };
+use crate::settled::settled;
 use crate::signs::Signs;
 pub(crate) use crate::step::{Meaning, Moved, Opened, Step};
 use std::cell::RefCell;
@@ -40,7 +42,9 @@ pub(crate) struct Replay<'a> {
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
-    /// By process and state: true if answers hold from window to window. Filled when first asked for.
+    /// Processes, and state that no window shows them to set to something else.
+    settled: Set<(u32, StateId)>,
+    /// Whether a process's answers about a state hold from window to window, once looked up.
     kept: RefCell<Map<(u32, StateId), bool>>,
     window: u64,
     /// The generations' version at the beginning of the window.
@@ -71,6 +75,7 @@ impl<'a> Replay<'a> {
                 .filter(|(_, call)| ["chdir", "fchdir"].contains(call))
                 .map(|(process, _)| process)
                 .collect(),
+            settled: settled(recording, semantics),
             kept: RefCell::default(),
             window: 0,
             began: 0,
@@ -126,7 +131,7 @@ impl<'a> Replay<'a> {
         let object = line.and_then(|line| self.object(line, &observed));
         let meaning = line.and_then(|line| self.meaning(line, &observed));
         let effects = if failed { Effects::default() } else { lines.effects(&observed) };
-        let look = lines.look(&observed);
+        let look = lines.look(&observed).filter(|look| is_look(look, &observed));
         let nothing = look.is_some_and(|look| found_nothing(look, &observed));
         let parts = object.filter(|_| self.takes_apart).and_then(|object| self.paths.parts(object));
         let (mut forks, mut opened) = (false, None);
@@ -155,7 +160,7 @@ impl<'a> Replay<'a> {
             object_id: object,
             parts,
             moved: lines.transfer(&observed).map(|line| moved(line, &observed)),
-            pauses: lines.waits && look.is_none(),
+            pauses: lines.waits && look.is_none_or(Look::runs_out),
             loads: lines.loads(&observed) && !failed,
             wakes: lines.wakes(&observed),
             look,
@@ -213,6 +218,7 @@ impl<'a> Replay<'a> {
         match state.across {
             Across::Keep => true,
             Across::Drop => false,
+            Across::Settled => self.settled.contains(&(process, state.id())),
             Across::Unless(calls) => {
                 let made = |call: &&'static str| self.made.contains(&(process, *call));
                 *self.kept.borrow_mut().entry((process, state.id())).or_insert_with(|| !calls.iter().any(made))
@@ -410,6 +416,9 @@ impl<'a> Replay<'a> {
                         self.opened.remove(&(process, true, path));
                     }
                     self.generations.void_path(path, self.paths.folder(path));
+                    if !self.stays_the_file(observed) {
+                        self.generations.void_file_at(path);
+                    }
                     let text = self.paths.text(path);
                     self.doubt_size(process, Some(&*text).filter(|path| path.starts_with('/')));
                 }
@@ -462,6 +471,14 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// Whether a call that changes what a path leads to leaves the file that stands there: it sets what stands beside it,
+    /// or opens it. What is made only where nothing is, is another.
+    fn stays_the_file(&self, observed: &ObservedCall<'_>) -> bool {
+        let lines = self.semantics.of(observed.syscall);
+        let beside = SETTLED.iter().any(|(by_path, by_file)| lines.sets(by_path) || lines.sets(by_file));
+        beside || lines.may_open && !lines.effects(observed).iter().any(|effect| makes(effect, observed))
+    }
+
     fn replace(&mut self, process: u32, fd: i32) {
         self.generations.void_descriptor(process, fd);
         self.positions.remove(&(process, fd));
@@ -487,7 +504,14 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Returns true if two descriptors may lead to the same file: if their names are equal, or a name is missing.
+/// Whether an effect is that of an opening which makes the file.
+fn makes(effect: Effect, observed: &ObservedCall<'_>) -> bool {
+    let Effect::OpensPath { flags, .. } = effect else { return false };
+    // Where no argument holds the flags they are not known.
+    flags.is_none_or(|flags| observed.arg(flags) as u32 & O_EXCL != 0)
+}
+
+/// Whether two descriptors may lead to one file: by its name, where both have one.
 fn maybe_same(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
@@ -500,6 +524,11 @@ fn word(bytes: &[u8]) -> Option<u64> {
 fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
     let got = observed.call.result.and_then(|r| u64::try_from(r).ok());
     Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
+}
+
+/// Whether a wait is but a look: one that has a time and ran out, and that soon.
+fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
+    look.most_ns == u64::MAX || observed.call.elapsed_ns <= look.most_ns && found_nothing(look, observed)
 }
 
 fn found_nothing(look: &Look, observed: &ObservedCall<'_>) -> bool {

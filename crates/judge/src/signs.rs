@@ -59,11 +59,9 @@ signs! {
     SLEEPS,
     /// A call that sets a timer.
     ARMS,
-    /// A call that may set state which others see.
-    SHOWS,
-    /// A call that may give memory back and keep its addresses.
-    GIVES_BACK,
-    /// A call that asks for an attribute of a file.
+    /// A call that may set what is used later.
+    STORES,
+    /// An attribute of a file asked for.
     ATTRIBUTE,
     /// A call that enters a ring (io_uring).
     ENTERS,

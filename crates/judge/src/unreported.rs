@@ -6,7 +6,7 @@ use crate::finding::{Beneath, Finding, Kind, Unjudged, Untold};
 use crate::group::{Patterns, cause_of};
 use crate::hash::Map;
 use crate::phases::toll;
-use crate::survey::{RowView, Shown};
+use crate::survey::{JudgedView, RowView};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use systoll_model::{FrameId, RowId, Sysno};
@@ -14,7 +14,7 @@ use systoll_model::{FrameId, RowId, Sysno};
 /// Needless calls of no finding and no remark, those aside whose price would be waiting; and where they are made, dearest
 /// first.
 pub(crate) fn untold<'f>(
-    shown: Shown<'_>,
+    shown: JudgedView<'_>,
     told: impl Iterator<Item = &'f Finding>,
     catalogue: &Catalogue,
 ) -> (Untold, Vec<Beneath>) {

@@ -75,6 +75,9 @@ fn rounded(recording: &Recording, semantics: &Semantics) -> Set<RowId> {
     seen.into_iter().filter(|(row, times)| *times >= ROUNDED || waits(*row)).map(|(row, _)| row).collect()
 }
 
+/// What is looked at: the call, the argument that tells, and whether it is waits that run out.
+type Looked = (Sysno, u64, bool);
+
 struct Run {
     steps: Vec<usize>,
     look: &'static Look,
@@ -90,7 +93,7 @@ impl Detector for BusyPoll {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        let mut runs: Map<(Sysno, u64), Run> = Map::default();
+        let mut runs: Map<Looked, Run> = Map::default();
         let (mut fresh, mut work) = (false, 0);
         for (at, step) in steps.iter().enumerate() {
             if found(step) {
@@ -99,7 +102,8 @@ impl Detector for BusyPoll {
                 continue;
             }
             let empty = step.look.filter(|_| step.nothing && !self.handed_over.contains(&step.observed.call.row));
-            let key = empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a))));
+            let key =
+                empty.map(|look| (step.observed.syscall, look.at.map_or(0, |a| step.observed.arg(a)), look.runs_out()));
             work += usize::from(key.is_none());
             // A poll of something else that finds nothing is no work either.
             runs.values_mut().for_each(|run| run.others += usize::from(key.is_none()));
@@ -109,8 +113,8 @@ impl Detector for BusyPoll {
                 runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, &self.rounded, claims));
             }
             if empty.is_some_and(|look| look.sleeps) {
-                // A loop that sleeps between two polls does not spin: the polls belong to the sleep.
-                let spins = |(of, run): (&(Sysno, u64), &Run)| (!run.look.sleeps && Some(*of) != key).then_some(*of);
+                // Who sleeps between two looks does not spin: they belong to the sleep.
+                let spins = |(of, run): (&Looked, &Run)| (!run.look.sleeps && Some(*of) != key).then_some(*of);
                 let slept: Vec<_> = runs.iter().filter_map(spins).collect();
                 for key in slept {
                     runs.remove(&key).into_iter().for_each(|run| run.claim(false, steps, &self.rounded, claims));
@@ -122,6 +126,7 @@ impl Detector for BusyPoll {
                 let run = runs.entry(key).or_insert(new);
                 run.steps.push(at);
                 run.others = 0;
+                fresh |= look.runs_out();
             }
         }
         runs.drain().for_each(|(_, run)| run.claim(true, steps, &self.rounded, claims));
@@ -131,7 +136,7 @@ impl Detector for BusyPoll {
 /// Returns true if the step made progress: moved bytes, made a connection or a child, or waited for something.
 fn found(step: &Step<'_>) -> bool {
     step.forks
-        || step.pauses
+        || step.pauses && step.look.is_none()
         || step.moved.is_some_and(|m| m.got.is_some_and(|got| got > 0))
         || step.look.is_some_and(|l| !l.sleeps) && !step.nothing && step.moved.is_none()
         || step.effects.iter().any(|e| matches!(e, Effect::Opens))
@@ -150,7 +155,13 @@ impl Run {
         let is_rounded = row.is_some_and(|row| rounded.contains(&row));
         // In a wait whose timeout is rounded down, the polls at its end are needless, not the wait.
         let sleeps = self.look.sleeps && !is_rounded;
-        let facts = Facts::default().with(Fact::Sleeps, sleeps).with(Fact::Rounded, is_rounded);
+        let runs_out = sleeps && self.look.runs_out();
+        if is_rounded && self.look.runs_out() {
+            // What is left of its time is looked for without waiting: that is told of.
+            return;
+        }
+        let facts = Facts::default().with(Fact::Sleeps, sleeps && !runs_out).with(Fact::RunsOut, runs_out);
+        let facts = facts.with(Fact::Rounded, is_rounded);
         let claim = || Claim { weak: sleeps, facts, ..Claim::of(Kind::BusyPoll, self.look.does, self.look.instead) };
         let waits = |step: &Step<'_>| is_rounded && step.look.is_some_and(|look| look.sleeps);
         for around in self.steps.windows(2) {

@@ -73,12 +73,13 @@ impl Made {
                 When::Above(arg, least) => self.set(arg, u64::from(least) + 1),
                 When::InZero(arg) | When::InZeros(arg) => self.put(arg, Moment::Entry, vec![0; 32]),
                 When::InShort(arg) => self.put(arg, Moment::Entry, [[0; 8], 1_000_u64.to_le_bytes()].concat()),
+                When::InTimes(arg) => self.put(arg, Moment::Entry, vec![1; 32]),
                 When::Negative(arg) => self.set(arg, u64::MAX),
                 When::InNoBits(arg, bits) => self.put(arg, Moment::Entry, word(1 & !bits)),
                 When::InAnyBits(arg, bits) => self.put(arg, Moment::Entry, word(bits)),
                 When::OutZero(arg) => self.put(arg, Moment::Exit, vec![0; 4]),
                 When::EmptyPath(arg) => self.put(arg, Moment::Entry, Vec::new()),
-                When::NotNull(_) | When::AtOnce => {}
+                When::NotNull(_) | When::AtOnce | When::OfBytes => {}
             }
         }
         self
@@ -250,6 +251,48 @@ fn a_question_asked_again_is_claimed_and_one_whose_answer_changes_is_not() {
     }
 }
 
+/// The same call about another thing; `None` where there is but one.
+fn another(line: &StateLine, n: u64) -> Option<Made> {
+    let mut made = asks(line, 2);
+    let mut differs = false;
+    for source in line.key {
+        match *source {
+            Source::Fd(arg) => made.set(arg, FD + n),
+            Source::Arg(arg) if !line.when.iter().any(|test| is_of(test, arg)) => made.set(arg, LENGTH * (n + 1)),
+            Source::Path { path, .. } => made.put(path, Moment::Entry, format!("/srv/box/{n}").into_bytes()),
+            _ => continue,
+        }
+        differs = true;
+    }
+    differs.then_some(made)
+}
+
+#[test]
+fn what_is_set_to_something_else_or_of_something_else_or_in_vain_changes_something() {
+    let no_change = &[Kind::NoOp];
+    let sets = |line: &&StateLine| matches!(line.act, Act::Set { value, .. } if !matches!(value, Source::Unread));
+    for line in STATE_LINES.iter().filter(sets).filter(|line| !tells_old(line)) {
+        let Act::Set { value, .. } = line.act else { continue };
+        let is_named = |arg: u8| !line.when.iter().any(|test| is_of(test, arg));
+        let varies = match value {
+            Source::In(arg) => !is_told(line, arg),
+            Source::InAbsolute(_) => true,
+            Source::Arg(arg) => is_named(arg),
+            _ => false,
+        };
+        if varies {
+            let others = rounds(|n| vec![asks(line, n + 2)]);
+            assert_eq!(count(&others, line.call, no_change), 0, "others: {}", told(line.call, line.when, &others));
+        }
+        if another(line, 0).is_some() {
+            let things = rounds(|n| another(line, n).into_iter().collect());
+            assert_eq!(count(&things, line.call, no_change), 0, "things: {}", told(line.call, line.when, &things));
+        }
+        let fails = rounds(|_| vec![Made { result: -13, ..asks(line, 2) }]);
+        assert_eq!(count(&fails, line.call, no_change), 0, "fails: {}", told(line.call, line.when, &fails));
+    }
+}
+
 #[test]
 fn what_is_set_to_what_it_is_is_claimed_and_what_is_set_to_something_else_is_not() {
     let sets = |line: &&StateLine| matches!(line.act, Act::Set { value, .. } if !matches!(value, Source::Unread));
@@ -265,7 +308,14 @@ fn what_is_set_to_what_it_is_is_claimed_and_what_is_set_to_something_else_is_not
     }
 }
 
-/// Returns true if the call itself tells the old value, so that one call is enough.
+/// Whether a line says what an argument points to.
+fn is_told(line: &StateLine, arg: u8) -> bool {
+    line.when.iter().any(|test| {
+        matches!(test, When::InNoBits(of, _) | When::InAnyBits(of, _) | When::InZeros(of) | When::InTimes(of) if *of == arg)
+    })
+}
+
+/// Whether the call itself tells what was set before, so that one is enough.
 fn tells_old(line: &StateLine) -> bool {
     matches!(line.act, Act::Set { old, value, .. } if old.is_some() || matches!(value, Source::Arg(1)) && line.call == "rt_sigprocmask")
 }
@@ -417,7 +467,33 @@ fn what_has_a_cheaper_way_is_claimed() {
     }
 }
 
-/// Returns the two calls of a pair, linked or not.
+/// The call of which one thing does not hold that a line asks for; `None` where that is not of its arguments.
+fn but(line: &[When], call: &'static str, broken: &When) -> Option<Made> {
+    let mut made = Made::new(call).when(line);
+    match *broken {
+        When::Is(arg, value) => made.set(arg, u64::from(value) + 1),
+        When::OneOf(arg, _) => made.set(arg, 99),
+        When::Null(arg) => made.set(arg, 4_096),
+        When::Above(arg, least) => made.set(arg, least.into()),
+        When::Negative(arg) => made.set(arg, 99),
+        When::AllBits(arg, bits) => made.set(arg, made.args[usize::from(arg)] & !u64::from(bits)),
+        When::InZero(arg) => made.put(arg, Moment::Entry, [[0; 8], 40_000_000_u64.to_le_bytes()].concat()),
+        _ => return None,
+    }
+    Some(made)
+}
+
+#[test]
+fn what_lacks_one_thing_that_makes_another_way_cheaper_is_not_claimed() {
+    for line in CHEAPER {
+        for made in line.when.iter().filter_map(|broken| but(line.when, line.call, broken)) {
+            let calls = rounds(|_| vec![made.clone()]);
+            assert_eq!(sure(&calls, line.call, &[Kind::SlowPath]), 0, "{}", told(line.call, line.when, &calls));
+        }
+    }
+}
+
+/// The two calls of a sequel, tied or not.
 fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
     let mut first = Made::new(line.first).when(line.when);
     let mut second = Made::new(line.then[0]).when(line.then_when);

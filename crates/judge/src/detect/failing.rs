@@ -4,7 +4,7 @@ use super::claim::{Claim, Claims, Detector, about_state, put};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, HOPELESS, Hopeless, Unit, Way};
+use crate::semantics::{Act, HOPELESS, Hopeless, INTEREST, Unit, Way};
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Errno, Recording, RowId, Sysno};
 
@@ -79,7 +79,7 @@ impl Failing {
         let Some(meaning) = &step.meaning else { return };
         let Act::Set { .. } = meaning.line.act else { return };
         let events = meaning.now.as_deref().and_then(|now| now.first_chunk()).map(|b| u32::from_le_bytes(*b));
-        if meaning.line.about.strict && events.is_some_and(|e| e & EPOLLET != 0) {
+        if meaning.line.about.is(&INTEREST) && events.is_some_and(|e| e & EPOLLET != 0) {
             self.edges.insert(step.observed.window.process.0);
         }
     }

@@ -1,32 +1,26 @@
 //! The detectors: each reads windows, or exact counts, and claims calls. None knows a cause.
 
-mod absent;
-mod adjacent;
 mod awake;
 mod blocking;
 mod brief_sleep;
 mod busy_poll;
 mod children;
 mod claim;
+mod dead_store;
 #[cfg(test)]
 mod each_line;
 mod edge;
-mod empty;
 mod entries;
 mod failing;
-mod given_back;
 mod handoff;
-mod heap_top;
 mod held_back;
 mod herd;
 mod kernel_locks;
-mod last_question;
 mod made_again;
 mod missing;
 mod near_reads;
 mod noop;
 mod nowhere;
-mod overwritten;
 mod own_writes;
 mod pieces;
 mod presized;
@@ -43,7 +37,6 @@ mod short_threads;
 mod slow_path;
 mod small_io;
 mod status;
-mod superseded;
 mod sync;
 mod terminal;
 mod toggle;
@@ -76,24 +69,20 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(noop::NoOp),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
-        Box::new(toggle::Toggle),
+        Box::new(toggle::Toggle::default()),
         Box::new(presized::Presized),
-        Box::new(overwritten::Overwritten),
-        Box::new(superseded::Superseded),
+        Box::new(dead_store::DeadStore),
         Box::new(rewritten::Rewritten),
         Box::new(made_again::MadeAgain::default()),
         Box::new(rearm::Rearm),
-        Box::new(given_back::GivenBack::default()),
         Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),
         Box::new(failing::Failing::new(recording)),
-        Box::new(absent::Absent::default()),
         Box::new(nowhere),
         Box::new(awake::Awake::new(&rung, recording)),
         Box::new(brief_sleep::BriefSleep),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(unserved::Unserved::new(recording, semantics)),
-        Box::new(empty::Empty),
         Box::new(entries::Entries::new(recording, semantics)),
         Box::new(small_io::SmallIo::new(&rung, recording)),
         Box::new(near_reads::NearReads),
@@ -105,9 +94,6 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(sync::Sync::new(recording, semantics)),
         Box::new(reopen::Reopen::new(recording, semantics)),
         Box::new(edge::Edge),
-        Box::new(last_question::LastQuestion),
-        Box::new(heap_top::HeapTop),
-        Box::new(adjacent::Adjacent),
     ];
     let mut claims = Claims::with_room(recording.windows.iter().map(|window| window.calls.len()).sum());
     let mut steps = Vec::new();

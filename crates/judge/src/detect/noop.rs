@@ -3,7 +3,7 @@
 use super::claim::{Claims, Detector, about_state, put};
 use crate::finding::Kind;
 use crate::replay::Step;
-use crate::semantics::{Act, SYNCED, Way};
+use crate::semantics::{Act, SYNCED, State, Undone, Way};
 use crate::signs::Signs;
 
 /// Claims sets that change nothing.
@@ -19,8 +19,11 @@ impl Detector for NoOp {
             let Some(meaning) = &step.meaning else { continue };
             if matches!(meaning.line.act, Act::Set { .. })
                 && (meaning.changes_nothing || meaning.known_already())
-                && let Some(mut claim) = about_state(Kind::NoOp, step, claims)
+                && let Some(mut claim) = about_state(kind_of(meaning.line.about), step, claims)
             {
+                if meaning.line.about.undone == Undone::Unseen {
+                    claim.instead = Some("keep it for a while: give back what has not been used for seconds");
+                }
                 if meaning.line.about.is(&SYNCED) {
                     claim.weak = !is_clean(step, steps);
                     claim.by_wait = step.observed.call.waited_ns.is_some_and(|ns| ns > 0);
@@ -32,8 +35,13 @@ impl Detector for NoOp {
     }
 }
 
-/// Returns true if the file can't have been changed since it was last synced: the program wrote it itself, and
-/// between the two calls it neither waited nor made a call about the file.
+/// What a set to what was set before is, by what undoes such state.
+fn kind_of(state: &State) -> Kind {
+    if state.undone == Undone::Unseen { Kind::Toggle } else { Kind::NoOp }
+}
+
+/// Whether nothing can have been written to the file since it was brought to the disk: the program wrote it itself, and
+/// between the two calls it neither waited for anyone nor made a call about the file.
 fn is_clean(step: &Step<'_>, steps: &[Step<'_>]) -> bool {
     let fd = step.observed.descriptor(0);
     let about = |s: &Step<'_>| s.lines.fd == Some(0) && s.observed.descriptor(0) == fd;

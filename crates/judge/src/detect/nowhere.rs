@@ -1,4 +1,4 @@
-//! Detects a name that is looked for in folder after folder and that none of them holds.
+//! What many were asked for, and none had: a name that no folder holds, an attribute that no file has.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -8,24 +8,35 @@ use crate::paths::{Parts, PathId};
 use crate::replay::Step;
 use crate::semantics::{ATTEMPT, Act, NAME, PATH};
 use crate::signs::Signs;
-use systoll_model::{Errno, Recording, Sysno};
+use systoll_model::{Errno, Moment, Recording, Sysno};
 
-/// Number of folders without the name from which on a look in another folder is claimed.
+/// Places without it before it is claimed that another has none.
 const SEEN: usize = 32;
 /// Largest number of names remembered.
 const REMEMBERED: usize = 1 << 14;
 
-/// Claims looks for a name that many folders lack and none was seen to hold. The claim is weak: the next folder may
-/// have it.
+/// What is looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Wanted {
+    /// An entry of a folder.
+    Entry(PathId),
+    /// An attribute of a file.
+    Attribute(Vec<u8>),
+}
+
+/// A look for something, the place where, and what came of it: whether it is there, if that was told.
+type Look = (Wanted, PathId, Option<bool>);
+
+/// Claims looks for what many places were seen not to have and none to have. A remark: the next may.
 pub(super) struct Nowhere {
     /// Processes whose windows show enough misses for one name to be among them often.
     miss: Set<u32>,
-    /// By process, call and name: the folders without it; `None` once a folder has it.
-    without: Map<(u32, Sysno, PathId), Option<Vec<PathId>>>,
+    /// By process, call and what it asks for: places without it, until one has it.
+    without: Map<(u32, Sysno, Wanted), Option<Vec<PathId>>>,
 }
 
 impl Nowhere {
-    /// Returns true if a process has enough misses.
+    /// Whether there are names to look for.
     pub(super) fn misses(&self) -> bool {
         !self.miss.is_empty()
     }
@@ -39,57 +50,87 @@ impl Nowhere {
         let miss = misses.into_iter().filter(|(_, missed)| *missed > SEEN).map(|(process, _)| process);
         Self { miss: miss.collect(), without: Map::default() }
     }
+
+    fn look(&self, step: &Step<'_>) -> Option<Look> {
+        attribute(step).or_else(|| entry(step).filter(|_| self.miss.contains(&step.observed.window.process.0)))
+    }
 }
 
 impl Detector for Nowhere {
     fn looks_for(&self) -> Signs {
-        if self.misses() { Signs::PATH } else { Signs::NONE }
+        Signs::ATTRIBUTE.with(Signs::PATH, self.misses())
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        if steps.first().is_none_or(|step| !self.miss.contains(&step.observed.window.process.0)) {
-            return;
-        }
-        for step in steps.iter().filter(|step| step.signs.any(Signs::PATH)) {
-            let Some(Parts { folder, name, .. }) = step.parts.filter(|_| is_look(step)) else { continue };
-            let key = (step.who, step.observed.syscall, name);
+        let wanted = self.looks_for();
+        for step in steps.iter().filter(|step| step.signs.any(wanted)) {
+            let Some((wanted, place, has)) = self.look(step) else { continue };
+            let claim = claim(&wanted);
+            let key = (step.who, step.observed.syscall, wanted);
             if self.without.len() >= REMEMBERED && !self.without.contains_key(&key) {
                 continue;
             }
             let without = self.without.entry(key).or_insert_with(|| Some(Vec::new()));
-            match (step.observed.call.errno(), without.as_mut()) {
-                (Some(Errno::ENOENT), Some(folders)) => {
-                    if folders.len() < SEEN {
-                        folders.extend(Some(folder).filter(|folder| !folders.contains(folder)));
-                    } else if !folders.contains(&folder) {
-                        put(claims, step.index, claim());
+            match (has, without.as_mut()) {
+                (Some(false), Some(places)) => {
+                    if places.len() < SEEN {
+                        places.extend(Some(place).filter(|place| !places.contains(place)));
+                    } else if !places.contains(&place) {
+                        put(claims, step.index, claim);
                     }
                 }
-                (None, _) => *without = None,
+                (Some(true), _) => *without = None,
                 _ => {}
             }
         }
     }
 }
 
-/// Returns true if the step asks about a path or opens it.
-fn is_look(step: &Step<'_>) -> bool {
-    step.meaning.as_ref().is_some_and(|meaning| match meaning.line.act {
+/// Returns what came of a look: `None` where it failed in a way that does not say.
+fn outcome(step: &Step<'_>, absent: &[Errno]) -> Option<bool> {
+    match step.observed.call.errno() {
+        None => Some(true),
+        Some(errno) => absent.contains(&errno).then_some(false),
+    }
+}
+
+/// The attribute that the step asks a file for.
+fn attribute(step: &Step<'_>) -> Option<Look> {
+    let line = step.lines.attribute()?;
+    let name = step.observed.data(line.name, Moment::Entry)?;
+    Some((Wanted::Attribute(name.to_vec()), step.object_id?, outcome(step, line.absent)))
+}
+
+/// The name that the step asks for, or opens, in a folder.
+fn entry(step: &Step<'_>) -> Option<Look> {
+    let is_look = step.meaning.as_ref().is_some_and(|meaning| match meaning.line.act {
         Act::Ask(_) => meaning.line.about.is(&PATH) || meaning.line.about.is(&NAME),
         Act::Try => meaning.line.about.is(&ATTEMPT),
         Act::Set { .. } => false,
-    })
+    });
+    let Parts { folder, name, .. } = step.parts.filter(|_| is_look)?;
+    Some((Wanted::Entry(name), folder, outcome(step, &[Errno::ENOENT])))
 }
 
-fn claim() -> Claim {
-    Claim {
+fn claim(wanted: &Wanted) -> Claim {
+    let of = |facts, about, instead, gives_up| Claim {
         weak: true,
-        facts: Fact::Nowhere.into(),
-        gives_up: "a file of that name that appears meanwhile is not noticed",
-        ..Claim::of(
-            Kind::Failing,
+        facts,
+        gives_up,
+        ..Claim::of(Kind::Failing, about, instead)
+    };
+    match wanted {
+        Wanted::Entry(_) => of(
+            Fact::Nowhere.into(),
             "looks in each folder for a name that none holds",
             "take it from the folder's listing where that is read anyway, or say once where such a file may lie",
-        )
+            "a file of that name that appears meanwhile is not noticed",
+        ),
+        Wanted::Attribute(_) => of(
+            crate::fact::Facts::default(),
+            "asks each file for an attribute that none has",
+            "ask the file system once, or not at all where the attribute is not shown",
+            "an attribute that a file gets meanwhile is not noticed",
+        ),
     }
 }

@@ -12,6 +12,8 @@ use systoll_model::Sysno;
 const LONG: usize = 8;
 /// Least number of pieces in a run that an edge of the window cuts.
 const LONG_CUT: usize = 4;
+/// Pieces of any size that make a remark.
+const SOME: usize = 5;
 
 /// Claims calls whose range begins where that of the call before ended.
 pub(super) struct Pieces;
@@ -28,6 +30,8 @@ struct Run {
     bytes: u64,
     /// True if the window begins within the run.
     cut: bool,
+    /// Whether one of them is a large one.
+    large: bool,
 }
 
 impl Detector for Pieces {
@@ -51,11 +55,12 @@ impl Detector for Pieces {
             let from = line.begins(&step.observed, before);
             let Some(end) = from.map(|from| line.ends(&step.observed, from)) else { continue };
             let length = end.saturating_sub(from.unwrap_or(end));
-            let goes_on = from == before && length > 0 && length <= line.small && line.is_whole(&step.observed);
+            let fits = length > 0 && (length <= line.small || line.any);
+            let goes_on = from == before && fits && line.is_whole(&step.observed);
             match runs.get_mut(&same).filter(|_| goes_on) {
                 Some(run) => run.add(at, end, length),
                 None => {
-                    let new = Run { line, steps: vec![at], end, bytes: 0, cut: at == 0 };
+                    let new = Run { line, steps: vec![at], end, bytes: 0, cut: at == 0, large: false };
                     runs.insert(same, new).into_iter().for_each(|run| run.claim(false, steps, claims));
                 }
             }
@@ -82,6 +87,7 @@ impl Run {
         self.steps.push(at);
         self.end = end;
         self.bytes = self.bytes.saturating_add(length);
+        self.large |= length > self.line.small;
     }
 
     /// Returns true if the step may need what the calls of the run did.
@@ -101,7 +107,10 @@ impl Run {
     /// Claims all calls of a long run but one for each range that one call could have covered.
     fn claim(&self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
         let pieces = self.steps.len().saturating_sub(1) as u64;
-        if self.steps.len() < if cut || self.cut { LONG_CUT } else { LONG } {
+        let is_long = self.steps.len() >= if cut || self.cut { LONG_CUT } else { LONG };
+        // Why it goes by large pieces, or by few, the calls do not tell.
+        let weak = self.large || !is_long;
+        if weak && !(self.line.any && self.steps.len() >= SOME) {
             return;
         }
         let each = (self.line.much / (self.bytes / pieces.max(1)).max(1)).max(2);
@@ -116,7 +125,7 @@ impl Run {
                 let Ranged { does, instead, gives_up, .. } = *self.line;
                 let object = step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
                 let object = object.map(|file| claims.object(file));
-                put(claims, step.index, Claim { object, gives_up, ..Claim::of(Kind::SmallIo, does, instead) });
+                put(claims, step.index, Claim { object, weak, gives_up, ..Claim::of(Kind::SmallIo, does, instead) });
             }
         }
     }

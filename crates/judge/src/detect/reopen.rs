@@ -172,8 +172,9 @@ impl Reopen<'_> {
         if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
-        // The kernel may make up another content each time, but the descriptor could have stayed open.
-        let weak = !made_up(&opened.path);
+        // What the kernel makes up may be another each time, but the descriptor could have stayed.
+        // A file that is opened again within a glance, hundreds of times, is not looked at for news.
+        let weak = !(made_up(&opened.path) || often && habit.is_some_and(|file| file.quick));
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {

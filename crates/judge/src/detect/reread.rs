@@ -13,7 +13,9 @@ const SEEN: u64 = 3;
 /// Least number of a small file's openings in all, from exact counts: a file that is opened so often is not opened
 /// for news.
 const MANY: u64 = 256;
-/// Largest distance from an opening to the question about the file's status, calls.
+/// Time from one opening to the next, in ns, below which nobody looks for news: a reader looks no more often than this.
+const GLANCE: u64 = 10_000_000;
+/// Calls after the opening within which its status is asked.
 const SOON: usize = 4;
 /// Largest distance from an opening to its closing, calls.
 const CYCLE: usize = 24;
@@ -125,6 +127,8 @@ pub(super) struct Reread {
     pub unchanged: bool,
     /// True if it is opened so often that a small one counts too.
     pub many: bool,
+    /// Whether it is opened again so soon that nobody looks for news.
+    pub quick: bool,
 }
 
 impl<'a> Rereads<'a> {
@@ -147,7 +151,8 @@ impl<'a> Rereads<'a> {
         let any = looks.any;
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
-            Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY }
+            let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
+            Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY, quick }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {
@@ -258,7 +263,9 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
             // Another part of the file has other content.
             return None;
         }
-        if moved.is_some_and(|moved| moved.way == Way::In) {
+        // A folder's entries count as what it holds.
+        let lists = moved.is_none() && lines.always_does(|effect| matches!(effect, Effect::Reads(0)));
+        if lists || moved.is_some_and(|moved| moved.way == Way::In) {
             let got = call.result.filter(|got| *got > 0);
             content.extend(got.unwrap_or(0).to_le_bytes());
             content.extend_from_slice(got.and(observed.data(1, Moment::Exit)).unwrap_or_default());

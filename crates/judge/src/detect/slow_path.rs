@@ -24,7 +24,10 @@ impl Detector for SlowPath {
                 let claim = Claim::of(Kind::SlowPath, cheaper.does, cheaper.instead);
                 // A change that saves only a part of a call is not worth it by itself.
                 let (weak, saves) = (cheaper.saves_ns.is_some(), cheaper.saves_ns.map_or(Saving::All, Saving::Ns));
-                let claim = Claim { by_wait: cheaper.by_wait, weak, saves, ..claim };
+                let file =
+                    step.observed.call.fd.as_deref().filter(|file| step.moved.is_some() && file.starts_with('/'));
+                let object = file.filter(|_| !weak).map(|file| claims.object(file));
+                let claim = Claim { by_wait: cheaper.by_wait, weak, object, saves, ..claim };
                 put(claims, step.index, claim);
             }
             for followed in step.lines.sequels() {

@@ -2,9 +2,9 @@
 
 use super::claim::{Claims, Detector, about_state, leave_out_later, put};
 use crate::finding::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, Key, POSITION};
+use crate::semantics::{Act, Effect, Key, POSITION, PROTECTION, Undone};
 use crate::signs::Signs;
 use std::ops::Range;
 
@@ -13,9 +13,22 @@ const LONGEST_PERIOD: usize = 8;
 /// Least number of whole periods for a toggle: fewer can be chance.
 const PERIODS: usize = 3;
 
-/// Claims sets that return to an earlier value. If a run goes back to the window's start, its first set may have been
-/// needed, or any of the others: it is left out.
-pub(super) struct Toggle;
+/// Sets that went the other way than the one before, of which so many are still chance.
+const TURNS: usize = 6;
+
+/// Claims sets that return to an earlier value, or go back towards it. Where a run goes back to the window's start, its first
+/// set may be the one that was needed or any of the others: it is left out.
+#[derive(Default)]
+pub(super) struct Toggle {
+    /// Ranges of memory that were changed and changed back in earlier windows.
+    ranges: Set<Turn>,
+}
+
+/// A range that was set to one value and then to another: who did, where and how long it is, the two values.
+type Turn = (u32, [u64; 2], [u64; 2]);
+
+/// Ranges that are remembered.
+const REMEMBERED: usize = 1 << 16;
 
 impl Detector for Toggle {
     fn looks_for(&self) -> Signs {
@@ -49,8 +62,10 @@ impl Detector for Toggle {
             if meaning.changes_nothing || meaning.known_already() {
                 continue;
             }
-            // A set with an unknown result still equals another one with the same operand.
-            if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()) {
+            // A set whose outcome is unknown is still the same set as another of its operand; one of a value that is not
+            // known is to something else, as far as others come back.
+            let unread = (meaning.line.about.undone == Undone::Back).then_some(&[][..]);
+            if let Some(value) = meaning.now.as_deref().or(meaning.operand.as_deref()).or(unread) {
                 histories.entry(&meaning.key).or_default().push((at, value));
                 if meaning.line.about.is(&POSITION) {
                     places.insert(step.observed.descriptor(0), &meaning.key);
@@ -58,18 +73,21 @@ impl Detector for Toggle {
             }
         }
         done.extend(histories.into_values());
+        self.in_turns(&done, steps, claims);
         for history in &done {
-            let run = periodic(history, steps);
-            let begins =
-                history.first().and_then(|(at, _)| steps.get(*at)).filter(|_| !run.is_empty() && run.start == 0);
+            let undone = undone(history, steps);
+            let run = Some(periodic(history, undone)).filter(|run| !run.is_empty());
+            let run = run.unwrap_or_else(|| if undone == Undone::Back { backs(history) } else { 0..0 });
             let cut = |step: &&Step<'_>| step.index < forked && step.meaning.as_ref().is_some_and(|m| m.from_before);
-            if let Some(step) = begins.filter(cut) {
+            let begins = history.first().and_then(|(at, _)| steps.get(*at));
+            if let Some(step) = begins.filter(cut).filter(|_| !run.is_empty() && run.start == 0) {
                 leave_out_later(step, claims);
             }
-            for (at, _) in history.get(run).unwrap_or_default().iter().skip(1) {
-                if let Some(step) = steps.get(*at)
-                    && let Some(claim) = about_state(Kind::Toggle, step, claims)
-                {
+            let back = history.get(run.clone()).unwrap_or_default().iter().skip(1).map(|(at, _)| *at).collect();
+            let turned = undone == Undone::Turns && run.is_empty();
+            let back: Vec<usize> = if turned { turns(history) } else { back };
+            for step in back.iter().filter_map(|at| steps.get(*at)) {
+                if let Some(claim) = about_state(Kind::Toggle, step, claims) {
                     put(claims, step.index, claim);
                 }
             }
@@ -77,14 +95,86 @@ impl Detector for Toggle {
     }
 }
 
-/// The values of a piece of state, each with the index of the step that set it.
+impl Toggle {
+    /// Claims what is done to one range after the other and undone at once, where most of the ranges had their turn in
+    /// an earlier window. What is done once to each, as to code that is loaded or made, has to be.
+    fn in_turns(&mut self, done: &[History<'_>], steps: &[Step<'_>], claims: &mut Claims) {
+        if steps.iter().any(|step| step.observed.call.signals_before > 0 || maps_anew(step)) {
+            // A handler that opens what was touched is the use of it; what lies there next is other memory.
+            return;
+        }
+        let turns: Vec<(Turn, &History<'_>)> =
+            done.iter().filter_map(|history| Some((turn(history, steps)?, history))).collect();
+        let Some((first, _)) = turns.first() else { return };
+        let alike: Vec<_> = turns.iter().filter(|(turn, _)| (turn.0, turn.2) == (first.0, first.2)).collect();
+        let known = alike.iter().filter(|(turn, _)| self.ranges.contains(turn)).count();
+        if alike.len() >= PERIODS && 2 * known >= alike.len() {
+            for step in alike.iter().flat_map(|(_, history)| history.iter()).filter_map(|(at, _)| steps.get(*at)) {
+                if let Some(claim) = about_state(Kind::Toggle, step, claims) {
+                    put(claims, step.index, claim);
+                }
+            }
+        }
+        let room = REMEMBERED.saturating_sub(self.ranges.len());
+        self.ranges.extend(turns.iter().take(room).map(|(turn, _)| *turn));
+    }
+}
+
+/// Whether memory goes away, or other memory comes to where some was.
+fn maps_anew(step: &Step<'_>) -> bool {
+    step.effects.iter().any(|effect| matches!(effect, Effect::Memory)) && !step.signs.any(Signs::SETS)
+}
+
+/// The range of which a history shows two sets, the second right behind the first of it.
+fn turn(history: &History<'_>, steps: &[Step<'_>]) -> Option<Turn> {
+    let [(first, one), (_, other)] = history.as_slice() else { return None };
+    let step = steps.get(*first)?;
+    let meaning = step.meaning.as_ref().filter(|meaning| meaning.line.about.is(&PROTECTION))?;
+    let Act::Set { .. } = meaning.line.act else { return None };
+    let word = |value: &[u8]| value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    let range = [step.observed.arg(0), step.observed.arg(1)];
+    Some((step.who, range, [word(one)?, word(other)?])).filter(|_| one != other)
+}
+
+/// Values a piece of state took, by the step that set them.
 type History<'s> = Vec<(usize, &'s [u8])>;
 
-/// Returns the range of the longest periodic run in the history.
-fn periodic(history: &History<'_>, steps: &[Step<'_>]) -> Range<usize> {
-    let strict =
-        history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref()).is_some_and(|m| m.line.about.strict);
-    let longest = if strict { 2 } else { LONGEST_PERIOD };
+/// What undoes the state of a history.
+fn undone(history: &History<'_>, steps: &[Step<'_>]) -> Undone {
+    let first = history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref());
+    first.map_or(Undone::Returns, |meaning| meaning.line.about.undone)
+}
+
+/// The longest run in which one value, which is known, comes after each other one.
+fn backs(history: &History<'_>) -> Range<usize> {
+    let value = |at: usize| history.get(at).map(|(_, value)| *value).filter(|value| !value.is_empty());
+    let mut best = 0..0;
+    for start in 0..history.len() {
+        let Some(back) = value(start + 1) else { continue };
+        let is_pair = |at: &usize| value(*at) != Some(back) && value(at + 1) == Some(back);
+        let pairs = (start..history.len()).step_by(2).take_while(is_pair).count();
+        if pairs >= PERIODS && 2 * pairs > best.len() {
+            best = start..start + 2 * pairs;
+        }
+    }
+    best
+}
+
+/// Sets of a number that go the other way than the set before, where there are enough of them.
+fn turns(history: &History<'_>) -> Vec<usize> {
+    let number = |(at, value): &(usize, &[u8])| Some((*at, value.first_chunk().map(|b| u64::from_le_bytes(*b))?));
+    let numbers: Vec<(usize, u64)> = history.iter().filter_map(number).collect();
+    let turns = numbers.windows(3).filter_map(|three| match three {
+        [(_, a), (_, b), (at, c)] if (b > a) != (c > b) => Some(*at),
+        _ => None,
+    });
+    let turns: Vec<usize> = turns.collect();
+    if turns.len() > TURNS { turns } else { Vec::new() }
+}
+
+/// The longest run with a period, by its place in the history.
+fn periodic(history: &History<'_>, undone: Undone) -> Range<usize> {
+    let longest = if undone == Undone::Alternates { 2 } else { LONGEST_PERIOD };
     let mut best = 0..0;
     for period in 2..=longest {
         let mut start = 0;

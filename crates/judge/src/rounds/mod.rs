@@ -10,6 +10,7 @@
 //! anchors for each of these, and on the calls examined for each anchor.
 
 mod anchor;
+mod begin;
 mod kinds;
 mod pattern_of;
 mod place;
@@ -23,6 +24,7 @@ pub use round::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, Ro
 
 use crate::finding::Finding;
 use crate::phases::Phases;
+use crate::semantics::Semantics;
 use anchor::{Anchored, LEAST, Scales, conforms};
 use kinds::{KindId, Kinds};
 use std::cmp::Reverse;
@@ -74,8 +76,13 @@ impl Measures {
     }
 }
 
-/// Returns the rounds of a recording, costliest first. `findings` tell the calls that are claimed.
-pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding]) -> Vec<Round> {
+/// Returns the rounds of a recording, dearest first. `findings` are what of it is claimed.
+pub(crate) fn rounds(
+    recording: &Recording,
+    semantics: &Semantics,
+    phases: &Phases,
+    findings: &[Finding],
+) -> Vec<Round> {
     let measures = Measures::of(recording, phases);
     let kinds = Kinds::of(recording);
     let price = |id: KindId| kinds.get(id).map_or(0.0, |kind| measures.price(kind.toll, kind.waited));
@@ -93,8 +100,14 @@ pub(crate) fn rounds(recording: &Recording, phases: &Phases, findings: &[Finding
     let mut search =
         Search { kinds: &kinds, stretches: &stretches, price: &price, state: State::new(&kinds, &stretches) };
     let claimed = scene::claimed(recording, findings);
-    let scene =
-        scene::Scene { recording, kinds: &kinds, stretches: &stretches, claimed: &claimed, wall_ns: measures.wall };
+    let scene = scene::Scene {
+        recording,
+        kinds: &kinds,
+        stretches: &stretches,
+        claimed: &claimed,
+        semantics,
+        wall_ns: measures.wall,
+    };
     let mut rounds = Vec::new();
     for seed in seeds {
         if search.state.left(seed) < LITTLE || price(seed) * search.state.left(seed) < DEAR {

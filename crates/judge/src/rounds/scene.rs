@@ -1,6 +1,7 @@
 //! The report of a round, made from an anchor and the calls that follow it.
 
 use super::anchor::{Anchored, LEAST, Member, WHOLE, conforms};
+use super::begin::Turns;
 use super::kinds::{Kind, KindId, Kinds, waited};
 use super::pattern_of::{data, objects, offsets, option, sizes};
 use super::place::common_place;
@@ -9,6 +10,7 @@ use super::shape::{Part, Seen, shape};
 use super::stretches::Stretches;
 use crate::finding::{Estimate, Finding};
 use crate::hash::{Map, Set};
+use crate::semantics::Semantics;
 use std::cmp::Reverse;
 use systoll_model::{Errno, Recording, RowId, WindowCall};
 
@@ -57,6 +59,7 @@ pub(super) struct Scene<'a> {
     pub(super) kinds: &'a Kinds,
     pub(super) stretches: &'a Stretches<'a>,
     pub(super) claimed: &'a Map<RowId, RoundClaimed>,
+    pub(super) semantics: &'a Semantics,
     pub(super) wall_ns: Option<f64>,
 }
 
@@ -68,7 +71,8 @@ impl Scene<'_> {
         if count.estimate < LEAST {
             return None;
         }
-        let parts = shape(found, self.stretches);
+        let turns = Turns { kinds: self.kinds, stretches: self.stretches, semantics: self.semantics };
+        let parts = shape(found, turns);
         let steps = parts.iter().map(|part| self.step(part, &parts, found, count.estimate)).collect();
         let rows = self.rows(found);
         let sum = |of: fn(&RoundRow) -> u64| rows.iter().fold(0u64, |sum, row| sum.saturating_add(of(row)));

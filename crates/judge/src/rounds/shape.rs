@@ -1,6 +1,7 @@
 //! The calls of a round in order, with repetitions folded into loops.
 
 use super::anchor::{Anchored, Member};
+use super::begin::Turns;
 use super::kinds::KindId;
 use super::stretches::Stretches;
 use crate::hash::Map;
@@ -84,8 +85,9 @@ fn repeats(runs: &[(KindId, u64)], len: usize) -> usize {
     runs.chunks_exact(len).take_while(|piece| piece.iter().map(|(kind, _)| kind).eq(&first)).count()
 }
 
-/// Returns the parts of a round in the order that most instances have. The part that the run made first comes first.
-pub(super) fn shape(found: &Anchored, stretches: &Stretches<'_>) -> Vec<Part> {
+/// Returns the parts of a round in order, as most instances have them, from where it begins.
+pub(super) fn shape(found: &Anchored, turns: Turns<'_>) -> Vec<Part> {
+    let stretches = turns.stretches;
     let usual = |kind: &KindId| found.members.iter().any(|m| m.kind == *kind && m.is_usual());
     // By the order of kinds alone.
     let mut orders: Map<Vec<Vec<KindId>>, (f64, Vec<Part>)> = Map::default();
@@ -107,7 +109,7 @@ pub(super) fn shape(found: &Anchored, stretches: &Stretches<'_>) -> Vec<Part> {
         parts = vec![Part { kinds: vec![(found.anchor, Seen::once(1))], times: Seen::once(1) }];
     }
     parts.truncate(MOST_STEPS);
-    begin_with_the_first(&mut parts, stretches);
+    turns.turn(&mut parts, found);
     let now_and_then: Vec<&Member> = found.members.iter().filter(|m| !m.is_usual()).take(MOST_STEPS).collect();
     put_in(&mut parts, &now_and_then, found, stretches);
     parts
@@ -131,14 +133,7 @@ fn add(all: &mut [Part], parts: &[Part], weight: f64) {
     }
 }
 
-/// Rotates the parts so that the round begins with the call that was made first in the run.
-fn begin_with_the_first(parts: &mut [Part], stretches: &Stretches<'_>) {
-    let first = |part: &Part| part.kinds.first().map_or(u64::MAX, |(kind, _)| stretches.first_at(*kind));
-    let at = parts.iter().enumerate().min_by_key(|(at, part)| (first(part), *at)).map_or(0, |(at, _)| at);
-    parts.rotate_left(at);
-}
-
-/// Inserts each member that only some rounds have behind the call that it follows most often.
+/// Puts what only some rounds have behind the call that it follows most often.
 fn put_in(parts: &mut Vec<Part>, members: &[&Member], found: &Anchored, stretches: &Stretches<'_>) {
     let mut after: Map<(KindId, KindId), f64> = Map::default();
     let mut seen: Map<KindId, Seen> = Map::default();

@@ -1,6 +1,6 @@
 //! Calls with a cheaper way to the same result (strength reduction).
 
-use super::vocabulary::When::{self, Above, AllBits, AtOnce, InZero, Is, Negative, NoBits, OneOf};
+use super::vocabulary::When::{self, Above, AllBits, AtOnce, InZero, Is, Negative, NoBits, Null, OfBytes, OneOf};
 use systoll_model::constants::*;
 
 /// A call with a cheaper way to the same result.
@@ -94,7 +94,13 @@ impl Cheaper {
     }
 }
 
-/// The calls with a cheaper way.
+/// A transfer of no byte.
+const fn moves_nothing(call: &'static str, when: &'static [When]) -> Cheaper {
+    let does = "reads or writes no byte at all, which does nothing";
+    Cheaper { does, instead: "look at the length first", ..no_wait(call, when) }
+}
+
+/// The table.
 #[rustfmt::skip]
 pub(crate) static CHEAPER: &[Cheaper] = &[
     in_vdso("clock_gettime", CLOCK_IN_KERNEL).when(&[OneOf(0, VDSO_CLOCKS)]),
@@ -110,6 +116,14 @@ pub(crate) static CHEAPER: &[Cheaper] = &[
     list_of_one("writev", "write, which takes one piece without a list"),
     list_of_one("preadv", "pread, which takes one piece without a list"),
     list_of_one("pwritev", "pwrite, which takes one piece without a list"),
+    moves_nothing("read", &[Null(2), OfBytes]),
+    moves_nothing("pread64", &[Null(2), OfBytes]),
+    moves_nothing("write", &[Null(2), OfBytes]),
+    moves_nothing("pwrite64", &[Null(2), OfBytes]),
+    moves_nothing("sendfile", &[Null(3), OfBytes]),
+    moves_nothing("splice", &[Null(4), OfBytes]),
+    moves_nothing("tee", &[Null(2), OfBytes]),
+    moves_nothing("copy_file_range", &[Null(4), OfBytes]),
     no_wait("nanosleep", &[InZero(0)]),
     no_wait("clock_nanosleep", &[NoBits(1, TIMER_ABSTIME), InZero(2)]),
     past("clock_nanosleep", &[AllBits(1, TIMER_ABSTIME), AtOnce]),

@@ -139,7 +139,20 @@ const fn looks_for_error() -> Sequel {
     }
 }
 
-/// The condition of a call that sets close-on-exec. FIOCLEX takes no argument and is left out.
+/// A question for flags that are gone with the descriptor next.
+const fn asks_last() -> Sequel {
+    Sequel {
+        when: &[Is(1, F_GETFD)],
+        then: &["close"],
+        tie: Tie::Descriptor,
+        within: 1,
+        does: "asks for a descriptor's flags right before it closes the descriptor",
+        instead: "close it without asking; Rust's standard library asks only in builds with debug assertions: build with --release",
+        ..asks_first("fcntl")
+    }
+}
+
+/// FIOCLEX takes no argument and is left out.
 const SETS_CLOEXEC: &[When] = &[Is(1, F_SETFD), AllBits(2, FD_CLOEXEC)];
 const SETS_NONBLOCK: &[When] = &[Is(1, F_SETFL), AllBits(2, O_NONBLOCK)];
 
@@ -159,6 +172,7 @@ pub(crate) static SEQUELS: &[Sequel] = &[
     peeks("recvmsg").when(&[AllBits(2, MSG_PEEK)]),
     peeks("ioctl").when(&[Is(1, FIONREAD)]),
     looks_for_error(),
+    asks_last(),
     flags("open", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(1, O_CLOEXEC)]),
     flags("openat", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(2, O_CLOEXEC)]),
     flags("socket", SETS_CLOEXEC, "make it with SOCK_CLOEXEC").when(&[NoBits(1, SOCK_CLOEXEC)]),

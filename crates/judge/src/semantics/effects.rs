@@ -1,7 +1,7 @@
 //! Side effects of calls: state that they change beside the state that they set.
 
-use super::state::{ADVICE, SOCKET_OPTION, State, WATCH};
-use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, OneOf};
+use super::state::{ADVICE, RIGHTS, RIGHTS_OF_FILE, SOCKET_OPTION, State, TIMES, TIMES_OF_FILE, WATCH};
+use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
 
 /// A side effect.
@@ -252,6 +252,18 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
 
     does("prctl", Effect::Identity).when(&[Is(0, PR_SET_SECUREBITS)]),
     changes("process_madvise", &ADVICE),
+    // By a path and by a descriptor it may be the same file.
+    changes("chmod", &RIGHTS_OF_FILE), changes("fchmodat", &RIGHTS_OF_FILE), changes("fchmodat2", &RIGHTS_OF_FILE),
+    changes("chown", &RIGHTS_OF_FILE), changes("lchown", &RIGHTS_OF_FILE), changes("fchownat", &RIGHTS_OF_FILE),
+    changes("setxattr", &RIGHTS_OF_FILE), changes("lsetxattr", &RIGHTS_OF_FILE),
+    changes("fchmod", &RIGHTS), changes("fchown", &RIGHTS), changes("fsetxattr", &RIGHTS),
+    changes("removexattr", &RIGHTS), changes("removexattr", &RIGHTS_OF_FILE), changes("lremovexattr", &RIGHTS),
+    changes("lremovexattr", &RIGHTS_OF_FILE), changes("fremovexattr", &RIGHTS), changes("fremovexattr", &RIGHTS_OF_FILE),
+    changes("setxattrat", &RIGHTS), changes("setxattrat", &RIGHTS_OF_FILE), changes("removexattrat", &RIGHTS),
+    changes("removexattrat", &RIGHTS_OF_FILE), changes("file_setattr", &RIGHTS), changes("lchown", &RIGHTS),
+    changes("utimensat", &TIMES).when(&[Null(1)]), changes("utimensat", &TIMES_OF_FILE).when(&[NotNull(1)]),
+    changes("utimes", &TIMES_OF_FILE), changes("futimesat", &TIMES_OF_FILE), changes("utime", &TIMES),
+    changes("utime", &TIMES_OF_FILE),
     does("inotify_rm_watch", Effect::ChangesOf(0, &WATCH)),
     sets_other_option(&[Is(1, SOL_SOCKET), OneOf(2, OTHER_OPTIONS)]),
     // The type of service sets the socket's priority.

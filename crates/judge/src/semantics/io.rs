@@ -1,6 +1,6 @@
 //! Calls that move bytes, and calls that poll without waiting.
 
-use super::vocabulary::When::{self, AllBits, InShort, InZero, Is, NoBits, NotNull, OneOf};
+use super::vocabulary::When::{self, AllBits, InShort, InZero, Is, NoBits, NoneOf, NotNull, OneOf};
 use systoll_model::Errno;
 use systoll_model::constants::*;
 
@@ -193,7 +193,21 @@ pub(crate) struct Look {
     pub sleeps: bool,
     /// True if the call is useful when another thread gets the processor.
     pub hands_over: bool,
+    /// A longer one is no look but a wait, in ns.
+    pub most_ns: u64,
 }
+
+/// Times of `poll` and `epoll_wait` in ms that are none, and no end.
+const NO_TIME: &[u32] = &[0, u32::MAX];
+/// That the moment is one of the wall clock (linux/futex.h).
+const FUTEX_CLOCK_REALTIME: u32 = 0x100;
+/// Operations of futex that wait until a moment.
+const TIMED: &[u32] = &[
+    FUTEX_WAIT_BITSET,
+    FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG,
+    FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME,
+    FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME | FUTEX_PRIVATE_FLAG,
+];
 
 const WAIT: &str = "let the call wait: a timeout costs nothing while there is nothing";
 const BLOCK: &str = "wait for it with poll or epoll, or let the descriptor block";
@@ -202,7 +216,17 @@ const TRIES_AGAIN: &str = "tries a descriptor that has nothing, again and again"
 
 const fn look(call: &'static str) -> Look {
     let (does, instead) = (FINDS_NOTHING, WAIT);
-    Look { call, when: &[], nothing: Nothing::Zero, at: None, does, instead, sleeps: false, hands_over: false }
+    Look {
+        call,
+        when: &[],
+        nothing: Nothing::Zero,
+        at: None,
+        does,
+        instead,
+        sleeps: false,
+        hands_over: false,
+        most_ns: u64::MAX,
+    }
 }
 
 const fn tries(call: &'static str) -> Look {
@@ -218,13 +242,26 @@ const fn slice(call: &'static str) -> Look {
     }
 }
 
+/// A wait that ran out soon is a look.
+const fn times_out(call: &'static str) -> Look {
+    Look { does: "waits for a moment, in vain, and looks again", most_ns: SOON, ..slice(call) }
+}
+
+/// A wait that runs out within this is one of many, in ns.
+const SOON: u64 = 50_000_000;
+
 impl Look {
     /// Returns the line with these conditions.
     const fn when(self, when: &'static [When]) -> Self {
         Self { when, ..self }
     }
 
-    /// Returns the line with the argument that holds what was polled.
+    /// Whether it is a wait that ran out.
+    pub(crate) fn runs_out(&self) -> bool {
+        self.most_ns < u64::MAX
+    }
+
+    /// This argument tells what was looked at.
     const fn at(self, arg: u8) -> Self {
         Self { at: Some(arg), ..self }
     }
@@ -276,4 +313,14 @@ pub(crate) static LOOKS: &[Look] = &[
     slice("epoll_wait").when(&[Is(3, 1)]).at(0),
     slice("epoll_pwait").when(&[Is(3, 1)]).at(0),
     slice("epoll_pwait2").when(&[NotNull(3), InShort(3)]).at(0),
+    times_out("poll").when(&[NoneOf(2, NO_TIME)]),
+    times_out("ppoll").when(&[NotNull(2)]),
+    times_out("select").when(&[NotNull(4)]),
+    times_out("pselect6").when(&[NotNull(4)]),
+    times_out("epoll_wait").when(&[NoneOf(3, NO_TIME)]).at(0),
+    times_out("epoll_pwait").when(&[NoneOf(3, NO_TIME)]).at(0),
+    times_out("epoll_pwait2").when(&[NotNull(3)]).at(0),
+    times_out("rt_sigtimedwait").when(&[NotNull(2)]).fails(Errno::EAGAIN),
+    // As pthread_cond_timedwait and sem_timedwait wait.
+    times_out("futex").when(&[OneOf(1, TIMED), NotNull(3)]).fails(Errno::ETIMEDOUT),
 ];

@@ -15,16 +15,7 @@ pub(crate) struct Loads {
 /// The calls that map code.
 pub(crate) static LOADS: &[Loads] = &[Loads { call: "mmap", when: &[AllBits(2, PROT_EXEC), NoBits(3, MAP_ANONYMOUS)] }];
 
-/// A call that gives memory back to the kernel and keeps its addresses mapped.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GivesBack {
-    /// The system call's name; the range is in its first two arguments.
-    pub call: &'static str,
-    /// Conditions of the line; all must hold.
-    pub when: &'static [When],
-}
-
-/// The amount of memory that a call gives back.
+/// How much a call gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// The number of bytes in an argument.
@@ -53,7 +44,3 @@ pub(crate) static FREES: &[Frees] = &[
     Frees { call: "madvise", when: &[OneOf(2, &[MADV_DONTNEED, MADV_REMOVE])], amount: Amount::Length(1) },
     Frees { call: "brk", when: &[], amount: Amount::DownTo },
 ];
-
-/// The calls that give memory back and keep its addresses.
-pub(crate) static GIVES_BACK: &[GivesBack] =
-    &[GivesBack { call: "madvise", when: &[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])] }];

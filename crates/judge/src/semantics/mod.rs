@@ -16,9 +16,9 @@ mod read;
 mod registry;
 #[cfg(test)]
 mod shapes;
-mod shown;
 mod state;
 mod state_lines;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod things;
@@ -48,13 +48,13 @@ pub(crate) use memory::Amount;
 pub(crate) use ranges::{Between, Ranged};
 pub(crate) use read::{Generations, Key, Known, ObservedCall, Value, answer, value};
 pub(crate) use registry::{Followed, Lines, Semantics};
-pub(crate) use shown::Shown;
 pub(crate) use state::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, CAPABILITIES, CREDENTIALS, CWD, FD_FLAGS, FILE_STATUS, FOLDER, IDENTITY,
-    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SIZE, SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared, State,
-    StateId,
+    INTEREST, NAME, PATH, POSITION, PROTECTION, SCHEDULING, SETTLED, SIZE, SOCKET_OPTION, STATUS_FLAGS, SYNCED, Shared,
+    State, StateId, Undone,
 };
 pub(crate) use state_lines::StateLine;
+pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::Thing;
 pub(crate) use vocabulary::{Act, How, Source};
 pub(crate) use waits::{Arm, SuspectWait, Where};

@@ -47,7 +47,9 @@ pub(crate) struct Ranged {
     pub between: Between,
     /// Largest size of a small range, bytes.
     pub small: u64,
-    /// Size that one call could well have covered, bytes.
+    /// Whether larger ones, and a few of them, are worth a remark.
+    pub any: bool,
+    /// What one call could well have taken, in bytes.
     pub much: u64,
     /// The waste, for a sentence: a verb and its object.
     pub does: &'static str,
@@ -59,7 +61,9 @@ pub(crate) struct Ranged {
 
 /// Largest size of a small range of memory, bytes: in a larger one the work outweighs the crossing.
 const MEMORY: u64 = 64 << 10;
-/// The same for ranges that are written to the disk, bytes.
+/// Bytes of a page.
+const PAGE: u64 = 4 << 10;
+/// The same of what the disk gets.
 const BLOCK: u64 = 64 << 10;
 /// The same for ranges that the kernel copies, bytes.
 const COPIED: u64 = 8 << 10;
@@ -75,6 +79,7 @@ const fn of_memory(call: &'static str, alike: &'static [Source]) -> Ranged {
         alike,
         between: Between::Nothing,
         small: MEMORY,
+        any: false,
         much: u64::MAX,
         does: "does the same to one small range of memory after the other, which lie next to each other",
         instead: "one call for the whole range",
@@ -125,8 +130,12 @@ impl Ranged {
         Self { when, ..self }
     }
 
-    /// Returns the beginning of a call's range; `before` is the end of the one before. Returns `None` if it was not
-    /// read.
+    /// Larger ones are worth a remark.
+    const fn any(self) -> Self {
+        Self { any: true, ..self }
+    }
+
+    /// Where the range of a call begins, where `before` is the end of the one before; `None` where it was not read.
     pub(crate) fn begins(&self, call: &ObservedCall<'_>, before: Option<u64>) -> Option<u64> {
         match self.from {
             From::Arg(arg) => Some(call.arg(arg)),
@@ -140,6 +149,10 @@ impl Ranged {
     pub(crate) fn ends(&self, call: &ObservedCall<'_>, begins: u64) -> u64 {
         match self.from {
             From::Before(arg) => call.arg(arg),
+            // The kernel rounds lengths of memory up to whole pages.
+            _ if self.file.is_none() => {
+                begins.saturating_add(call.arg(self.length).div_ceil(PAGE).saturating_mul(PAGE))
+            }
             _ => begins.saturating_add(call.arg(self.length)),
         }
     }
@@ -173,17 +186,17 @@ const ADVICE: &[u32] = &[
 /// The calls that apply to ranges.
 #[rustfmt::skip]
 pub(crate) static RANGED: &[Ranged] = &[
-    of_memory("madvise", &[Arg(2)]).when(&[OneOf(2, ADVICE)]),
-    of_memory("mprotect", &[Arg(2)]),
+    of_memory("madvise", &[Arg(2)]).when(&[OneOf(2, ADVICE)]).any(),
+    of_memory("mprotect", &[Arg(2)]).any(),
     of_memory("pkey_mprotect", &[Arg(2), Arg(3)]),
     of_memory("munmap", &[]),
-    of_memory("mlock", &[]),
+    of_memory("mlock", &[]).any(),
     of_memory("mlock2", &[Arg(2)]),
     of_memory("munlock", &[]),
     of_memory("mincore", &[]),
     of_memory("mbind", &[Arg(2), Arg(5)]),
     of_memory("mseal", &[Arg(2)]),
-    Ranged { file: None, from: From::Arg(0), length: 1, between: Between::Nothing, ..flushes("msync", &[Arg(2)]) },
+    Ranged { file: None, from: From::Arg(0), length: 1, between: Between::Nothing, ..flushes("msync", &[Arg(2)]).any() },
     flushes("sync_file_range", &[Arg(3)]),
     of_file("fadvise64", &[Arg(3)]),
     of_file("readahead", &[]),

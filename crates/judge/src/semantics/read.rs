@@ -1,6 +1,7 @@
 //! Values of calls in windows. They come from strangers: any part may be missing.
 
-use super::state::{ATTEMPT, NAME, Scope, State, StateId};
+use super::io::{DEVICES, MADE_UP, PIPES};
+use super::state::{ATTEMPT, NAME, RIGHTS, RIGHTS_OF_FILE, Scope, State, StateId};
 use super::state_lines::StateLine;
 use super::vocabulary::{Source, When};
 use crate::hash::{Map, Spellings};
@@ -53,12 +54,14 @@ impl<'a> ObservedCall<'a> {
             When::Above(arg, least) => self.low(arg) > least,
             When::InZero(arg) => self.time(arg).is_some_and(|t| t == (0, 0)),
             When::InShort(arg) => self.time(arg).is_some_and(|(s, ns)| s == 0 && ns <= 1_000_000),
+            When::InTimes(arg) => self.data(arg, Moment::Entry).is_some_and(names_times),
             When::Negative(arg) => (self.low(arg) as i32) < 0,
             When::InNoBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits == 0),
             When::InAnyBits(arg, bits) => self.first_word(arg).is_some_and(|word| word & bits != 0),
             When::InZeros(arg) => self.data(arg, Moment::Entry).is_some_and(zeros),
             When::OutZero(arg) => self.data(arg, Moment::Exit).is_some_and(zeros),
             When::AtOnce => self.call.waited_ns == Some(0),
+            When::OfBytes => self.call.fd.as_deref().is_some_and(holds_bytes),
             When::EmptyPath(arg) => self.data(arg, Moment::Entry).is_some_and(<[u8]>::is_empty),
         })
     }
@@ -113,7 +116,22 @@ impl<'a> ObservedCall<'a> {
     }
 }
 
-/// Returns true if there are bytes and all of them are zero.
+/// Whether a descriptor's name is one of a pipe or an ordinary file.
+fn holds_bytes(name: &str) -> bool {
+    let own = |folders: &[&str]| folders.iter().any(|folder| name.starts_with(folder));
+    name.starts_with(PIPES) || name.starts_with('/') && !own(MADE_UP) && !own(DEVICES)
+}
+
+/// What stands for "now" where a nanosecond would stand (UTIME_NOW of linux/stat.h).
+const NOW: u64 = (1 << 30) - 1;
+
+/// Whether these are two times, neither of which is "now".
+fn names_times(bytes: &[u8]) -> bool {
+    let fraction = |at: usize| bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b));
+    [8, 24].into_iter().all(|at| fraction(at).is_some_and(|ns| ns != NOW))
+}
+
+/// Whether there are bytes, and all are zero.
 fn zeros(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0)
 }
@@ -240,6 +258,8 @@ pub(crate) struct Generations {
     paths: Vec<u32>,
     /// Generations of the files' content, by path number.
     contents: Vec<u32>,
+    /// The same of which file stands at a path, whatever its rights.
+    files_at: Vec<u32>,
     descriptors: Map<(u32, i32), u32>,
     tables: Map<u32, u32>,
     states: Map<(u32, Option<u32>, StateId), u32>,
@@ -263,7 +283,13 @@ impl Generations {
         }
     }
 
-    /// Voids what is known of the content at a path, which is still the same file.
+    /// Another file may stand at the path from now on.
+    pub(crate) fn void_file_at(&mut self, path: PathId) {
+        let version = self.next();
+        put(&mut self.files_at, path, version);
+    }
+
+    /// What the path leads to holds something else from now on, and is still the same file.
     pub(crate) fn void_content(&mut self, path: PathId) {
         let version = self.next();
         put(&mut self.contents, path, version);
@@ -339,6 +365,15 @@ impl Generations {
         self.states.get(&(process, thread, state.id())).copied().unwrap_or(0)
     }
 
+    /// The generation of what state of a path hangs on: of what stands beside a file on which file that is, of whether it
+    /// is there and may be used on its rights too, of its times and its status on what it holds as well.
+    fn generation(&self, path: PathId, state: &'static State) -> u32 {
+        if state.is(&RIGHTS) || state.is(&RIGHTS_OF_FILE) {
+            return self.files_at.get(path.place()).copied().unwrap_or(0);
+        }
+        if state.is(&NAME) || state.is(&ATTEMPT) { self.name(path) } else { self.path(path) }
+    }
+
     fn detail<'a>(
         &self,
         paths: &mut Paths<'a>,
@@ -360,9 +395,7 @@ impl Generations {
             }
             Source::Path { at, path } => {
                 let path = call.path_id(paths, at, path)?;
-                // A file's existence and permissions do not depend on its content.
-                let of_name = state.is(&NAME) || state.is(&ATTEMPT);
-                let mut newest = if of_name { self.name(path) } else { self.path(path) };
+                let mut newest = self.generation(path, state);
                 let part = [path.to_bytes(), newest.to_le_bytes()];
                 if paths.is_absolute(path) {
                     push(bytes, part.as_flattened());
@@ -371,6 +404,13 @@ impl Generations {
                     push(bytes, [part, [process, folder].map(u32::to_le_bytes)].as_flattened().as_flattened());
                     newest = newest.max(folder);
                 }
+                Some(newest)
+            }
+            Source::File(arg) => {
+                let name = call.call.fd.as_deref().filter(|file| arg == 0 && file.starts_with('/'))?;
+                let path = paths.number(name.into())?;
+                let newest = self.generation(path, state);
+                push(bytes, [path.to_bytes(), newest.to_le_bytes()].as_flattened());
                 Some(newest)
             }
             other => {
@@ -403,6 +443,9 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
     match source {
         Source::Arg(arg) => number(call.arg(arg)),
         Source::ArgMask(arg, mask) => number(call.arg(arg) & mask),
+        Source::Words(from, n) => {
+            Some((from..from + n).flat_map(|a| call.low(a).to_le_bytes()).collect::<Vec<u8>>().into())
+        }
         Source::Args(n) => Some((0..n).flat_map(|a| call.arg(a).to_le_bytes()).collect::<Vec<u8>>().into()),
         Source::ArgAndResult(arg) => {
             let words = [call.arg(arg), call.call.result? as u64].map(u64::to_le_bytes);
@@ -429,7 +472,7 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
         Source::Call => number(call.syscall.0.into()),
         Source::Nothing => Some(Value::Seen(&[])),
         Source::Const(n) => number(n),
-        Source::Unread | Source::Fd(_) | Source::Path { .. } => None,
+        Source::Unread | Source::Fd(_) | Source::File(_) | Source::Path { .. } => None,
     }
 }
 

@@ -7,15 +7,15 @@ use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
 
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::locks::{FILE_LOCKS, FileLock, KERNEL_LOCKS, KernelLock};
-use super::memory::{Amount, FREES, Frees, GIVES_BACK, GivesBack, LOADS, Loads};
+use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
-use super::shown::{SHOWN, Shown};
 use super::state::{KEPT_UNLESS, State};
 #[cfg(test)]
-use super::state::{POSITION, SIZE, SOCKET_OPTION, SYNCED};
+use super::state::{POSITION, SIZE, SYNCED};
 use super::state_lines::{STATE_LINES, StateLine};
+use super::stores::{STORES, Store};
 use super::things::{End, THINGS, Thing};
 use super::threads::{SPAWNS, Spawn, THREAD_SETUPS, ThreadSetup};
 use super::vocabulary::{Act, When};
@@ -72,11 +72,10 @@ line!(Look, call when when);
 line!(Wake, call when when);
 line!(SuspectWait, call);
 line!(Arm, call, beside | arm | vec![arm.of]);
-line!(GivesBack, call when when);
 line!(Frees, call when when);
 line!(Loads, call when when);
 line!(Thing, makes when when, beside |thing| thing.moves.into_iter().chain([thing.ends.call]).collect());
-line!(Shown, call when when);
+line!(Store, call when when);
 line!(OwnWait, call when when);
 line!(TellsReady, call);
 line!(SleepsUntil, call when when);
@@ -186,12 +185,11 @@ tables! {
     wakes: Wake = WAKES,
     suspect_waits: SuspectWait = SUSPECT_WAITS,
     arms: Arm = ARMS,
-    gives_back: GivesBack = GIVES_BACK,
     frees: Frees = FREES,
     loads: Loads = LOADS,
     makes: Thing = THINGS,
     sequels: Sequel = SEQUELS,
-    shown: Shown = SHOWN,
+    stores: Store = STORES,
     own_waits: OwnWait = OWN_WAITS,
     send_at_once: SendsAtOnce = SEND_AT_ONCE,
     in_vain: InVain = IN_VAIN,
@@ -294,9 +292,9 @@ impl Lines {
             Eight::NoChange => sets,
             Eight::DeadStore => {
                 let renames = self.effects.iter().filter(|e| matches!(e.effect, Effect::Path { .. })).count() == 2;
-                let idle = [&SOCKET_OPTION, &SIZE, &SYNCED];
+                let idle = [&SIZE, &SYNCED];
                 let overwritten = opens || renames || idle.into_iter().any(|state| self.sets(state));
-                !self.arms.is_empty() || self.may_show() || self.transfers_out() || overwritten
+                !self.arms.is_empty() || self.may_store() || self.transfers_out() || overwritten
             }
             Eight::Undone => sets || self.may_lock() || things,
             Eight::MadeAgain => things || opens || !self.spawns.is_empty() || self.does(|e| matches!(e, Effect::Forks)),
@@ -355,8 +353,7 @@ impl Lines {
             .with(Signs::SLOW, !self.sequels().is_empty())
             .with(Signs::LOCKS, self.may_lock())
             .with(Signs::ARMS, self.arm().is_some())
-            .with(Signs::SHOWS, self.may_show())
-            .with(Signs::GIVES_BACK, self.may_give_back())
+            .with(Signs::STORES, self.may_store())
             .with(Signs::ATTRIBUTE, self.attribute().is_some())
             .with(Signs::ENTERS, self.enters())
             .with(Signs::IN_VAIN, self.may_be_in_vain())
@@ -398,14 +395,14 @@ impl Lines {
         self.links.ends.iter().copied().find(|end| call.holds(end.when))
     }
 
-    /// Returns the line of the state that the call sets for others to see.
-    pub(crate) fn shown(&self, call: &ObservedCall<'_>) -> Option<&'static Shown> {
-        first(&self.shown, call)
+    /// What it sets that is used later.
+    pub(crate) fn store(&self, call: &ObservedCall<'_>) -> Option<&'static Store> {
+        first(&self.stores, call)
     }
 
-    /// Returns true if the call may set state for others to see.
-    pub(crate) fn may_show(&self) -> bool {
-        !self.shown.is_empty()
+    /// Whether it may set what is used later.
+    pub(crate) fn may_store(&self) -> bool {
+        !self.stores.is_empty()
     }
 
     /// Returns the line of a wait that concerns nobody but the process.
@@ -523,17 +520,7 @@ impl Lines {
         self.suspect_waits.first().copied()
     }
 
-    /// Returns true if the call gives memory back and keeps its addresses.
-    pub(crate) fn gives_back(&self, call: &ObservedCall<'_>) -> bool {
-        first(&self.gives_back, call).is_some()
-    }
-
-    /// Returns true if the call may give memory back and keep its addresses.
-    pub(crate) fn may_give_back(&self) -> bool {
-        !self.gives_back.is_empty()
-    }
-
-    /// Returns the amount of memory that the call gives back.
+    /// How much of its memory it gives back.
     pub(crate) fn freed(&self, call: &ObservedCall<'_>) -> Option<Amount> {
         first(&self.frees, call).map(|line| line.amount)
     }
@@ -563,7 +550,12 @@ impl Lines {
         self.transfers.iter().any(|line| line.way == Way::Out)
     }
 
-    /// Returns true if the call maps memory and may map a file's code.
+    /// Whether it may move bytes into the program.
+    pub(crate) fn transfers_in(&self) -> bool {
+        self.transfers.iter().any(|line| line.way == Way::In)
+    }
+
+    /// Whether it maps memory, a file's code among other things.
     pub(crate) fn maps(&self) -> bool {
         !self.loads.is_empty()
     }

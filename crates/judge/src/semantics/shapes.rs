@@ -143,9 +143,9 @@ static SHAPES: &[Shape] = &[
         cells: [
             /* same question */ Part("it asks nothing; that it fails again is told of any call that names a path"),
             /* contained     */ No("it asks nothing"),
-            /* no change     */ No("nothing told before what it is, and each sets the time of change"),
+            /* no change     */ Part("it makes, moves or takes away a name, or is of a link itself"),
             /* dead store    */ Part("others see names and rights at once"),
-            /* undone        */ No("a name that comes and goes says something to others"),
+            /* undone        */ Part("a name that comes and goes says something to others"),
             /* made again    */ No("it makes a name, which others see"),
             /* in pieces     */ No("it takes one name"),
             /* dearer road   */ No("no other call does it"),

@@ -16,7 +16,9 @@ pub(crate) enum Across {
     Keep,
     /// It may be kept while the process makes none of these calls.
     Unless(&'static [&'static str]),
-    /// It may not be kept.
+    /// Only while no window shows that the process set it to something else, or did away with the file.
+    Settled,
+    /// No.
     Drop,
 }
 
@@ -42,8 +44,23 @@ pub(crate) struct State {
     pub unsure: bool,
     /// The other keys that may denote the same piece of state.
     pub shared: Shared,
-    /// True if only a strict alternation of two values counts as a toggle.
-    pub strict: bool,
+    /// What of its sets undoes what was set before.
+    pub undone: Undone,
+}
+
+/// Which sets undo what was set before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undone {
+    /// Those of a value that comes back again and again, in a few steps.
+    Returns,
+    /// The same of two values only.
+    Alternates,
+    /// Those too of a value that comes after each other one.
+    Back,
+    /// Those too that go the other way than the set before, which takes a part of that back.
+    Turns,
+    /// Those to what was set before: what the program does with its memory undoes it in between, by no call.
+    Unseen,
 }
 
 /// The keys of one kind that may denote the same piece of state, so that a set by one voids the values known by the
@@ -90,7 +107,7 @@ const PLAIN: State = State {
     ranges: false,
     unsure: false,
     shared: Shared::No,
-    strict: false,
+    undone: Undone::Returns,
 };
 
 /// Ids of the process, its user and its groups.
@@ -146,8 +163,9 @@ pub(crate) static CWD: State = State {
     ..PLAIN
 };
 
-/// The working directory as it was set. fchdir is absent: nothing tells the directory of its descriptor.
-pub(crate) static FOLDER: State = State { name: "folder", thing: "the working directory", ..PLAIN };
+/// The working directory as set. fchdir has a descriptor, whose directory nothing here tells.
+pub(crate) static FOLDER: State =
+    State { name: "folder", thing: "the working directory", undone: Undone::Back, ..PLAIN };
 
 /// Resource limits.
 pub(crate) static LIMITS: State = State {
@@ -263,7 +281,25 @@ pub(crate) static FILE_STATUS: State = State {
     ..PLAIN
 };
 
-/// O_NONBLOCK, O_APPEND and other flags of an open file.
+/// What stands beside a file at a path: its mode, its owner, attributes by name. A set tells what it is from then on.
+pub(crate) static RIGHTS: State = State {
+    name: "rights",
+    across: Across::Settled,
+    thing: "a file's mode, owner or attributes",
+    gives_up: "a change by another process is no longer set right",
+    ..PLAIN
+};
+
+/// The same of a file by a descriptor that leads to it.
+pub(crate) static RIGHTS_OF_FILE: State = State { name: "rights-of-file", ..RIGHTS };
+
+/// A file's times, where they are named.
+pub(crate) static TIMES: State = State { name: "times", thing: "a file's times", ..RIGHTS };
+
+/// The same of a file by a descriptor that leads to it.
+pub(crate) static TIMES_OF_FILE: State = State { name: "times-of-file", ..TIMES };
+
+/// O_NONBLOCK, O_APPEND and the like of an open file.
 pub(crate) static STATUS_FLAGS: State = State {
     name: "status-flags",
     thing: "a descriptor's flags",
@@ -314,8 +350,9 @@ pub(crate) static SIZE: State = State { name: "size", thing: "a file's size", sh
 /// Tells that all written data is on the disk. Stores through a shared mapping are not seen.
 pub(crate) static SYNCED: State = State { name: "synced", thing: "a file on the disk", unsure: true, ..PLAIN };
 
-/// The events for which an epoll descriptor watches a descriptor.
-pub(crate) static INTEREST: State = State { name: "interest", thing: "an epoll interest", strict: true, ..PLAIN };
+/// What an epoll descriptor waits for on a descriptor.
+pub(crate) static INTEREST: State =
+    State { name: "interest", thing: "an epoll interest", undone: Undone::Alternates, ..PLAIN };
 
 /// The events for which an inotify descriptor watches a path.
 pub(crate) static WATCH: State = State { name: "watch", thing: "a watch on a file", ..PLAIN };
@@ -335,10 +372,29 @@ pub(crate) static PROTECTION: State =
     State { name: "protection", thing: "the protection of a range", ranges: true, ..PLAIN };
 
 /// The end of the heap.
-pub(crate) static BREAK: State = State { name: "break", thing: "the end of the heap", ..PLAIN };
+pub(crate) static BREAK: State = State {
+    name: "break",
+    thing: "the end of the heap",
+    gives_up: "the program holds more memory between its peaks",
+    undone: Undone::Turns,
+    ..PLAIN
+};
+
+/// That a range of memory is given back to the kernel, while its addresses stay the program's.
+pub(crate) static GIVEN_BACK: State = State {
+    name: "given-back",
+    across: Across::Keep,
+    thing: "memory that is given back and needed again",
+    gives_up: "the program holds more memory between its peaks",
+    undone: Undone::Unseen,
+    ..PLAIN
+};
 
 /// The file creation mask.
 pub(crate) static UMASK: State = State { name: "umask", thing: "the file creation mask", ..PLAIN };
 
-/// The kinds whose answers hold between windows unless certain calls are made.
+/// Those whose sets hold from window to window where these show nothing else, with what is the same by another name.
+pub(crate) static SETTLED: &[(&State, &State)] = &[(&RIGHTS, &RIGHTS_OF_FILE), (&TIMES, &TIMES_OF_FILE)];
+
+/// Those whose answers hold from window to window unless certain calls are made.
 pub(super) static KEPT_UNLESS: &[&State] = &[&IDENTITY, &CWD, &LIMITS, &SCHEDULING, &CAPABILITIES, &NAME];

@@ -5,10 +5,10 @@
 use super::effects::OTHER_OPTIONS;
 use super::state::*;
 use super::vocabulary::Source::{
-    Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, In, InAbsolute, Nothing, Out, OutBut, OutStart,
-    OutStr, Path, Result, ResultMask, Unread,
+    Arg, ArgAndIn, ArgAndResult, ArgMask, Args, Call, Const, Fd, File, In, InAbsolute, Nothing, Out, OutBut, OutStart,
+    OutStr, Path, Result, ResultMask, Unread, Words,
 };
-use super::vocabulary::When::{self, EmptyPath, InNoBits, InZeros, Is, NoneOf, NotNull, Null, OneOf};
+use super::vocabulary::When::{self, EmptyPath, InNoBits, InTimes, InZeros, Is, NoBits, NoneOf, NotNull, Null, OneOf};
 use super::vocabulary::{Act, How, Source};
 use systoll_model::constants::*;
 
@@ -125,11 +125,11 @@ const GOTTEN: &[u32] = &[PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_TIMERSLACK, PR
 /// Attributes of the thread that prctl sets.
 const SETTABLE_ATTRIBUTES: &[u32] =
     &[PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS];
-/// Options that attach and detach filters: commands, not values.
-const FILTERS: &[u32] =
+/// Filters are attached and detached: commands, not values.
+pub(super) const FILTERS: &[u32] =
     &[SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF];
-/// Options that join and leave groups: commands, not values. TCP_QUICKACK wears off.
-const NO_VALUES: &[u32] = &[
+/// Groups are joined and left: commands, not values. TCP_QUICKACK wears off.
+pub(super) const NO_VALUES: &[u32] = &[
     TCP_QUICKACK,
     IPV6_ADD_MEMBERSHIP,
     IPV6_DROP_MEMBERSHIP,
@@ -142,6 +142,10 @@ const NO_VALUES: &[u32] = &[
 ];
 /// The caller's own, as a process or thread id.
 const CALLER: u32 = 0;
+/// What of a file is set.
+const MODE: Source = Const(0);
+const OWNER: Source = Const(1);
+const ATTRIBUTE: Source = Const(2);
 const AT: Source = Path { at: Some(0), path: 1 };
 const PLAIN: Source = Path { at: None, path: 0 };
 
@@ -284,8 +288,25 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("alarm", &ALARM).key(&[Const(0)]).value(Unread),
 
     set("mprotect", &PROTECTION).key(&[Arg(0), Arg(1)]).value(Arg(2)),
+    set("madvise", &GIVEN_BACK).key(&[Arg(0), Arg(1)]).value(Nothing)
+        .when(&[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])]),
     set("madvise", &ADVICE).key(&[Arg(0), Arg(1)]).value(Arg(2)).when(&[OneOf(2, LASTING_ADVICE)]),
     set("brk", &BREAK).value(Result).when(&[NotNull(0)]),
+    // What stands beside a file: its mode, its owner, its attributes by name, its times.
+    set("chmod", &RIGHTS).key(&[MODE, PLAIN]).value(Arg(1)),
+    set("fchmodat", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),
+    set("fchmodat2", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),
+    set("fchmod", &RIGHTS_OF_FILE).key(&[MODE, File(0)]).value(Arg(1)),
+    set("chown", &RIGHTS).key(&[OWNER, PLAIN]).value(Words(1, 2)),
+    set("fchownat", &RIGHTS).key(&[OWNER, AT]).value(Words(2, 2)).when(&[NoBits(4, AT_SYMLINK_NOFOLLOW)]),
+    set("fchown", &RIGHTS_OF_FILE).key(&[OWNER, File(0)]).value(Words(1, 2)),
+    set("setxattr", &RIGHTS).key(&[ATTRIBUTE, PLAIN, In(1)]).value(In(2)),
+    set("fsetxattr", &RIGHTS_OF_FILE).key(&[ATTRIBUTE, File(0), In(1)]).value(In(2)),
+    set("utimensat", &TIMES_OF_FILE).key(&[File(0)]).value(In(2)).when(&[Null(1), InTimes(2)]),
+    set("utimensat", &TIMES).key(&[AT]).value(In(2)).when(&[NotNull(1), NoBits(3, AT_SYMLINK_NOFOLLOW), InTimes(2)]),
+    // In microseconds: of the same file by both calls nothing is compared.
+    set("utimes", &TIMES).key(&[PLAIN]).value(In(1)).when(&[NotNull(1)]),
+    set("futimesat", &TIMES).key(&[AT]).value(In(2)).when(&[NotNull(1), NotNull(2)]),
     attempt("open").key(&[PLAIN, Arg(1)]),
     attempt("openat").key(&[AT, Arg(2)]),
     attempt("openat2").key(&[AT, In(2)]),

@@ -32,6 +32,7 @@ fn shape(entry: &StateLine) -> Vec<(&'static str, u64)> {
         Source::Args(n) => ("arguments", n.into()),
         Source::In(_) | Source::InAbsolute(_) => ("memory", 0),
         Source::Fd(_) => ("descriptor", 0),
+        Source::File(_) => ("file", 0),
         Source::Path { .. } => ("path", 0),
         Source::Const(n) => ("number", n),
         Source::Call => ("call", Sysno::from_name(entry.call).map_or(0, |s| s.0.into())),
@@ -56,9 +57,13 @@ fn what_sets_one_state_has_one_key_or_leaves_the_others_in_doubt() {
         one.call == other.call
             && one.when.iter().chain(other.when).any(|w| matches!(w, When::OneOf(0, _) | When::Is(0, PR_SET_NAME)))
     };
+    // As is what is told apart by a number of its own.
+    let number = |line: &StateLine| if let Some(Source::Const(n)) = line.key.first() { Some(*n) } else { None };
+    let numbered =
+        |one: &StateLine, other: &StateLine| number(one).zip(number(other)).is_some_and(|(one, other)| one != other);
     for (n, one) in sets.iter().enumerate() {
         for other in &sets[n + 1..] {
-            if one.about.id() != other.about.id() || apart(one, other) {
+            if one.about.id() != other.about.id() || apart(one, other) || numbered(one, other) {
                 continue;
             }
             let well = shape(one) == shape(other) || one.about.shared != Shared::No || (voids(one) && voids(other));

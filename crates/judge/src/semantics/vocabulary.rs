@@ -9,6 +9,8 @@ pub(crate) enum Source {
     ArgMask(u8, u64),
     /// The first argument registers, by their number.
     Args(u8),
+    /// So many argument registers, from the first one named on, 32 bits of each.
+    Words(u8, u8),
     /// An argument register and the result.
     ArgAndResult(u8),
     /// An argument register, and the bytes that another argument pointed to before the call.
@@ -33,7 +35,10 @@ pub(crate) enum Source {
     Call,
     /// A descriptor argument, with its current generation.
     Fd(u8),
-    /// A path argument, relative to a descriptor argument if there is one, with its current generation.
+    /// The file that a descriptor argument leads to, by its name, whatever the descriptor.
+    File(u8),
+    /// A path argument, relative to a descriptor argument where there is one, in its present
+    /// generation.
     Path {
         /// The argument that holds the directory's descriptor.
         at: Option<u8>,
@@ -75,6 +80,8 @@ pub(crate) enum When {
     InZeros(u8),
     /// The argument points to a known `struct timespec` of at most one millisecond.
     InShort(u8),
+    /// What the argument points to is known: two times, neither of which is "now".
+    InTimes(u8),
     /// The argument's low 32 bits are negative.
     Negative(u8),
     /// The argument points to known bytes whose first 32 bits have none of these set.
@@ -85,6 +92,8 @@ pub(crate) enum When {
     OutZero(u8),
     /// The thread is known to have kept the processor.
     AtOnce,
+    /// The descriptor is known to be of a pipe or an ordinary file: of bytes, not of messages or of what a device makes of them.
+    OfBytes,
     /// The path is empty and the call is about the descriptor (AT_EMPTY_PATH).
     EmptyPath(u8),
 }

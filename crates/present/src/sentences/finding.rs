@@ -11,6 +11,9 @@ use systoll_model::Phase;
 /// Columns of a finding's object in its first line at most.
 pub(crate) const OBJECT: usize = 48;
 
+/// Calls that cost less than this together tell by the price of one what they cost in a longer run, ns.
+const LITTLE_NS: u64 = 1_000_000;
+
 /// The cost of a finding.
 pub(crate) struct Cost {
     /// `about 1.9 ms`, `waited 12 ms`, `at a price unknown`.
@@ -117,17 +120,35 @@ impl Sentences<'_> {
         !f.starts && f.needless.estimate >= of - of / 10
     }
 
-    /// Writes how many needless calls there are for each request, connection, ….
+    /// Writes how many needless calls there are for each request, connection, …, and what these cost; else, where all of them
+    /// together cost little, what one does: the run was short.
     pub(crate) fn per_unit(&self, f: &Finding) -> Option<String> {
-        let r = f.per_unit?;
+        let Some(r) = f.per_unit else { return self.each_call(f) };
         let name = r.per.name();
-        let rounds = counted(r.rounds, name, &format!("{name}s"));
+        let mut rounds = counted(r.rounds, name, &format!("{name}s"));
+        if let Some(each) = self.each_unit(f) {
+            rounds = format!("{rounds}, {}{} each", self.about(), time(each));
+        }
         Some(if r.calls == r.needless {
             format!("{} per {name}; {rounds}", counted(r.needless, "needless call", "needless calls"))
         } else {
             let is = if r.needless == 1 { "is" } else { "are" };
             format!("{} of the {} per {name} {is} needless; {rounds}", grouped(r.needless), calls(r.calls))
         })
+    }
+
+    /// Writes what one needless call costs, where all of them cost little.
+    fn each_call(&self, f: &Finding) -> Option<String> {
+        let is_priced = f.needless_toll_ns < LITTLE_NS && !f.starts && !f.is_about_waiting();
+        let each = f.needless_toll_ns.checked_div(f.needless.estimate).filter(|each| *each > 0 && is_priced)?;
+        Some(format!("{}{} per needless call", self.about(), time(each)))
+    }
+
+    /// Returns what the needless calls of each request, connection, … cost, ns; `None` if that is not known, or if it is
+    /// what they wait that counts.
+    pub(crate) fn each_unit(&self, f: &Finding) -> Option<u64> {
+        let rounds = f.per_unit?.rounds;
+        f.needless_toll_ns.checked_div(rounds).filter(|each| *each > 0 && !f.is_about_waiting())
     }
 
     /// Writes the costs of the needless calls after they have returned.

@@ -1,0 +1,129 @@
+//! What is set and set anew before anybody used it.
+
+use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use crate::finding::Kind;
+use crate::hash::Map;
+use crate::replay::{Meaning, Step};
+use crate::semantics::{ATTRIBUTES, Act, Effect, FILE_STATUS, PATH, SOCKET_OPTION, Store, UsedBy, value};
+use crate::signs::Signs;
+use systoll_model::Sysno;
+
+/// How long a thing must last to be seen by others, in ns: a reader looks no more often than this.
+const GLANCE: u64 = 10_000_000;
+/// Stores that were overwritten in a window before the one it ends with is left out.
+const OVERWRITTEN: usize = 2;
+
+/// Claims stores that were overwritten before they were used.
+pub(super) struct DeadStore;
+
+/// What is set: the call, and what tells it from other such things.
+type Place = (Sysno, Vec<u8>);
+
+/// The newest store of a thing, and those before it that were overwritten.
+struct Newest {
+    at: usize,
+    line: &'static Store,
+    /// The descriptor it is about.
+    fd: Option<i32>,
+    overwritten: Vec<usize>,
+}
+
+impl Detector for DeadStore {
+    fn looks_for(&self) -> Signs {
+        Signs::STORES
+    }
+
+    fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
+        let mut newest: Map<Place, Newest> = Map::default();
+        for (at, step) in steps.iter().enumerate() {
+            let used: Vec<Place> =
+                newest.iter().filter(|(_, of)| of.is_used_by(step)).map(|(place, _)| place.clone()).collect();
+            used.iter().filter_map(|place| newest.remove(place)).for_each(|of| of.claim(false, steps, claims));
+            let Some((line, place)) = store(step).filter(|_| step.observed.call.errno().is_none()) else { continue };
+            let before = newest.remove(&place).and_then(|before| {
+                if before.was_seen(steps, step) {
+                    before.claim(false, steps, claims);
+                    return None;
+                }
+                Some(before)
+            });
+            let overwritten = before.map_or_else(Vec::new, |mut before| {
+                before.overwritten.push(before.at);
+                before.overwritten
+            });
+            newest.insert(place, Newest { at, line, fd: descriptor(step), overwritten });
+        }
+        newest.into_values().for_each(|of| of.claim(true, steps, claims));
+    }
+}
+
+/// What a step stores.
+fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
+    let line = step.lines.store(&step.observed)?;
+    let mut key = Vec::new();
+    for source in line.key {
+        key.extend_from_slice(&value(*source, &step.observed)?);
+        key.push(0);
+    }
+    Some((line, (step.observed.syscall, key)))
+}
+
+/// The descriptor that a step is about.
+fn descriptor(step: &Step<'_>) -> Option<i32> {
+    let arg = step.lines.fd.and_then(|arg| u8::try_from(arg).ok())?;
+    Some(step.observed.descriptor(arg))
+}
+
+impl Newest {
+    /// Whether the step may use what was set, or the descriptor's number may come back as another file's.
+    fn is_used_by(&self, step: &Step<'_>) -> bool {
+        if step.forks || self.fd.is_some_and(|fd| step.lets_go(fd)) {
+            return true;
+        }
+        match self.line.used_by {
+            UsedBy::Others => looks(step),
+            UsedBy::Calls => {
+                let any = step.pauses || step.lines.fd.is_none() && !step.lines.say_anything();
+                let idle = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SOCKET_OPTION));
+                let own = descriptor(step) == self.fd || self.fd.is_some_and(|fd| step.seeks(fd));
+                !idle && (any || own)
+            }
+        }
+    }
+
+    /// Whether others may have looked before the step set it anew: also where the recording has no times.
+    fn was_seen(&self, steps: &[Step<'_>], step: &Step<'_>) -> bool {
+        let from = steps.get(self.at).map(|from| from.observed.call.entry_ns);
+        let lasted = from.and_then(|from| step.observed.call.entry_ns.checked_sub(from)).filter(|ns| *ns > 0);
+        self.line.used_by == UsedBy::Others && lasted.is_none_or(|ns| ns >= GLANCE)
+    }
+
+    fn claim(self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {
+        let overwritten = self.overwritten.len();
+        if overwritten < self.line.habit {
+            return;
+        }
+        for step in self.overwritten.iter().filter_map(|at| steps.get(*at)) {
+            put(claims, step.index, claim(self.line));
+        }
+        // Whether the last of a window is overwritten as well lies behind it.
+        if let Some(step) = steps.get(self.at).filter(|_| cut && overwritten >= OVERWRITTEN) {
+            leave_out_later(step, claims);
+        }
+    }
+}
+
+/// Whether the program itself looks at files' times or its name.
+fn looks(step: &Step<'_>) -> bool {
+    let asks = |m: &Meaning<'_>| {
+        let about = m.line.about;
+        matches!(m.line.act, Act::Ask(_)) && (about.is(&ATTRIBUTES) || about.is(&FILE_STATUS) || about.is(&PATH))
+    };
+    step.meaning.as_ref().is_some_and(asks) || step.effects.iter().any(|e| matches!(e, Effect::Identity))
+}
+
+fn claim(line: &'static Store) -> Claim {
+    // What calls use is told by what the program does, what others see by what it sets.
+    let kind = if line.used_by == UsedBy::Others { Kind::Toggle } else { Kind::SlowPath };
+    Claim { gives_up: line.gives_up, ..Claim::of(kind, line.thing, line.instead) }
+}

@@ -1,0 +1,83 @@
+//! Calls that set what nobody uses at once: the first of two that come before any use was for nothing.
+
+use super::effects::OTHER_OPTIONS;
+use super::state_lines::{FILTERS, NO_VALUES};
+use super::vocabulary::Source::{self, Arg, In};
+use super::vocabulary::When::{self, Is, NoneOf, NotNull, Null, OneOf};
+use systoll_model::constants::*;
+
+/// Who uses what a call sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsedBy {
+    /// Other processes, which look now and then, and the program itself where it asks.
+    Others,
+    /// Calls about the descriptor in the first argument, and what waits or starts a child.
+    Calls,
+}
+
+/// A call that sets what is used later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Store {
+    /// The system call's name.
+    pub call: &'static str,
+    /// All must hold.
+    pub when: &'static [When],
+    /// What tells one such thing from another.
+    pub key: &'static [Source],
+    /// Who uses it.
+    pub used_by: UsedBy,
+    /// So many that were overwritten in a window make a habit.
+    pub habit: usize,
+    /// What it sets, or does, for a sentence.
+    pub thing: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+    /// What that gives up.
+    pub gives_up: &'static str,
+}
+
+const fn times(call: &'static str, when: &'static [When], key: &'static [Source]) -> Store {
+    Store {
+        call,
+        when,
+        key,
+        used_by: UsedBy::Others,
+        habit: 1,
+        thing: "a file's times, before a reader could look at them",
+        instead: "set them once a second: that is enough for programs that watch the file",
+        gives_up: "the file's times lag behind by that much",
+    }
+}
+
+/// An option that does nothing until a call uses the descriptor.
+const fn option(when: &'static [When]) -> Store {
+    Store {
+        used_by: UsedBy::Calls,
+        habit: 3,
+        thing: "sets what the next call sets to something else, with nothing in between that uses it",
+        instead: "set it once, to what it is to be",
+        gives_up: "",
+        ..times("setsockopt", when, &[Arg(0), Arg(1), Arg(2)])
+    }
+}
+
+/// The table. A path is taken as it stands: the same words, the same file. Flags and positions of a descriptor are told of
+/// by what they are set to.
+#[rustfmt::skip]
+pub(crate) static STORES: &[Store] = &[
+    Store {
+        thing: "the name that ps and top show, before a user could look at it",
+        instead: "set it when it has held for a while, or a few times a second",
+        gives_up: "ps shows what a worker does a moment later",
+        ..times("prctl", &[Is(0, PR_SET_NAME)], &[])
+    },
+    times("utimensat", &[Null(1)], &[Arg(0)]),
+    times("utimensat", &[NotNull(1)], &[Arg(0), In(1)]),
+    times("futimesat", &[NotNull(1)], &[Arg(0), In(1)]),
+    // The mode as a sign of life: each change sets the time of change.
+    times("fchmod", &[], &[Arg(0)]),
+    times("utimes", &[], &[In(0)]),
+    times("utime", &[], &[In(0)]),
+    option(&[Is(1, SOL_SOCKET), NoneOf(2, FILTERS), NoneOf(2, OTHER_OPTIONS)]),
+    option(&[OneOf(1, &[SOL_IP, SOL_TCP, SOL_IPV6]), NoneOf(2, NO_VALUES)]),
+];

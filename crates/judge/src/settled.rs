@@ -1,0 +1,120 @@
+//! State that windows show to be set to one value only: what is set again there is what it was, however far apart the
+//! windows lie.
+
+use crate::hash::{Map, Set};
+use crate::semantics::{Act, Effect, ObservedCall, SETTLED, Semantics, Source, State, StateId, StateLine, value};
+use systoll_model::Recording;
+
+/// Pieces of state that are looked at, at most; beyond that none is settled.
+const MOST: usize = 1 << 16;
+
+/// What is set, of a process: the kind of state, the name, and what of it.
+type Piece = (u32, StateId, Vec<u8>);
+
+/// Returns the processes, and kinds of state, of which windows show that each piece is set to the same value each time,
+/// that none is taken away, and that all are set in one way: by a path or by a descriptor.
+pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32, StateId)> {
+    let both = |(by_path, by_file): &(&'static State, &'static State)| [*by_path, *by_file];
+    let rows = |state: &'static State, process: Option<u32>| {
+        recording.rows.iter().filter(move |row| process.is_none_or(|process| row.process.0 == process)).any(|row| {
+            // One call may set it in either way.
+            semantics.of(row.syscall).sets(state)
+        })
+    };
+    let states: Vec<&'static State> = SETTLED.iter().flat_map(both).filter(|state| rows(state, None)).collect();
+    if states.is_empty() {
+        return Set::default();
+    }
+    let mut seen = Seen::default();
+    for window in &recording.windows {
+        for call in window.calls.iter().filter(|call| call.errno().is_none()) {
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            seen.look(&observed, semantics, &states);
+        }
+    }
+    seen.settled()
+}
+
+/// What windows show.
+#[derive(Default)]
+struct Seen {
+    pieces: Map<Piece, Vec<u8>>,
+    /// Names of these, by process.
+    names: Set<(u32, String)>,
+    /// Processes and kinds of state that were set, and those of which something else was seen.
+    set: Set<(u32, StateId)>,
+    other: Set<(u32, StateId)>,
+}
+
+impl Seen {
+    fn look(&mut self, observed: &ObservedCall<'_>, semantics: &Semantics, states: &[&'static State]) {
+        let lines = semantics.of(observed.syscall);
+        let process = observed.window.process.0;
+        let may_set = states.iter().any(|state| lines.sets(state));
+        let line = lines.state(observed).filter(|line| states.iter().any(|state| line.about.is(state)));
+        if let Some(line) = line {
+            self.set(line, observed);
+            return;
+        }
+        if may_set {
+            // It sets such state in a way of which no line tells: to the time that it is.
+            self.lose(process, states);
+            return;
+        }
+        let gone = |effect| match effect {
+            Effect::Path { at, path } if !lines.may_open => observed.path(at, path),
+            _ => None,
+        };
+        let mut gone = lines.effects(observed).iter().filter_map(gone);
+        if gone.any(|name| self.names.contains(&(process, name.into_owned()))) {
+            self.lose(process, states);
+        }
+    }
+
+    fn lose(&mut self, process: u32, states: &[&'static State]) {
+        self.other.extend(states.iter().map(|state| (process, state.id())));
+    }
+
+    fn set(&mut self, line: &'static StateLine, observed: &ObservedCall<'_>) {
+        let (process, state) = (observed.window.process.0, line.about.id());
+        self.set.insert((process, state));
+        let Act::Set { value: source, .. } = line.act else { return };
+        let known = piece(line, observed).zip(value(source, observed)).filter(|_| self.pieces.len() < MOST);
+        let Some(((name, key), value)) = known else {
+            self.other.insert((process, state));
+            return;
+        };
+        self.names.insert((process, name));
+        let before = self.pieces.insert((process, state, key), value.to_vec());
+        if before.is_some_and(|before| *before != *value) {
+            self.other.insert((process, state));
+        }
+    }
+
+    fn settled(self) -> Set<(u32, StateId)> {
+        let other_way = |process: u32, state: StateId| {
+            SETTLED.iter().any(|(by_path, by_file)| {
+                let (by_path, by_file) = (by_path.id(), by_file.id());
+                state == by_path && self.set.contains(&(process, by_file))
+                    || state == by_file && self.set.contains(&(process, by_path))
+            })
+        };
+        let is_settled = |of: &&(u32, StateId)| !self.other.contains(of) && !other_way(of.0, of.1);
+        self.set.iter().filter(is_settled).copied().collect()
+    }
+}
+
+/// The name of what a call sets something of, and all that tells it from other such things.
+fn piece(line: &'static StateLine, observed: &ObservedCall<'_>) -> Option<(String, Vec<u8>)> {
+    let (mut name, mut key) = (None, Vec::new());
+    for source in line.key {
+        let part = match *source {
+            Source::Path { at, path } => name.insert(observed.path(at, path)?.into_owned()).clone().into_bytes(),
+            Source::File(0) => name.insert(observed.call.fd.as_deref()?.to_owned()).clone().into_bytes(),
+            source => value(source, observed)?.to_vec(),
+        };
+        key.extend_from_slice(&(part.len() as u32).to_le_bytes());
+        key.extend_from_slice(&part);
+    }
+    Some((name?, key))
+}

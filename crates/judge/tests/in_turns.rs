@@ -1,0 +1,111 @@
+//! What is undone around a body, set to what it is or asked again where many things take turns, and their healthy neighbours.
+
+mod common;
+
+use common::*;
+use systoll_judge::Kind;
+
+const BUSY: u64 = 2_000_000;
+const CWD: u64 = (-100i32) as u32 as u64;
+const PAGE: u64 = 4096;
+
+fn protect(page: u64, protection: u64) -> Call {
+    call("mprotect", "mprotect", &[0x7000_0000 + page * PAGE, PAGE, protection], 0).toll(700)
+}
+
+#[test]
+fn pages_opened_and_closed_for_writing_in_turns() {
+    let store = |page: u64| vec![protect(page, 3), protect(page, 1)];
+    let f = only(judged(&rounds(5_000, |n| store(n * 7 % 64)), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, Some("mprotect-toggle")), "{f:#?}");
+    // Each page once, as code that is made; a handler opens what was touched; what lies there next is other memory.
+    no_finding(&rounds(5_000, store), BUSY);
+    let handled = |page: u64| vec![protect(page, 0), Call { signals: 1, ..protect(page, 3) }];
+    no_finding(&rounds(5_000, |n| handled(n * 7 % 64)), BUSY);
+    let unmaps = |page: u64| call("munmap", "munmap", &[0x7000_0000 + page * PAGE, PAGE], 0).toll(200);
+    no_finding(&rounds(5_000, |n| [store(n * 7 % 64), vec![unmaps(n * 7 % 64)]].concat()), BUSY);
+}
+
+fn chdir(path: &str) -> Call {
+    call("chdir", "chdir", &[1], 0).path(0, path).toll(1_500)
+}
+
+#[test]
+fn a_folder_gone_into_and_back_from_around_each_step() {
+    let step = |n: u64| vec![chdir(&format!("/srv/box/{}", n % 40)), chdir("/srv")];
+    let f = only(judged(&rounds(4_000, step), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Toggle, Some("cwd-toggle")), "{f:#?}");
+    // Down a tree, each folder once; a child starts in the folder.
+    no_finding(&rounds(4_000, |n| vec![chdir(&format!("/srv/box/{n}"))]), BUSY);
+    let child = || call("clone", "fork", &[17, 0, 0, 0, 0], 100).toll(9_000);
+    let judgement = judged(&rounds(2_000, |n| vec![chdir(&format!("/srv/{n}")), child(), chdir("/srv")]), BUSY);
+    assert!(judgement.findings.iter().all(|f| f.cause.as_deref() != Some("cwd-toggle")), "{judgement:#?}");
+}
+
+fn chmod(n: u64, mode: u64) -> Call {
+    call("chmod", "chmod", &[1, mode], 0).path(0, &format!("/srv/session{n}")).toll(1_100)
+}
+
+#[test]
+fn a_mode_set_to_what_it_is() {
+    let f = only(judged(&rounds(5_000, |n| vec![chmod(n % 50, 0o600)]), BUSY));
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::NoOp, Some("rights-again")), "{f:#?}");
+    // Another file each time; another mode each time; a file that is taken away and made again.
+    no_finding(&rounds(5_000, |n| vec![chmod(n, 0o600)]), BUSY);
+    no_finding(&rounds(5_000, |n| vec![chmod(n % 50, 0o600 + n / 50 % 2 * 0o40)]), BUSY);
+    let removes = |n: u64| call("unlink", "unlink", &[1], 0).path(0, &format!("/srv/session{n}")).toll(2_000);
+    no_finding(&rounds(5_000, |n| vec![chmod(n % 50, 0o600), removes(n % 50)]), BUSY);
+    // By a descriptor too it may be the same file.
+    let by_descriptor = || call("fchmod", "fchmod", &[4, 0o644], 0).fd("/srv/session1").toll(900);
+    let judgement = judged(&rounds(5_000, |_| vec![chmod(1, 0o600), by_descriptor()]), BUSY);
+    assert!(judgement.findings.iter().all(|f| f.kind != Kind::NoOp), "{judgement:#?}");
+}
+
+#[test]
+fn times_set_to_what_they_are_and_those_set_to_now() {
+    let sets = |n: u64, ns: u64| {
+        let times = [1_700_000_000, ns, 1_700_000_000, ns].map(u64::to_le_bytes).concat();
+        call("utimensat", "utimensat", &[CWD, 1, 1, 0], 0).path(1, &format!("/srv/{n}")).input(2, &times).toll(1_100)
+    };
+    let is_again = |trace: &[Call]| judged(trace, BUSY).findings.iter().any(|f| f.kind == Kind::NoOp);
+    assert!(is_again(&rounds(5_000, |n| vec![sets(n % 50, 5)])));
+    // UTIME_NOW.
+    assert!(!is_again(&rounds(5_000, |n| vec![sets(n % 50, (1 << 30) - 1)])));
+    let write = |n: u64| {
+        let mut write = call("write", "write", &[4, 0x1000, 3_000], 3_000).toll(600);
+        write.fd = Some(if n == 0 { "/srv/0" } else { "/srv/1" });
+        write
+    };
+    assert!(!is_again(&rounds(5_000, |n| vec![sets(n % 2, 5), write(n % 2)])));
+}
+
+fn lists(entries: &[u8]) -> Vec<Call> {
+    let opens = call("openat", "opendir", &[CWD, 1, 0o200000, 0], 3).path(1, "/srv/templates").toll(1_800);
+    let reads = call("getdents64", "readdir", &[3, 0x1000, 32_768], entries.len() as i64);
+    let reads = reads.fd("/srv/templates").output(1, entries).toll(2_500);
+    let ends = call("getdents64", "readdir", &[3, 0x1000, 32_768], 0).fd("/srv/templates").toll(150);
+    vec![opens, reads, ends, call("close", "closedir", &[3], 0).fd("/srv/templates").toll(150)]
+}
+
+#[test]
+fn a_folder_listed_again_though_nothing_changed() {
+    let judgement = judged(&rounds(3_000, |_| lists(b"a b c")), BUSY);
+    let f = &judgement.findings[0];
+    assert_eq!((f.kind, f.cause.as_deref()), (Kind::Repeat, Some("file-reread")), "{judgement:#?}");
+    let changes = judged(&rounds(3_000, |n| lists(format!("{n:06}").as_bytes())), BUSY);
+    assert!(changes.findings.is_empty(), "{changes:#?}");
+}
+
+#[test]
+fn waits_that_run_out() {
+    let poll = |ready: i64| call("poll", "poll", &[0x1000, 1, 5], ready).toll(900).waited(5_000_000);
+    let told = |trace: &[Call]| {
+        let judgement = judged(trace, 20_000);
+        judgement.findings.iter().chain(&judgement.also).any(|f| f.cause.as_deref() == Some("wait-runs-out"))
+    };
+    assert!(told(&rounds(2_000, |_| vec![poll(0)])));
+    let reads = || call("read", "read", &[5, 0x1000, 64], 64).fd("pipe:[7]");
+    assert!(!told(&rounds(2_000, |_| vec![poll(1), reads()])));
+    // Now and then one runs out.
+    assert!(!told(&rounds(2_000, |n| if n % 4 == 0 { vec![poll(0)] } else { vec![poll(1), reads()] })));
+}
