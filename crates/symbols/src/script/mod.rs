@@ -7,6 +7,7 @@
 //! A language is a folder with a [`Runtime`] and an `Interpreter` (`interpreter`), and a line in `languages`.
 
 mod bash;
+mod dash;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 #[cfg(test)]
