@@ -253,7 +253,7 @@ case("own_level_in_dash", "clone", "main", f"""
   fi
 done
 """, shell="dash")
-case("pipeline_in_dash", "pipe", "main", f"""
+case("pipeline_in_dash", "pipe2", "main", f"""
 {LOOP}
   :
   echo x | cat > /dev/null  # HERE
@@ -299,7 +299,7 @@ each() {
 }
 each
 """, shell="dash")
-case("here_document_in_dash", "pipe", "feed", f"""
+case("here_document_in_dash", "pipe2", "feed", f"""
 feed() {{
   {LOOP}
     : <<END  # HERE

@@ -1,6 +1,7 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
 use super::bash::Bash;
+use super::dash::Dash;
 use super::hotspot::HotSpot;
 use super::hotspot::layout::Layout as HotSpotLayout;
 use super::interpreter::{Interpreter, Look};
@@ -40,16 +41,24 @@ pub(crate) fn look_at(
     interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
 }
 
-/// Looks at a thread of V8 whose frames are compiled, each returning to where it says, and have these stack pointers.
+/// Looks at a thread of V8 whose frames are compiled.
 pub(crate) fn look_at_v8(memory: &mut Memory<'_, '_>, newer: bool, frames: &[(u64, u64)]) -> Option<Vec<Evaluation>> {
+    look_at_frames(&mut V8::new(V8Layout::tried(newer).into()), memory, frames)
+}
+
+/// Looks at a thread whose native frames return each to where it says, and have these stack pointers.
+pub(crate) fn look_at_frames(
+    interpreter: &mut dyn Interpreter,
+    memory: &mut Memory<'_, '_>,
+    frames: &[(u64, u64)],
+) -> Option<Vec<Evaluation>> {
     let frame = |ip| RawFrame { module: None, address: ip, is_return: true };
     let place =
         |(ip, sp): &(u64, u64)| PlacedFrame { frame: frame(*ip), ip: *ip, sp: *sp, constant: true, pointer: None };
     let placed: Vec<PlacedFrame> = frames.iter().map(place).collect();
     let thread = Thread { tid: 7, fs_base: None };
     let lines = &mut ScriptLines::default();
-    let mut v8 = V8::new(V8Layout::tried(newer).into());
-    v8.evaluations(&mut Look { thread, placed: &placed, memory, lines })
+    interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
 }
 
 pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
@@ -74,6 +83,7 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
         let frames: Vec<(u64, u64)> =
             (0..4).map(|n| (BASE + seed.rotate_left(n * 9) % 4096, BASE + u64::from(n) * 64)).collect();
         look_at_v8(&mut Memory::new(&mut read), newer, &frames);
+        look_at_frames(&mut Dash::at(BASE), &mut Memory::new(&mut read), &frames);
     }
     for newer in [false, true] {
         let mut hotspot = HotSpot::new(HotSpotLayout::tried(newer, BASE));

@@ -1,7 +1,8 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
 use super::bash::Bash;
-use super::fuzzing::{PHPS, look_at, look_at_v8};
+use super::dash::Dash;
+use super::fuzzing::{PHPS, look_at, look_at_frames, look_at_v8};
 use super::hotspot::HotSpot;
 use super::hotspot::layout::Layout as HotSpotLayout;
 use super::memory::{Memory, Room, in_turn};
@@ -115,6 +116,13 @@ proptest! {
         let thread = Thread { tid: 7, fs_base: None };
         look_at(&mut Zsh::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
         look_at(&mut Bash::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    }
+
+    #[test]
+    fn any_dash_comes_to_an_end(image in image(), ips in proptest::collection::vec(0u64..8192, 6), at in 0u64..900) {
+        let mut read = reader(&image);
+        let frames: Vec<(u64, u64)> = (0..).zip(&ips).map(|(n, ip)| (BASE + ip, BASE + 8 * (at + 8 * n))).collect();
+        look_at_frames(&mut Dash::at(BASE), &mut Memory::new(&mut read), &frames);
     }
 
     #[test]

@@ -141,9 +141,8 @@ fn anatomy(all: &[Done], short: u64, long: u64) -> Option<Anatomy> {
         })
     })?;
     let function_line = beside(&evaluators, line)?;
-    let loads_input = |f: &&&Done| {
-        f.acts.iter().any(|a| matches!(a, Act::Load { from, is_wide: true, .. } if *from == input))
-    };
+    let loads_input =
+        |f: &&&Done| f.acts.iter().any(|a| matches!(a, Act::Load { from, is_wide: true, .. } if *from == input));
     let command = only(evaluators.iter().filter(loads_input))?;
     let sets_twice = |f: &&Done| {
         let sets = |a: &&Act| matches!(a, Act::Store { to, .. } if *to == function_line);

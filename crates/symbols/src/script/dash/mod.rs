@@ -10,7 +10,7 @@ mod node;
 mod origin;
 
 use self::anatomy::Anatomy;
-use self::node::{Function, Input, MAX_LINE, inputs, line_of_command, line_of_pipeline};
+use self::node::{Function, Input, MAX_LINE, inputs, line_of_command, line_of_started};
 use self::origin::{Script, Texts, first_argument, opened};
 use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::memory::{Memory, readable};
@@ -22,7 +22,7 @@ use systoll_model::{FrameClass, Language};
 
 /// Most functions within each other that are told.
 const MAX_FRAMES: usize = 512;
-/// Most words of a frame that are looked through for a pipeline.
+/// Most words of a frame that are looked through for what it starts.
 const MAX_WORDS: u64 = 64;
 
 /// A file that holds dash; `None` if it is a build whose code is not understood.
@@ -132,7 +132,7 @@ impl Dash {
         if !placed.iter().any(|f| self.evaluates(f)) {
             return Some(Vec::new());
         }
-        let mut line = match self.line_of_pipe(memory, placed) {
+        let mut line = match self.line_of_started_here(memory, placed) {
             Some(line) => line,
             None => memory.half(self.anatomy.line.wrapping_add(self.bias)).filter(|l| *l <= MAX_LINE)?,
         };
@@ -220,9 +220,9 @@ impl Dash {
         steps
     }
 
-    /// Returns the line of the pipeline that is being started or waited for: while dash does, `errlinno` is still that
-    /// of what ran before.
-    fn line_of_pipe(&self, memory: &mut Memory<'_, '_>, placed: &[PlacedFrame]) -> Option<u32> {
+    /// Returns the line of what is being started, in a pipeline or in the background, or waited for: `errlinno` is still
+    /// that of what ran before, or anything.
+    fn line_of_started_here(&self, memory: &mut Memory<'_, '_>, placed: &[PlacedFrame]) -> Option<u32> {
         let at = placed.iter().position(|f| self.evaluates(f))?;
         let (inner, outer) = (placed.get(at.checked_sub(1)?)?, placed.get(at)?);
         if self.is_in(outer, &self.anatomy.command) {
@@ -231,7 +231,7 @@ impl Dash {
         let words = (outer.sp.checked_sub(inner.sp)? / 8).min(MAX_WORDS);
         (0..words).find_map(|n| {
             let node = memory.pointer(inner.sp.wrapping_add(n * 8))?;
-            line_of_pipeline(memory, node)
+            line_of_started(memory, node)
         })
     }
 

@@ -47,18 +47,23 @@ fn line(memory: &mut Memory<'_, '_>, node: u64) -> Option<u32> {
     memory.half(node.wrapping_add(LINE)).filter(|line| (1..=MAX_LINE).contains(line))
 }
 
-/// Returns the line of the first command in a pipeline; `None` if a node is none.
-pub(crate) fn line_of_pipeline(memory: &mut Memory<'_, '_>, node: u64) -> Option<u32> {
-    (memory.half(node)? == PIPELINE && memory.half(node.wrapping_add(LINE))? <= 1).then_some(())?;
+/// Returns the line of the first command in a pipeline, or in what is started in the background: `None` if a node is
+/// neither. Dash sets no line in those.
+pub(crate) fn line_of_started(memory: &mut Memory<'_, '_>, node: u64) -> Option<u32> {
+    match memory.half(node)? {
+        PIPELINE if memory.half(node.wrapping_add(LINE))? <= 1 => {}
+        BACKGROUND => {}
+        _ => return None,
+    }
     let mut node = node;
     for _ in 0..MAX_DEPTH {
         match memory.half(node)? {
-            COMMAND | REDIRECTED | BACKGROUND | SUBSHELL | FOR | CASE | DEFINITION => return line(memory, node),
+            COMMAND | REDIRECTED | SUBSHELL | FOR | CASE | DEFINITION => return line(memory, node),
             PIPELINE => {
                 let list = memory.pointer(node.wrapping_add(FIRST))?;
                 node = memory.pointer(list.wrapping_add(LISTED))?;
             }
-            AND..=UNTIL | NOT => node = memory.pointer(node.wrapping_add(FIRST))?,
+            BACKGROUND | AND..=UNTIL | NOT => node = memory.pointer(node.wrapping_add(FIRST))?,
             _ => return None,
         }
     }
