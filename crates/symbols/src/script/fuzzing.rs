@@ -5,6 +5,9 @@ use super::dash::Dash;
 use super::hotspot::HotSpot;
 use super::hotspot::layout::Layout as HotSpotLayout;
 use super::interpreter::{Interpreter, Look};
+use super::lua::Lua;
+use super::lua::layout::Layout as LuaLayout;
+use super::luajit;
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
 use super::perl::Perl;
@@ -92,6 +95,15 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     }
     look_at(&mut Zsh::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    for (minor, release) in [(1, 5), (2, 4), (3, 6), (4, 2), (4, 6)] {
+        if let Some(layout) = LuaLayout::of(minor, release) {
+            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+            let mut lua = Lua::new(layout);
+            look_at(&mut lua, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
+        }
+    }
+    let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+    luajit::interpreted(&mut ScriptLines::default(), &mut Memory::new(&mut read), &stack);
     for version in 27..44 {
         if let Some(layout) = PerlLayout::of(version) {
             let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;

@@ -5,6 +5,9 @@ use super::dash::Dash;
 use super::fuzzing::{PHPS, look_at, look_at_frames, look_at_v8};
 use super::hotspot::HotSpot;
 use super::hotspot::layout::Layout as HotSpotLayout;
+use super::lua::Lua;
+use super::lua::layout::Layout as LuaLayout;
+use super::luajit;
 use super::memory::{Memory, Room, in_turn};
 use super::perl::Perl;
 use super::perl::layout::Layout as PerlLayout;
@@ -123,6 +126,17 @@ proptest! {
         let mut read = reader(&image);
         let frames: Vec<(u64, u64)> = (0..).zip(&ips).map(|(n, ip)| (BASE + ip, BASE + 8 * (at + 8 * n))).collect();
         look_at_frames(&mut Dash::at(BASE), &mut Memory::new(&mut read), &frames);
+    }
+
+    #[test]
+    fn any_lua_comes_to_an_end(image in image(), minor in 0u32..6, release in 2u32..4, stack in 0u64..1024) {
+        let mut read = reader(&image);
+        if let Some(layout) = LuaLayout::of(minor, release) {
+            let at = (Thread { tid: 7, fs_base: None }, BASE + 8 * stack..BASE + 8 * 1024);
+            look_at(&mut Lua::new(layout), &mut ScriptLines::default(), &mut Memory::new(&mut read), at);
+        }
+        let stack = BASE + 8 * stack..BASE + 8 * 1024;
+        luajit::interpreted(&mut ScriptLines::default(), &mut Memory::new(&mut read), &stack);
     }
 
     #[test]
