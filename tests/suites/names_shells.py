@@ -221,6 +221,180 @@ for i in {{1..{10 * TIMES}}}; do
 done
 """, shell="zsh")
 
+LOOP = f"i=0; while [ $i -lt {TIMES} ]; do i=$((i + 1))"
+case("starts_programs_in_dash", "vfork", "leaf", f"""
+leaf() {{
+  {LOOP}
+    :
+    /bin/true  # HERE
+  done
+}}
+render() {{
+  leaf
+}}
+render
+""", shell="dash")
+case("waits_in_dash", "wait4", "leaf", f"""
+leaf() {{
+  {LOOP}
+    if true; then
+      /bin/true a \\
+        b  # the line above is HERE
+    fi
+  done
+}}
+leaf
+""".replace("a \\\n", "a \\\n"), shell="dash", line=5)
+case("own_level_in_dash", "clone", "main", f"""
+{LOOP}
+  if true
+  then
+    x=$(echo a)  # HERE
+  fi
+done
+""", shell="dash")
+case("pipeline_in_dash", "pipe2", "main", f"""
+{LOOP}
+  :
+  echo x | cat > /dev/null  # HERE
+done
+""", shell="dash")
+case("function_of_a_sourced_file_in_dash", "vfork", "helper", f"""
+cat > helper.inc <<'END'
+# a library
+helper() {{
+  /bin/true  # HERE
+}}
+END
+. ./helper.inc
+{LOOP}
+  helper
+done
+""", line=3, shown="", shell="dash")
+case("sourced_file_in_dash", "vfork", "main", f"""
+cat > helper.inc <<'END'
+# a library
+/bin/true  # HERE
+END
+{LOOP}
+  . ./helper.inc
+done
+""", line=2, shown="helper.inc", shell="dash")
+case("fork_in_a_sourced_file_in_dash", "clone", "main", f"""
+cat > helper.inc <<'END'
+# a library
+x=$(:)  # HERE
+END
+{LOOP}
+  . ./helper.inc
+done
+""", line=2, shown="helper.inc", shell="dash")
+case("read_in_a_loop_in_dash", "read", "each", """
+each() {
+  seq 2000 | while
+    read -r line  # HERE
+  do
+    :
+  done
+}
+each
+""", shell="dash")
+case("here_document_in_dash", "pipe2", "feed", f"""
+feed() {{
+  {LOOP}
+    : <<END  # HERE
+a
+b
+END
+  done
+}}
+feed
+""", shell="dash")
+case("redirection_in_dash", "openat", "log", f"""
+log() {{
+  : > log.txt  # HERE
+}}
+{LOOP.replace(str(TIMES), str(10 * TIMES))}
+  log $i
+done
+""", shell="dash")
+case("subshell_in_dash", "clone", "main", f"""
+{LOOP}
+  true
+  (cd /)  # HERE
+done
+""", shell="dash")
+case("in_the_background_in_dash", "clone", "main", f"""
+{LOOP}
+  true
+  /bin/true &  # HERE
+done
+wait
+""", shell="dash")
+case("evaluated_in_dash", "vfork", "main", f"""
+{LOOP}
+  eval "true
+/bin/true"  # HERE
+done
+""", shell="dash", line=3)
+case("evaluated_function_in_dash", "vfork", "leaf", f"""
+leaf() {{
+  /bin/true  # HERE
+}}
+{LOOP}
+  eval "
+leaf"
+done
+""", shell="dash")
+case("called_by_an_exit_trap_in_dash", "vfork", "cleanup", f"""
+cleanup() {{
+  {LOOP}
+    /bin/true  # HERE
+  done
+}}
+trap cleanup EXIT
+true
+""", shell="dash")
+case("deep_in_dash", "vfork", "down", f"""
+down() {{
+  if [ $1 -gt 0 ]; then
+    down $(($1 - 1))
+  else
+    {LOOP}
+      /bin/true  # HERE
+    done
+  fi
+}}
+down 50
+""", shell="dash")
+case("command_line_in_dash", "vfork", "main", f"""true
+{LOOP}
+  /bin/true  # HERE
+done
+""", shown="-c", run=lambda shell, path, body: ([shell, "-c", body], b""), shell="dash")
+case("function_of_a_command_line_in_dash", "vfork", "f", f"""f() {{
+  /bin/true  # HERE
+}}
+{LOOP}; f; done
+""", shown="-c", run=lambda shell, path, body: ([shell, "-c", body], b""), shell="dash")
+case("standard_input_in_dash", "vfork", "main", f"""true
+{LOOP}
+  /bin/true  # HERE
+done
+""", shown="<stdin>", run=lambda shell, path, body: ([shell], body.encode()), shell="dash")
+case("after_cd_in_dash", "clone", "leaf", f"""
+leaf() {{
+  x=$(:)  # HERE
+}}
+cd /
+{LOOP}; leaf; done
+""", shell="dash")
+case("letters_in_dash", "vfork", "main", f"""
+for x in $(seq {TIMES}); do
+  /bin/true  # HERE
+done
+""", file="größe-日本-dash.sh", shell="dash")
+
 
 def wrong(box, name, call, function, body, shell, line, file, shown, run):
     """What a case's report says instead of the truth; None where it says the truth."""

@@ -137,6 +137,7 @@ impl CodeLanguage {
             ScriptLanguage::Shell => Self::Shell,
             ScriptLanguage::Perl => Self::Perl,
             ScriptLanguage::Php => Self::Php,
+            ScriptLanguage::Lua => Self::Lua,
         }
     }
 

@@ -67,12 +67,23 @@ pub enum Language {
     Perl,
     /// PHP.
     Php,
+    /// Lua.
+    Lua,
 }
 
 impl Language {
     /// All languages.
-    pub const ALL: [Self; 8] =
-        [Self::Python, Self::Ruby, Self::JavaScript, Self::Java, Self::Bash, Self::Shell, Self::Perl, Self::Php];
+    pub const ALL: [Self; 9] = [
+        Self::Python,
+        Self::Ruby,
+        Self::JavaScript,
+        Self::Java,
+        Self::Bash,
+        Self::Shell,
+        Self::Perl,
+        Self::Php,
+        Self::Lua,
+    ];
 
     /// Returns the language's name.
     pub fn name(self) -> &'static str {
@@ -85,6 +96,7 @@ impl Language {
             Self::Shell => "Shell",
             Self::Perl => "Perl",
             Self::Php => "PHP",
+            Self::Lua => "Lua",
         }
     }
 }

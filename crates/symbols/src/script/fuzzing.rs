@@ -1,9 +1,13 @@
 //! What is read of scripts, from bytes of the caller's: for fuzzing.
 
 use super::bash::Bash;
+use super::dash::Dash;
 use super::hotspot::HotSpot;
 use super::hotspot::layout::Layout as HotSpotLayout;
 use super::interpreter::{Interpreter, Look};
+use super::lua::Lua;
+use super::lua::layout::Layout as LuaLayout;
+use super::luajit;
 use super::memory::{Memory, in_turn};
 use super::perf_map::{Functions, of_hotspot, of_v8};
 use super::perl::Perl;
@@ -40,16 +44,24 @@ pub(crate) fn look_at(
     interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
 }
 
-/// Looks at a thread of V8 whose frames are compiled, each returning to where it says, and have these stack pointers.
+/// Looks at a thread of V8 whose frames are compiled.
 pub(crate) fn look_at_v8(memory: &mut Memory<'_, '_>, newer: bool, frames: &[(u64, u64)]) -> Option<Vec<Evaluation>> {
+    look_at_frames(&mut V8::new(V8Layout::tried(newer).into()), memory, frames)
+}
+
+/// Looks at a thread whose native frames return each to where it says, and have these stack pointers.
+pub(crate) fn look_at_frames(
+    interpreter: &mut dyn Interpreter,
+    memory: &mut Memory<'_, '_>,
+    frames: &[(u64, u64)],
+) -> Option<Vec<Evaluation>> {
     let frame = |ip| RawFrame { module: None, address: ip, is_return: true };
     let place =
         |(ip, sp): &(u64, u64)| PlacedFrame { frame: frame(*ip), ip: *ip, sp: *sp, constant: true, pointer: None };
     let placed: Vec<PlacedFrame> = frames.iter().map(place).collect();
     let thread = Thread { tid: 7, fs_base: None };
     let lines = &mut ScriptLines::default();
-    let mut v8 = V8::new(V8Layout::tried(newer).into());
-    v8.evaluations(&mut Look { thread, placed: &placed, memory, lines })
+    interpreter.evaluations(&mut Look { thread, placed: &placed, memory, lines })
 }
 
 pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
@@ -74,6 +86,7 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
         let frames: Vec<(u64, u64)> =
             (0..4).map(|n| (BASE + seed.rotate_left(n * 9) % 4096, BASE + u64::from(n) * 64)).collect();
         look_at_v8(&mut Memory::new(&mut read), newer, &frames);
+        look_at_frames(&mut Dash::at(BASE), &mut Memory::new(&mut read), &frames);
     }
     for newer in [false, true] {
         let mut hotspot = HotSpot::new(HotSpotLayout::tried(newer, BASE));
@@ -82,6 +95,15 @@ pub(crate) fn use_heap(bytes: &[u8], seed: u64) {
     }
     look_at(&mut Zsh::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
     look_at(&mut Bash::at(BASE), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    for (minor, release) in [(1, 5), (2, 4), (3, 6), (4, 2), (4, 6)] {
+        if let Some(layout) = LuaLayout::of(minor, release) {
+            let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+            let mut lua = Lua::new(layout);
+            look_at(&mut lua, &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, stack));
+        }
+    }
+    let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;
+    luajit::interpreted(&mut ScriptLines::default(), &mut Memory::new(&mut read), &stack);
     for version in 27..44 {
         if let Some(layout) = PerlLayout::of(version) {
             let stack = BASE + seed % 4096 * 8..BASE + bytes.len() as u64;

@@ -1,9 +1,13 @@
 //! Interpreters whose memory is made to harm: whatever is read, it ends soon and without a panic.
 
 use super::bash::Bash;
-use super::fuzzing::{PHPS, look_at, look_at_v8};
+use super::dash::Dash;
+use super::fuzzing::{PHPS, look_at, look_at_frames, look_at_v8};
 use super::hotspot::HotSpot;
 use super::hotspot::layout::Layout as HotSpotLayout;
+use super::lua::Lua;
+use super::lua::layout::Layout as LuaLayout;
+use super::luajit;
 use super::memory::{Memory, Room, in_turn};
 use super::perl::Perl;
 use super::perl::layout::Layout as PerlLayout;
@@ -115,6 +119,24 @@ proptest! {
         let thread = Thread { tid: 7, fs_base: None };
         look_at(&mut Zsh::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
         look_at(&mut Bash::at(BASE + 8 * at), &mut ScriptLines::default(), &mut Memory::new(&mut read), (thread, 0..0));
+    }
+
+    #[test]
+    fn any_dash_comes_to_an_end(image in image(), ips in proptest::collection::vec(0u64..8192, 6), at in 0u64..900) {
+        let mut read = reader(&image);
+        let frames: Vec<(u64, u64)> = (0..).zip(&ips).map(|(n, ip)| (BASE + ip, BASE + 8 * (at + 8 * n))).collect();
+        look_at_frames(&mut Dash::at(BASE), &mut Memory::new(&mut read), &frames);
+    }
+
+    #[test]
+    fn any_lua_comes_to_an_end(image in image(), minor in 0u32..6, release in 2u32..4, stack in 0u64..1024) {
+        let mut read = reader(&image);
+        if let Some(layout) = LuaLayout::of(minor, release) {
+            let at = (Thread { tid: 7, fs_base: None }, BASE + 8 * stack..BASE + 8 * 1024);
+            look_at(&mut Lua::new(layout), &mut ScriptLines::default(), &mut Memory::new(&mut read), at);
+        }
+        let stack = BASE + 8 * stack..BASE + 8 * 1024;
+        luajit::interpreted(&mut ScriptLines::default(), &mut Memory::new(&mut read), &stack);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The languages whose lines are read from their interpreter's memory.
 
 use super::interpreter::{Candidate, Runtime};
-use super::{bash, hotspot, perl, php, python, ruby, v8, zsh};
+use super::{bash, dash, hotspot, lua, luajit, perl, php, python, ruby, v8, zsh};
 use crate::elf::ElfFile;
 use std::sync::Arc;
 
@@ -17,7 +17,10 @@ const LANGUAGES: &[Files] = &[
     Files { recognise: python::recognise, is_bundled: python::is_bundled },
     Files { recognise: ruby::recognise, is_bundled: ruby::is_bundled_module },
     Files { recognise: bash::recognise, is_bundled: bash::is_bundled },
+    Files { recognise: dash::recognise, is_bundled: dash::is_bundled },
     Files { recognise: perl::recognise, is_bundled: perl::is_bundled },
+    Files { recognise: lua::recognise, is_bundled: lua::is_bundled },
+    Files { recognise: luajit::recognise, is_bundled: luajit::is_bundled },
     Files { recognise: php::recognise, is_bundled: php::is_bundled },
     Files { recognise: zsh::recognise, is_bundled: zsh::is_bundled },
     Files { recognise: hotspot::recognise, is_bundled: hotspot::is_bundled },

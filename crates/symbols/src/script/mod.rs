@@ -7,6 +7,7 @@
 //! A language is a folder with a [`Runtime`] and an `Interpreter` (`interpreter`), and a line in `languages`.
 
 mod bash;
+mod dash;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 #[cfg(test)]
@@ -15,12 +16,15 @@ mod hotspot;
 mod interpreter;
 mod jit;
 mod languages;
+mod lua;
+mod luajit;
 mod memory;
 mod perf_map;
 mod perl;
 mod php;
 mod python;
 mod ruby;
+mod search;
 mod thread;
 mod v8;
 mod zsh;
@@ -196,7 +200,7 @@ impl Symbols {
 
     /// Whether a file holds an interpreter whose lines are to be looked at from its first call on.
     pub(crate) fn interprets_at_once(&self, key: ModuleKey) -> bool {
-        self.runtime(key).is_some_and(|runtime| runtime.is_brief())
+        self.runtime(key).is_some_and(|runtime| runtime.is_brief() || runtime.compiles())
     }
 
     /// The function that begins at `start`.
