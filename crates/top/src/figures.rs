@@ -29,9 +29,9 @@ pub(crate) fn share(ns: u64, span_ns: u64) -> String {
     percent(ns as f64 / span_ns.max(1) as f64).trim_end_matches(" %").to_owned()
 }
 
-/// Returns what one of `n` took, or nothing if there was none.
+/// Returns what one of `n` took; nothing if there was none, or if it is not known.
 pub(crate) fn each(ns: u64, n: u64) -> String {
-    ns.checked_div(n).map_or_else(String::new, units::time)
+    if ns == 0 { String::new() } else { ns.checked_div(n).map_or_else(String::new, units::time) }
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ const GRAPH_FROM: u16 = 14;
 /// Screens of fewer lines show no findings beside the table.
 const FINDINGS_FROM: u16 = 10;
 
+/// Findings beside the table, at most.
+const MOST_FINDINGS: u16 = 8;
+
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
@@ -29,7 +32,7 @@ const COLUMNS: [(Column, u16, u16); 6] = [
     (Column::Each, 8, 64),
     (Column::Failed, 8, 110),
     (Column::Waited, 7, 48),
-    (Column::Bar, 12, 72),
+    (Column::Bar, 15, 72),
 ];
 
 impl Column {
@@ -41,7 +44,7 @@ impl Column {
             Self::Each => "each",
             Self::Failed => "errors/s",
             Self::Waited => "%wait",
-            Self::Bar => "work, wait",
+            Self::Bar => "work   wait",
             Self::Name => "",
         }
     }
@@ -58,6 +61,18 @@ pub(crate) struct Areas {
     pub(crate) foot: Rect,
 }
 
+/// Returns the lines of the first findings: one of space, and two a finding.
+fn findings_height(state: &State) -> u16 {
+    let told = state.shown().judged.judgement.findings.len();
+    if told > 0 { 1 + 2 * u16::try_from(told).unwrap_or(u16::MAX).min(MOST_FINDINGS) } else { 0 }
+}
+
+/// Returns the lines of a screen without a graph and keys that shows `lines` lines of the table.
+pub(crate) fn text_height(state: &State, lines: usize) -> u16 {
+    let lines = u16::try_from(lines.max(1)).unwrap_or(u16::MAX);
+    lines.saturating_add(3 + findings_height(state)).max(FINDINGS_FROM)
+}
+
 impl Areas {
     /// Returns the parts of the screen whose size the state has noted.
     pub(crate) fn of(state: &State) -> Self {
@@ -70,11 +85,10 @@ impl Areas {
         let height = area.height;
         let foot = u16::from(height > 2 && !state.look.is_batch);
         let head = height.min(2);
-        let graph = if height >= GRAPH_FROM { GRAPH } else { 0 };
-        let told = state.shown().judged.judgement.findings.len();
-        // A line of space, and two lines a finding.
-        let wanted = if told > 0 { 1 + 2 * u16::try_from(told).unwrap_or(u16::MAX / 4).min(8) } else { 0 };
-        let findings = if height >= FINDINGS_FROM { wanted.min(height / 3) } else { 0 };
+        let graph = if height >= GRAPH_FROM && !state.look.is_batch { GRAPH } else { 0 };
+        let wanted = findings_height(state);
+        let most = if state.look.is_batch { wanted } else { height / 3 };
+        let findings = if height >= FINDINGS_FROM { wanted.min(most) } else { 0 };
         let headings = u16::from(height > 3);
         let list = height.saturating_sub(head + graph + headings + findings + foot);
         let mut top = area.y;

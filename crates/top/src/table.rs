@@ -221,7 +221,11 @@ fn of_rows(interval: &Interval, by: GroupBy) -> Vec<TableLine> {
             GroupBy::Row | GroupBy::Line | GroupBy::Process => {
                 let group = |place: Option<&Place>| match by {
                     GroupBy::Line => Group::Line(place.or(key.place.as_ref()).cloned()),
-                    _ => place.map_or_else(|| Group::Row(key.clone()), |p| Group::RowLine(key.clone(), p.clone())),
+                    // The interpreter's own places that serve a line are not told apart.
+                    _ => place.map_or_else(
+                        || Group::Row(key.clone()),
+                        |line| Group::RowLine(RowKey { place: None, ..key.clone() }, line.clone()),
+                    ),
                 };
                 if row.lines.is_empty() {
                     add(group(None), now, all, false, key);

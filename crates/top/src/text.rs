@@ -1,20 +1,18 @@
 //! Screens as plain text, for scripts.
 
+use crate::geometry::text_height;
 use crate::state::State;
 use crate::view::draw;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Lines of a text's screen, at most.
-const MOST_LINES: usize = 120;
-/// Lines of a screen beside those of the table.
-const AROUND: usize = 12;
+/// Lines of the table in a text, at most.
+const MOST_LINES: usize = 100;
 
 /// Returns the lines that a screen needs for all lines of its table that had calls.
 pub fn height(state: &State) -> u16 {
     let lines = state.lines().iter().filter(|line| line.now.calls > 0).count();
-    let findings = 3 * state.shown().judged.judgement.findings.len();
-    u16::try_from((AROUND + lines + findings).min(MOST_LINES)).unwrap_or(u16::MAX)
+    text_height(state, lines.min(MOST_LINES))
 }
 
 /// Returns the screen of a state as text, without colours, without blanks at the ends of lines and without empty lines at

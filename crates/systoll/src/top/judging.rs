@@ -64,7 +64,7 @@ impl Judging {
 }
 
 fn judge_all(recordings: &Receiver<Work>, snapshots: &Sender<Snapshot>, catalogue: &Catalogue) {
-    let mut pace = Pace::new(Duration::ZERO, PARTS, None);
+    let mut pace = Pace::new(Duration::ZERO, PARTS, Instant::now());
     for work in recordings {
         let (recording, is_last) = match work {
             Work::SoFar(recording) => (recording, false),
@@ -75,7 +75,7 @@ fn judge_all(recordings: &Receiver<Work>, snapshots: &Sender<Snapshot>, catalogu
             let judgement = judge(&recording, catalogue, &Options::default());
             Judged::new(recording, judgement)
         });
-        pace.end(Instant::now());
+        pace.end();
         if snapshots.send(Snapshot { tally, judged }).is_err() {
             return;
         }

@@ -47,7 +47,7 @@ impl Watcher {
             every,
             window,
             began,
-            pace: Pace::new(every, PARTS, Some(began + first)),
+            pace: Pace::new(every, PARTS, began + first),
             shared: Arc::clone(&viewer.shared),
             stage: Stage::Before(Box::new((viewer, catalogue))),
         }
@@ -122,7 +122,7 @@ impl Control for Watcher {
     }
 
     fn snapshot(&mut self, recording: Recording) {
-        self.pace.end(Instant::now() + EARLY);
+        self.pace.end();
         if let Stage::Running(judging, _) = &self.stage {
             judging.so_far(recording);
         }

@@ -3,19 +3,26 @@
 use super::canvas::Canvas;
 use crate::figures::percent;
 use crate::history::Point;
-use crate::tally::Figures;
 use ratatui::layout::Rect;
 use systoll_present::{Role, units};
 
 /// Eighths of a column's height.
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Returns the bar of a line, `width` columns for the time `whole` ns: what was worked, what was waited.
-pub(super) fn bar(figures: &Figures, whole: u64, width: usize) -> (String, String) {
-    let columns = |ns: u64| (ns as f64 / whole.max(1) as f64 * width as f64).round() as usize;
-    let worked = columns(figures.toll_ns).min(width);
-    let both = columns(figures.toll_ns.saturating_add(figures.waited_ns)).clamp(worked, width);
-    ("█".repeat(worked), "░".repeat(both - worked))
+/// Eighths of a column's width.
+const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/// Returns a bar of work: `width` columns for the time `whole` ns.
+pub(super) fn work(ns: u64, whole: u64, width: usize) -> String {
+    let eighths = (ns as f64 / whole.max(1) as f64 * (width * 8) as f64).round() as usize;
+    let eighths = eighths.min(width * 8);
+    "█".repeat(eighths / 8) + PARTS.get(eighths % 8).copied().unwrap_or_default()
+}
+
+/// Returns a bar of waiting: `width` columns for the time `whole` ns.
+pub(super) fn wait(ns: u64, whole: u64, width: usize) -> String {
+    let columns = (ns as f64 / whole.max(1) as f64 * width as f64).round() as usize;
+    "░".repeat(columns.min(width))
 }
 
 /// Draws a graph of what calls cost in each interval, the newest at the right, below a line that says what it is.
@@ -49,15 +56,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_shows_work_before_waiting_and_never_more_than_its_width() {
-        let figures = |toll_ns, waited_ns| Figures { toll_ns, waited_ns, ..Figures::default() };
-        let widths = |f: Figures| {
-            let (worked, waited) = bar(&f, 1_000, 10);
-            (worked.chars().count(), waited.chars().count())
-        };
-        assert_eq!(widths(figures(300, 500)), (3, 5));
-        assert_eq!(widths(figures(0, 0)), (0, 0));
-        assert_eq!(widths(figures(u64::MAX, u64::MAX)), (10, 0));
-        assert_eq!(widths(figures(200, u64::MAX)), (2, 8));
+    fn a_bar_is_never_longer_than_its_width() {
+        let widths = |ns: u64| (work(ns, 1_000, 6).chars().count(), wait(ns, 1_000, 6).chars().count());
+        assert_eq!([0, 1, 170, 500, 1_000, u64::MAX].map(widths), [(0, 0), (0, 0), (1, 1), (3, 3), (6, 6), (6, 6)]);
+        assert_eq!(work(520, 1_000, 6), "███▏");
+        assert_eq!((work(5, 0, 6).chars().count(), work(0, 0, 6).as_str()), (6, ""));
     }
 }

@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use systoll_present::Role;
 
 /// Characters of our own and what stands for them in ASCII.
-const ASCII: [(&str, &str); 16] = [
+const ASCII: [(&str, &str); 22] = [
     ("µ", "u"),
     ("…", "~"),
     ("×", "x"),
@@ -21,7 +21,13 @@ const ASCII: [(&str, &str); 16] = [
     ("▅", "="),
     ("▆", "="),
     ("▇", "#"),
-    ("▏", "|"),
+    ("▏", " "),
+    ("▎", " "),
+    ("▍", " "),
+    ("▌", "#"),
+    ("▋", "#"),
+    ("▊", "#"),
+    ("▉", "#"),
     ("±", "~"),
     ("—", "-"),
 ];

@@ -15,7 +15,11 @@ pub(super) fn draw(state: &State, areas: &Areas, canvas: &mut Canvas<'_>) {
     }
     let shown = state.shown();
     let tally = &shown.tally;
-    let mut right = vec![(Role::Plain, format!("watched {}", units::time(tally.at_ns)))];
+    let alive = tally.processes.values().filter(|p| p.is_alive).fold(0u64, |n, p| n.saturating_add(p.instances));
+    let mut right = vec![
+        (Role::Faint, format!("{}  ", units::counted(alive, "process", "processes"))),
+        (Role::Plain, format!("watched {}", units::time(tally.at_ns))),
+    ];
     if state.has_ended {
         right.insert(0, (Role::Warn, "ended  ".into()));
     } else if state.is_paused() {
@@ -47,16 +51,15 @@ fn a_second(state: &State) -> Vec<(Role, String)> {
     }
     let of = |ns: u64| percent(ns as f64 / shown.span_ns as f64);
     let about = if shown.tally.is_estimated { "about " } else { "" };
-    let alive = shown.tally.processes.values().filter(|p| p.is_alive).fold(0u64, |n, p| n.saturating_add(p.instances));
     let mut parts = vec![
-        (Role::Plain, format!(" {} calls/s", rate(shown.total.calls, shown.span_ns))),
-        (Role::Strong, format!("   calls {about}{}", of(shown.total.toll_ns))),
-        (Role::Plain, format!(" of the {} CPU it uses", of(shown.cpu_ns))),
+        (Role::Strong, format!(" {} calls/s", rate(shown.total.calls, shown.span_ns))),
+        (Role::Plain, " take ".into()),
+        (Role::Strong, format!("{about}{} of a CPU", of(shown.total.toll_ns))),
+        (Role::Plain, format!("   all it does {}", of(shown.cpu_ns))),
         (Role::Plain, format!("   waited {}", of(shown.total.waited_ns))),
-        (Role::Faint, format!("   {}", units::counted(alive, "process", "processes"))),
     ];
     if !shown.tally.is_exact {
-        parts.push((Role::Warn, "   not exact: ?".into()));
+        parts.push((Role::Warn, "   not exact (f)".into()));
     }
     parts
 }
@@ -69,7 +72,7 @@ pub(super) fn draw_foot(state: &State, area: Rect, canvas: &mut Canvas<'_>) {
     let key = |key: &str, does: &str| [(Role::Strong, format!(" {key}")), (Role::Plain, format!(" {does} "))];
     let parts: Vec<(Role, String)> = if state.is_typing {
         let text = systoll_present::clean(&state.choice.filter);
-        vec![(Role::Strong, format!(" filter: {text}▏")), (Role::Faint, "   Enter keeps it, Esc clears it".into())]
+        vec![(Role::Strong, format!(" filter: {text}_")), (Role::Faint, "   Enter keeps it, Esc clears it".into())]
     } else {
         let by = format!("by {}", state.choice.group.name());
         let sorted = format!("sort {}", state.choice.sort.name());

@@ -27,7 +27,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("each", "processor time of one call"),
     ("errors/s", "calls that failed, a second (on wide screens)"),
     ("%wait", "time waited inside them, counted when a call returns; threads add up"),
-    ("work, wait", "both as a bar: the longest is the line that took most"),
+    ("work, wait", "both as bars: the longest is that of the line that took most"),
     ("[1]", "the number of the finding that calls these needless"),
     ("~", "an estimate: lines of scripts are sampled, prices are used under ptrace"),
 ];

@@ -1,6 +1,6 @@
 //! The table.
 
-use super::bars::bar;
+use super::bars::{wait, work};
 use super::canvas::Canvas;
 use crate::figures::{each, rate, share};
 use crate::geometry::{Areas, Column};
@@ -25,8 +25,8 @@ pub(super) fn draw(state: &State, areas: &Areas, canvas: &mut Canvas<'_>) {
         canvas.text(area.x, area.y, Role::Faint, text, if area.height > 0 { area.right() } else { 0 });
         return;
     }
-    let spent = |line: &TableLine| line.now.toll_ns.saturating_add(line.now.waited_ns);
-    let whole = lines.iter().map(spent).max().unwrap_or(0);
+    let most = |of: fn(&TableLine) -> u64| lines.iter().map(of).max().unwrap_or(0);
+    let whole = (most(|line| line.now.toll_ns), most(|line| line.now.waited_ns));
     let selected = state.selection(&lines);
     let first = first_shown(selected, area.height.into(), lines.len());
     let columns = areas.columns();
@@ -69,7 +69,7 @@ fn headings(state: &State, areas: &Areas, canvas: &mut Canvas<'_>) {
     }
 }
 
-fn figure(state: &State, line: &TableLine, column: Column, cell: Rect, whole: u64, canvas: &mut Canvas<'_>) {
+fn figure(state: &State, line: &TableLine, column: Column, cell: Rect, whole: (u64, u64), canvas: &mut Canvas<'_>) {
     let (span, now) = (state.shown().span_ns, &line.now);
     let is_idle = now.calls == 0;
     let role = if is_idle { Role::Faint } else { Role::Plain };
@@ -86,8 +86,11 @@ fn figure(state: &State, line: &TableLine, column: Column, cell: Rect, whole: u6
         Column::Waited if now.waited_ns > 0 => right(role, &share(now.waited_ns, span)),
         Column::Failed | Column::Waited => {}
         Column::Bar => {
-            let (worked, waited) = bar(now, whole, usize::from(cell.width.saturating_sub(2)));
-            canvas.parts(cell.x + 2, cell.y, &[(Role::Name, worked), (Role::Faint, waited)], cell.width);
+            // Two columns of space, and one between the bars.
+            let width = cell.width.saturating_sub(3) / 2;
+            let second = cell.x + 3 + width;
+            canvas.text(cell.x + 2, cell.y, Role::Name, &work(now.toll_ns, whole.0, width.into()), second);
+            canvas.text(second, cell.y, Role::Faint, &wait(now.waited_ns, whole.1, width.into()), cell.right());
         }
         Column::Name => {
             let parts = name(state, line, is_idle, cell.width.into());
@@ -130,7 +133,10 @@ fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Ro
         };
         // What comes behind gets its share of the room.
         let share = if at == last { room } else { room.saturating_sub(4 * (last - at)) };
-        let text = shorten(name, share.saturating_sub(separator.len()).max(1));
+        let share = share.saturating_sub(separator.len()).max(1);
+        // Of a script's line the place tells more than the function.
+        let name = if name.chars().count() > share { name.split(" in ").next().unwrap_or(name) } else { name };
+        let text = shorten(name, share);
         room = room.saturating_sub(separator.len() + text.chars().count());
         parts.push((Role::Faint, separator.to_owned()));
         parts.push((role, text));
