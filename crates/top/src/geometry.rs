@@ -30,10 +30,14 @@ const COLUMNS: [(Column, u16, u16); 6] = [
     (Column::Toll, 7, 0),
     (Column::Calls, 9, 24),
     (Column::Each, 8, 64),
-    (Column::Failed, 8, 110),
+    (Column::Failed, 10, 110),
     (Column::Waited, 7, 48),
-    (Column::Bar, 15, 72),
+    (Column::Bar, 11, 72),
 ];
+
+/// Screens of so many columns have longer bars, and the width of these.
+const WIDE: u16 = 100;
+const WIDE_BARS: u16 = 21;
 
 impl Column {
     /// Returns its heading.
@@ -44,7 +48,7 @@ impl Column {
             Self::Each => "each",
             Self::Failed => "errors/s",
             Self::Waited => "%wait",
-            Self::Bar => "work   wait",
+            Self::Bar => "work wait",
             Self::Name => "",
         }
     }
@@ -112,6 +116,8 @@ impl Areas {
         let mut at = 0u16;
         let mut columns: Vec<(Column, u16, u16)> = Vec::new();
         for (column, width, from) in COLUMNS {
+            let is_wide = self.headings.width >= WIDE;
+            let width = if column == Column::Bar && is_wide { WIDE_BARS } else { width };
             if self.headings.width >= from && at.saturating_add(width) <= self.headings.width {
                 columns.push((column, at, width));
                 at += width;

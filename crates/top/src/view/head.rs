@@ -20,6 +20,9 @@ pub(super) fn draw(state: &State, areas: &Areas, canvas: &mut Canvas<'_>) {
         (Role::Faint, format!("{}  ", units::counted(alive, "process", "processes"))),
         (Role::Plain, format!("watched {}", units::time(tally.at_ns))),
     ];
+    if !tally.is_exact && shown.span_ns > 0 {
+        right.insert(0, (Role::Warn, "not exact (f)  ".into()));
+    }
     if state.has_ended {
         right.insert(0, (Role::Warn, "ended  ".into()));
     } else if state.is_paused() {
@@ -51,17 +54,13 @@ fn a_second(state: &State) -> Vec<(Role, String)> {
     }
     let of = |ns: u64| percent(ns as f64 / shown.span_ns as f64);
     let about = if shown.tally.is_estimated { "about " } else { "" };
-    let mut parts = vec![
+    vec![
         (Role::Strong, format!(" {} calls/s", rate(shown.total.calls, shown.span_ns))),
         (Role::Plain, " take ".into()),
         (Role::Strong, format!("{about}{} of a CPU", of(shown.total.toll_ns))),
-        (Role::Plain, format!("   all it does {}", of(shown.cpu_ns))),
+        (Role::Plain, format!(", of {} in all", of(shown.cpu_ns))),
         (Role::Plain, format!("   waited {}", of(shown.total.waited_ns))),
-    ];
-    if !shown.tally.is_exact {
-        parts.push((Role::Warn, "   not exact (f)".into()));
-    }
-    parts
+    ]
 }
 
 /// Draws the last line.
@@ -69,7 +68,8 @@ pub(super) fn draw_foot(state: &State, area: Rect, canvas: &mut Canvas<'_>) {
     if area.height == 0 {
         return;
     }
-    let key = |key: &str, does: &str| [(Role::Strong, format!(" {key}")), (Role::Plain, format!(" {does} "))];
+    let space = if area.width >= 90 { " " } else { "" };
+    let key = |key: &str, does: &str| [(Role::Strong, format!(" {key}")), (Role::Plain, format!(" {does}{space}"))];
     let parts: Vec<(Role, String)> = if state.is_typing {
         let text = systoll_present::clean(&state.choice.filter);
         vec![(Role::Strong, format!(" filter: {text}_")), (Role::Faint, "   Enter keeps it, Esc clears it".into())]
@@ -95,7 +95,7 @@ pub(super) fn draw_foot(state: &State, area: Rect, canvas: &mut Canvas<'_>) {
                 key("f", "findings"),
             ]
             .concat(),
-            _ => [leave, key("?", "help"), key("Esc", "back"), key("p", pause), key("PgDn", "more")].concat(),
+            _ => [leave, key("?", "help"), key("Esc", "back"), key("p", pause), key("PgDn", "on")].concat(),
         }
     };
     canvas.parts(area.x, area.y, &parts, area.width);

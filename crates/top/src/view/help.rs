@@ -22,14 +22,14 @@ const KEYS: [(&str, &str); 14] = [
 
 /// Columns, each with its meaning.
 const COLUMNS: [(&str, &str); 8] = [
-    ("%CPU", "processor time that the calls took in the last interval, of one processor"),
+    ("%CPU", "processor time that the calls took, of one processor"),
     ("calls/s", "calls that returned, a second"),
     ("each", "processor time of one call"),
-    ("errors/s", "calls that failed, a second (on wide screens)"),
-    ("%wait", "time waited inside them, counted when a call returns; threads add up"),
+    ("errors/s", "calls that failed, a second; on wide screens"),
+    ("%wait", "time waited in them, counted as calls return; threads add up"),
     ("work, wait", "both as bars: the longest is that of the line that took most"),
     ("[1]", "the number of the finding that calls these needless"),
-    ("~", "an estimate: lines of scripts are sampled, prices are used under ptrace"),
+    ("~", "an estimate: lines of scripts are sampled"),
 ];
 
 /// Returns the page's lines.

@@ -63,8 +63,12 @@ fn headings(state: &State, areas: &Areas, canvas: &mut Canvas<'_>) {
                 };
                 canvas.text(start, area.y, role, text, area.right());
             }
-            Column::Bar => drop(canvas.text(start + 2, area.y, role, column.heading(), end)),
-            _ => canvas.right(start, area.y, role, column.heading(), end),
+            Column::Bar => {
+                let second = bars(start, width).1;
+                canvas.text(start + 2, area.y, role, "work", end);
+                canvas.text(second, area.y, role, "wait", end);
+            }
+            _ => canvas.right(start + 1, area.y, role, column.heading(), end),
         }
     }
 }
@@ -86,9 +90,7 @@ fn figure(state: &State, line: &TableLine, column: Column, cell: Rect, whole: (u
         Column::Waited if now.waited_ns > 0 => right(role, &share(now.waited_ns, span)),
         Column::Failed | Column::Waited => {}
         Column::Bar => {
-            // Two columns of space, and one between the bars.
-            let width = cell.width.saturating_sub(3) / 2;
-            let second = cell.x + 3 + width;
+            let (width, second) = bars(cell.x, cell.width);
             canvas.text(cell.x + 2, cell.y, Role::Name, &work(now.toll_ns, whole.0, width.into()), second);
             canvas.text(second, cell.y, Role::Faint, &wait(now.waited_ns, whole.1, width.into()), cell.right());
         }
@@ -117,6 +119,12 @@ fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Ro
     if programs > 1 && !matches!(state.choice.group, GroupBy::Process | GroupBy::Call | GroupBy::Api) {
         names.extend(line.keys.first().map(|key| format!("({})", systoll_present::clean(&key.program))));
     }
+    let length = |names: &[String]| names.iter().map(|name| name.chars().count() + 3).sum::<usize>();
+    // The caller tells more than the function it called.
+    let is_long = |names: &[String]| names.len() > 2 && length(names) > room + 3;
+    if is_long(&names) && !line.keys.iter().all(|key| key.place.is_none()) {
+        names.remove(1);
+    }
     let last = names.len().saturating_sub(1);
     for (at, name) in names.iter().enumerate() {
         let role = match at {
@@ -142,6 +150,13 @@ fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Ro
         parts.push((role, text));
     }
     parts
+}
+
+/// Returns the width of each of two bars in a cell, and where the second begins. Two columns before them and one between
+/// them are blank.
+fn bars(x: u16, width: u16) -> (u16, u16) {
+    let each = width.saturating_sub(3) / 2;
+    (each, x + 3 + each)
 }
 
 /// Returns the number of programs that have rows.
