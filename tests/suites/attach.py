@@ -416,7 +416,7 @@ def top_shows_what_calls_cost_and_leaves_the_program(box):
     while texts.poll() is None:
         assert run.ask("ppid 50") == "done"
     out, err = texts.communicate()
-    assert texts.returncode == 0 and out.count(b"getppid") == 2 == out.count(b"%CPU") and b"\x1b" not in out, (out, err)
+    assert texts.returncode == 0 and out.count(b"] getppid < ") + out.count(b"  getppid < ") == 2 == out.count(b"%CPU") and b"\x1b" not in out, (out, err)
     is_as_it_was(run.pid)
     is_fine(run)
 

@@ -71,7 +71,7 @@ fn server(seconds: u64) -> Recording {
         octave,
         calls: (0..16).map(|n| asked((1 << octave) + n)).collect(),
     };
-    recording.windows = (4..14).map(window).collect();
+    recording.windows = (4..20).map(window).collect();
     recording
 }
 
@@ -95,18 +95,67 @@ fn press(state: &mut State, keys: impl IntoIterator<Item = Event>) {
 
 #[test]
 fn the_table_at_80_columns() {
-    assert_snapshot!(text(&state(Look::default()), 80, 20), @"");
+    assert_snapshot!(text(&state(Look::default()), 80, 20), @r"
+    systoll  app --port 8080                           2 processes  watched 5.00 s
+    256,900 calls/s take 9.4 % of a CPU, of 35.0 % in all   waited 82.0 %
+    toll, the last 5.00 s, up to 9.4 % of a CPU
+                                                                               ████
+                                                                               ████
+      %CPU  calls/s    each  %wait  work wait  call < function < caller
+       6.1   46,000 1.33 µs         ████       read < serve server.c:140
+       3.1  210,000  150 ns         ██▏        getpid < log_line log.c:7
+       0.2      900 2.22 µs   82.0  ▏    ░░░░  epoll_wait < loop server.c:61
+
+
+
+
+
+
+
+
+
+
+    q leave ? help / filter g by row s sort toll p pause Enter more f findings
+    ");
 }
 
 #[test]
 fn the_table_at_120_columns() {
-    assert_snapshot!(text(&state(Look::default()), 120, 20), @"");
+    assert_snapshot!(text(&state(Look::default()), 120, 20), @r"
+    systoll  app --port 8080                                                                   2 processes  watched 5.00 s
+    256,900 calls/s take 9.4 % of a CPU, of 35.0 % in all   waited 82.0 %
+    toll, the last 5.00 s, up to 9.4 % of a CPU
+                                                                                                                       ████
+                                                                                                                       ████
+      %CPU  calls/s    each  errors/s  %wait  work      wait       call < function < caller
+       6.1   46,000 1.33 µs       400         █████████            read < serve server.c:140
+       3.1  210,000  150 ns                   ████▋                getpid < log_line log.c:7
+       0.2      900 2.22 µs             82.0  ▎         ░░░░░░░░░  epoll_wait < loop server.c:61
+
+
+
+
+
+
+
+
+
+
+    q leave  ? help  / filter  g by row  s sort toll  p pause  Enter more  f findings
+    ");
 }
 
 #[test]
 fn a_text_for_scripts_has_no_keys_and_no_graph() {
     let state = state(Look { is_batch: true, ..Look::default() });
-    assert_snapshot!(text(&state, 80, systoll_top::height(&state)), @"");
+    assert_snapshot!(text(&state, 80, systoll_top::height(&state)), @r"
+    systoll  app --port 8080                           2 processes  watched 5.00 s
+    256,900 calls/s take 9.4 % of a CPU, of 35.0 % in all   waited 82.0 %
+      %CPU  calls/s    each  %wait  work wait  call < function < caller
+       6.1   46,000 1.33 µs         ████       read < serve server.c:140
+       3.1  210,000  150 ns         ██▏        getpid < log_line log.c:7
+       0.2      900 2.22 µs   82.0  ▏    ░░░░  epoll_wait < loop server.c:61
+    ");
 }
 
 #[test]
@@ -116,7 +165,48 @@ fn a_line_closely_in_ascii() {
     press(&mut state, [Event::Down, Event::Enter]);
     let text = text(&state, 80, 40);
     assert!(text.is_ascii(), "{text}");
-    assert_snapshot!(text, @"");
+    assert_snapshot!(text, @r"
+    systoll  app --port 8080                           2 processes  watched 5.00 s
+    256,900 calls/s take 9.4 % of a CPU, of 35.0 % in all   waited 82.0 %
+
+    getpid < log_line log.c:7
+    now     210,000 calls/s, 3.1 % of a CPU, 150 ns each, waited 0 %
+    in all  1,050,000 calls, 0.158 s, 150 ns each, waited 0 ns
+    ####
+
+    getpid   1,050,000 calls, called by
+        getpid
+        log_line  app log.c:7
+        main  app server.c:200
+
+    what a thread did, one call after the other
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+       150 ns  getpid() = 4711
+
+
+
+
+
+
+
+
+
+    q leave ? help Esc back p pause PgDn on
+    ");
 }
 
 #[test]

@@ -48,6 +48,8 @@ impl Pieces<'_> {
     fn lines(&self, options: &ReportOptions, of: impl FnOnce(&Report<'_>) -> Vec<Line>) -> Vec<Parts> {
         let style = Style { color: false, width: self.width, whole_names: false };
         let report = Report { rec: self.recording, judgement: self.judgement, options, style };
-        of(&report).into_iter().map(Line::into_parts).collect()
+        // Such a screen has no flags.
+        let without_flag = |(role, text): (Role, String)| (role, text.replace(": --all shows them", ""));
+        of(&report).into_iter().map(|line| line.into_parts().into_iter().map(without_flag).collect()).collect()
     }
 }
