@@ -48,7 +48,7 @@ def run(box, place, argv):
         if row["syscall"] == "getppid":
             user = row["user"] or {}
             calls[user.get("function")] = calls.get(user.get("function"), 0) + row["calls"]
-    kept = [n for n in os.listdir(os.path.join(place, "systoll")) if n.startswith("nocalls-")]
+    kept = [n for n in os.listdir(os.path.join(place, "systoll")) if n.startswith("state-")]
     return calls, kept
 
 

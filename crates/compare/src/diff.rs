@@ -21,7 +21,7 @@ pub struct Summary {
     pub command: Vec<String>,
     /// Number of recordings.
     pub runs: usize,
-    /// True if all of them are exact.
+    /// True if the counts of all recordings are exact.
     pub exact: bool,
     /// Number of all calls.
     pub calls: Range,

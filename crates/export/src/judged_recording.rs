@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use systoll_judge::{Finding, Judgement};
 use systoll_model::{FrameId, ModuleId, Recording, Row, RowId, shares};
 
-/// The value that a format draws.
+/// The quantity that the widths of a graph represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Value {
     /// Cost of the calls, ns.

@@ -206,7 +206,7 @@ pub mod image {
     pub const SERVES_FAULTS: u64 = 0x490;
     /// u32, not zero: the program has unreadable memory within mappings (MADV_GUARD_INSTALL).
     pub const GUARDED: u64 = 0x498;
-    /// u32, not zero: threads whose stack differs from its trunk no longer ask the launcher to sample it.
+    /// u32, not zero: a thread whose stack differs from the context's trunk no longer asks the launcher for a sample.
     pub const LOOKED_ENOUGH: u64 = 0x4a0;
     /// A byte for each system call number below [`super::NUMBERS`], not zero if its calls need more than counting; read
     /// where a site's number is unknown.

@@ -27,7 +27,7 @@ impl Range {
         self.low == self.high
     }
 
-    /// Returns the change to `other`. Ranges that overlap have not changed.
+    /// Returns the change from `self` to `other`: [`CountChange::Varies`] if the ranges overlap.
     pub fn change_to(self, other: Self) -> CountChange {
         let apart = self.high < other.low || other.high < self.low;
         match (apart || (self.is_same() && other.is_same()), self.median.cmp(&other.median)) {

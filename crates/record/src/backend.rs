@@ -31,7 +31,7 @@ impl Default for WindowPolicy {
     }
 }
 
-/// What is measured of calls.
+/// The detail in which calls are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closely {
     /// Calls are counted, timed, and sampled in windows.

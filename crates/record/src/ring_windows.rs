@@ -146,7 +146,7 @@ fn ends_in_page(held: &[u8], address: u64) -> Option<&[u8]> {
     held.get(..end)
 }
 
-/// Fills a buffer with the bytes copied from an address on. Returns how many there were.
+/// Copies what the thread captured from `address` on into `buffer`. Returns the number of bytes copied.
 fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -> usize {
     let bytes = held(call, read, address);
     let n = bytes.len().min(buffer.len());

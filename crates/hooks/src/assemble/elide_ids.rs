@@ -182,8 +182,8 @@ pub(super) fn seal(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Remembers, behind a call that was made, its answer, which holds for the thread's life. The first such call had to be
-/// made.
+/// Emits code behind the call that stores its result in the slot: later calls are answered from it. Counts the call as
+/// needed if it is the thread's first.
 pub(super) fn remember(e: &mut Emitter, answer: u64) -> Emitted {
     let (known, done) = (e.label(), e.label());
     unless_shared(e, done)?;
@@ -193,7 +193,7 @@ pub(super) fn remember(e: &mut Emitter, answer: u64) -> Emitted {
     }
     asm!(e; cmp(gs(slot::ANSWERS + 8 * answer), 0); jne(known););
     if user {
-        // It will not be kept, so the question comes again.
+        // The answer isn't stored once the thread may change its user: don't count this call as the first.
         asm!(e; cmp(gs32(slot::USER_CHANGES), 0); jne(known););
     }
     asm!(e; inc(gs(slot::NEEDED + 8 * answer)););

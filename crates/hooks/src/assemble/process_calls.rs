@@ -59,8 +59,8 @@ pub(super) fn clone(e: &mut Emitter, number: u32, ways: Ways) -> Emitted {
     Ok(())
 }
 
-/// `copies`: the new process has a copy of the memory, so that it continues what its maker was doing, and the kernel
-/// lets it keep the rseq area.
+/// Emits the call with a slot for the new thread. `copies` is true if the call makes a process with a copy of the memory
+/// (fork): the child then continues the call that was under way, and keeps its rseq area.
 fn make(e: &mut Emitter, number: u32, ways: Ways, copies: bool) -> Emitted {
     let (none, taken, homeless, maker, made) = (e.label(), e.label(), e.label(), e.label(), e.label());
     take_slot(e, none)?;

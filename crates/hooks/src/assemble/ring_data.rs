@@ -19,21 +19,23 @@ use crate::layout::{IMAGE, Saved, capture, image, slot, stack, want};
 use crate::numbers::{FCNTL, GETRUSAGE, PROCESS_VM_READV, READLINK};
 use iced_x86::code_asm::*;
 
-/// Offset in the slot of the call that is being written.
+// The following are offsets of scratch words in the slot.
+
+/// Scratch word: the call that is being written.
 pub(super) const CALL: u64 = slot::RING_SCRATCH + 8;
-/// Address of the call's entry in the table of memory to copy.
+/// Scratch word: address of the call's entry in the table of memory to copy.
 const CAPTURES: u64 = slot::RING_SCRATCH + 16;
-/// Number of the argument.
+/// Scratch word: number of the argument.
 const ARGUMENT: u64 = slot::RING_SCRATCH + 24;
-/// Its byte in the table.
+/// Scratch word: the argument's byte in the table.
 const KIND: u64 = slot::RING_SCRATCH + 32;
-/// Address of the bytes that are copied next.
+/// Scratch word: address of the bytes that are copied next.
 const SOURCE: u64 = slot::RING_SCRATCH + 40;
-/// Number of those bytes.
+/// Scratch word: number of those bytes.
 const CHUNK: u64 = slot::RING_SCRATCH + 48;
-/// Their destination, and the number of bytes in all, meanwhile.
+/// Scratch word: address that the bytes are copied to.
 const TARGET: u64 = slot::RING_SCRATCH + 56;
-/// See [`TARGET`].
+/// Scratch word: number of bytes still to copy.
 const LEFT: u64 = slot::RING_SCRATCH + 64;
 
 /// Lowest address of any program's memory: the kernel's minimum for mmap_min_addr.
@@ -64,7 +66,7 @@ pub(super) enum CopyKind {
     Got,
 }
 
-/// Keeps the address in r8 of the call's captures.
+/// Stores r8, the address of the call's captures, in the slot.
 pub(super) fn keep(e: &mut Emitter) -> Emitted {
     asm!(e; mov(gs(CAPTURES), r8););
     Ok(())

@@ -8,9 +8,9 @@ use iced_x86::code_asm::*;
 /// Cycles of a context's calls from which on a sample is worth its price, a twentieth to an eighth of a millisecond:
 /// cheaper contexts are sampled less often.
 pub(super) const CRUMB_CYCLES: u32 = 1 << 18;
-/// End of the pairs.
+/// Scratch word of the slot: the end of the trunk's pairs.
 const END: u64 = slot::RING_SCRATCH;
-/// Address to which places are relative.
+/// Scratch word of the slot: the address to which places are relative.
 const BASE: u64 = slot::RING_SCRATCH + 8;
 /// An invalid way to change a mask.
 const NO_WAY: u32 = u32::MAX;

@@ -15,10 +15,10 @@ pub const ALL: u64 = 1 << 13;
 pub const OF_OCTAVE: u64 = 1 << OF_OCTAVE_BITS;
 /// See [`OF_OCTAVE`].
 pub const OF_OCTAVE_BITS: u32 = 10;
-/// Samples are rarer by this power of two up to [`super::image::FAMILIAR`] calls: earlier programs of the same file
-/// have shown what those calls ask.
+/// log2 of the factor by which a thread's first [`super::image::FAMILIAR`] calls at a node are sampled more rarely, since
+/// earlier processes of the same file have shown those calls.
 pub const FAMILIAR_SHIFT: u32 = 4;
-/// A sample stands for at most this power of two of calls.
+/// log2 of the most calls that one sample represents.
 pub const MOST_SHIFT: u32 = 30;
 /// Value of the calls until the next sample that means never.
 pub const NEVER: u64 = i64::MAX as u64;

@@ -128,7 +128,7 @@ pub const ASKED: u64 = 0x4e0;
 /// u32, not zero: the thread's rseq area is being changed, and [`AREA_ASIDE`] is in use; or the thread had one that
 /// could not be used, and will not get another.
 pub const AREA_BUSY: u64 = 0x560;
-/// Five u64: registers saved meanwhile.
+/// Five u64: registers saved while [`AREA_BUSY`] is set.
 pub const AREA_ASIDE: u64 = 0x568;
 
 /// u64: why the pending `rt_sigprocmask` was not answered in place: [`CHANGES`] or one of [`MISSED`].

@@ -60,7 +60,8 @@ pub(super) fn is_own(image: &Image<'_>, cfi: &Cfi<'_>, region: &Region<'_>, addr
     cfi.functions.around(address).is_none() && own()
 }
 
-/// Returns true if the two bytes at `address` are part of a table: of its kind and distance, or of the layout before.
+/// Returns true if the two bytes at `address` lie in an info table: in its type and SRT offset fields, or in the layout
+/// field before them.
 fn is_in_table(image: &Image<'_>, region: &Region<'_>, address: u64) -> bool {
     let behind = address.saturating_add(SYSCALL_LEN as u64);
     let first = behind.checked_next_multiple_of(ALIGNED).unwrap_or(behind);

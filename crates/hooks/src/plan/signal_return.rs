@@ -36,7 +36,7 @@ impl Planner<'_> {
     pub(super) fn spare_signals_returns(&mut self) {
         let known = |s: &&Site| s.number == Some(RT_SIGRETURN) && self.is_known_by_bytes(s.address);
         let calls: Vec<u64> = self.plan.sites.iter().filter(known).map(|s| s.address).collect();
-        // Two such calls could not be told apart by their handlers.
+        // With several such returns it is not known which handler returns through which: none is moved.
         let [call] = *calls.as_slice() else { return };
         let exits = self.exits();
         if exits.is_empty() && !self.image.symbols.is_empty() {

@@ -529,7 +529,7 @@ fn both_processes_continue_after_a_fork_in_a_handler() {
                 assert_eq!(open(50), -i64::from(libc::ENOENT));
                 leave_if_child();
                 for call in alone(|| drain(0)).into_iter().flatten().filter(|c| c.number == OPENAT) {
-                    // A call with which a forked child continues has not returned here.
+                    // A child that was forked in the middle of a call returns from it; this process has no result.
                     let Some(result) = call.result else { continue };
                     assert_eq!(text(piece(&call, 1, Read::Entry).unwrap()), path.to_bytes());
                     assert_eq!(result, -i64::from(libc::ENOENT));

@@ -32,7 +32,8 @@ enum Step {
     Stacks,
 }
 
-/// Returns the message of `rec`, thinned if it has to be.
+/// Returns the encoded message of `rec`, thinned step by step until it takes at most `bound` bytes or nothing is left to
+/// drop.
 pub(super) fn message(rec: &Recording, bound: usize) -> Vec<u8> {
     let whole = encode(rec).encode_to_vec();
     if whole.len() <= bound || rec.windows.is_empty() {

@@ -40,7 +40,7 @@ columns! {
     Total = ["total-time", "time-total"], "seconds", 11, Chosen, |t, c| Figure::Seconds(t.time(c));
     /// The fastest call that was timed, in seconds, as [`TableColumn::Longest`].
     Shortest = ["min-time", "time-min", "shortest"], "shortest", 11, Elapsed, |t, c| Figure::OneCall(t.shortest(c));
-    /// The slowest call, in seconds: elapsed, with waiting and watching.
+    /// Elapsed time of the slowest call, in seconds, including waits and the time that watching adds.
     Longest = ["max-time", "time-max", "longest"], "longest", 11, Elapsed, |t, c| Figure::OneCall(t.longest(c));
     /// Time a call, in µs.
     Average = ["avg-time", "time-avg"], "usecs/call", 11, Chosen, |t, c| Figure::Usecs(t.average(c));

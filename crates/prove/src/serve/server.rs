@@ -180,7 +180,7 @@ pub enum Watching {
     No,
     /// Watched like the other side, by hooks that can answer calls in place.
     Alike,
-    /// Completely.
+    /// Watched for exact counts, in turns that are not timed.
     Closely,
 }
 

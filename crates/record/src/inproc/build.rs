@@ -51,7 +51,7 @@ impl Build {
     fn hashed(mut executable: &File) -> Option<Self> {
         let mut content = Vec::new();
         executable.read_to_end(&mut content).ok()?;
-        Some(Self::named(&super::checksum::checksum(&[0; 32], &content).to_le_bytes()))
+        Some(Self::named(blake3::hash(&content).as_bytes()))
     }
 
     /// Returns the build as text of lower-case letters and digits.

@@ -3,8 +3,6 @@
 
 pub mod build;
 pub mod cache;
-mod checksum;
-mod content;
 mod monitor;
 
 pub use monitor::{InprocBackend, OwnShare, clean, own_share};

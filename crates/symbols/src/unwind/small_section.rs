@@ -10,8 +10,8 @@ use std::borrow::Cow;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Longest entry in bytes that is cut out. An entry whose length takes 8 bytes has a larger value in these 4, and is
-/// not cut out either.
+/// Longest entry that is cut out, bytes. An entry with a 64-bit length is not: its first four bytes are 0xffffffff,
+/// above this bound.
 const MAX_ENTRY: u64 = 1 << 16;
 
 /// `.eh_frame`, or a section cut out of it, and the position of one entry.

@@ -10,8 +10,7 @@ use systoll_prove::{CallCounts, ExpectedWin};
 /// as gone.
 const GONE: f64 = 0.9;
 
-/// Returns the gain that the findings predict whose calls are gone, from the run that was disturbed
-/// least.
+/// Returns the gain predicted by the findings that the change removed, from the least disturbed run.
 pub(super) fn expected(
     recordings: &[Recording],
     a: &CallCounts,

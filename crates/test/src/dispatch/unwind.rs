@@ -113,7 +113,8 @@ pub(super) fn stack_of(ip: u64, end: u64) -> Stack {
 pub(super) fn same_stack(context: &Context) -> bool {
     let stack = &context.stack;
     let further = stack.addresses.iter().zip(&stack.places).take(stack.length.min(FRAMES)).skip(1);
-    // SAFETY: the places are on the stack whose innermost end is that of this call.
+    // SAFETY: each place is the address of a return address above the stack pointer of this thread, whose context this
+    // is, so the place is mapped and no other thread writes it.
     further.clone().all(|(_, place)| *place != 0)
         && further.clone().all(|(address, place)| unsafe { (*place as *const u64).read_volatile() } == *address)
 }

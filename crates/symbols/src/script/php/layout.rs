@@ -29,7 +29,7 @@ pub(crate) const EVALUATED: u8 = 4;
 pub(crate) const CLASS_NAME: u64 = 8;
 /// `zend_op.lineno`.
 pub(crate) const LINE: u64 = 24;
-/// From the file of a function to its first and its last line.
+/// Offsets from `zend_op_array.filename` to `line_start` and `line_end`, bytes.
 pub(crate) const FIRST_LINE: u64 = 8;
 pub(crate) const LAST_LINE: u64 = 12;
 /// `zend_string`: type, length and text.

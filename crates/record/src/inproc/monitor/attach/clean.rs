@@ -17,9 +17,9 @@ use systoll_files::Links;
 use systoll_hooks::assemble::errand;
 use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, global, image};
 
-/// How the kernel calls our files.
+/// The name that the kernel gives our files in `maps`.
 const NAME: &[u8] = b"/memfd:systoll";
-/// A jump with a 32-bit distance, and how it is filled up to the end of an instruction.
+/// First byte of a jump with a 32-bit distance.
 const JUMP: u8 = 0xe9;
 const JUMP_LEN: usize = 5;
 const FILLING: u8 = 0x90;
@@ -73,7 +73,7 @@ fn is_ours(line: &Line<'_>) -> bool {
     line.path.starts_with(NAME)
 }
 
-/// What is ours in a process, by what lies there.
+/// Finds the jumps, code and memory of systoll in a process by what its memory holds.
 fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
     let word = |at: u64| {
         let mut bytes = [0; 8];
@@ -130,7 +130,7 @@ fn jumps(code: &[u8], start: u64, into: &[Range<u64>]) -> Vec<usize> {
     (0..code.len()).filter(|at| code.get(*at) == Some(&JUMP) && leads(*at)).collect()
 }
 
-/// What was written over the code that begins at `start`, by a jump at index `at`; `None` where the file has it too.
+/// Returns the change of the code that begins at `start`, with a jump at index `at`; `None` if the file has the same jump.
 fn written_at(there: &[u8], was: &[u8], at: usize, start: u64) -> Option<Written> {
     let filled = there.iter().skip(at + JUMP_LEN).take(MOST).take_while(|byte| **byte == FILLING).count();
     let range = at..(at + JUMP_LEN + filled).min(there.len());
@@ -139,7 +139,7 @@ fn written_at(there: &[u8], was: &[u8], at: usize, start: u64) -> Option<Written
     (new != was).then(|| Written { at: start + at as u64, was: was.to_vec(), new: new.to_vec() })
 }
 
-/// What a mapping's file holds there.
+/// Returns the bytes that a mapping's file has there.
 fn original(pid: i32, line: &Line<'_>, len: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     if line.path == b"[vdso]" {

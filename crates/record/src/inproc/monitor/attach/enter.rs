@@ -39,7 +39,8 @@ use systoll_symbols::AddressSpace;
 
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
-/// How often a process is stopped that can't be entered at that moment, and how much longer each pause in between is.
+/// Number of times that a process is stopped if it can't be entered at that moment, and the time by which the pause grows
+/// each time.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of a slot's counts that are remembered as those of before.
@@ -213,7 +214,8 @@ fn not_stopped(pid: i32, why: NotStopped) -> NotNow {
     }
 }
 
-/// Whether threads are such as can be given slots.
+/// Refuses a process that can't be entered now: its first thread has ended, it runs 32-bit code, it uses gs, or another
+/// process shares its memory.
 fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
     let never = |why: &str| Err(NotNow::Never(Refusal::new(why)));
     if !threads.iter().any(|thread| thread.tid == pid) {
@@ -255,8 +257,8 @@ fn places_left(session: &Session, id: ProgramId, threads: &[Stopped], maps: &Map
     }
 }
 
-/// Whether a place is left that makes threads or processes, or may: they would count in their maker's slot. The same of
-/// calls that set the gs base.
+/// Returns true if a site that may make a thread or a process, or set the gs base, is among those that can't be hooked:
+/// the new thread would count in its maker's slot.
 fn leaves_maker(file: &Patched, left: &Left) -> bool {
     let makes = |number: Option<u32>| number.is_none_or(|n| [CLONE, CLONE3, FORK, VFORK, ARCH_PRCTL].contains(&n));
     file.known.plan.sites.iter().any(|site| makes(site.number) && left.has(site.address))
@@ -342,7 +344,7 @@ fn note_left(session: &mut Session, id: ProgramId, left: &[Left]) {
     }
 }
 
-/// What is to be known of a process right after it was entered.
+/// Notes the moment of entering as the end of start-up: the counts up to now belong to the time before.
 fn settle(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
     let before = session.memory.counts(id.slot(0), MOST_BEFORE);

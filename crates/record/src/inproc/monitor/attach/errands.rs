@@ -18,10 +18,11 @@ const PAGES: [u64; 2] = [GLOBAL - (1 << 20), GLOBAL - (2 << 20)];
 const SIZE: u64 = 1 << 14;
 /// Offset in it of what calls point to.
 const DATA: u64 = 1 << 13;
-/// How long all of it may take, and for how long the thread waits for systoll each time, cycles of no less than that.
+/// Time limit for all calls of an errand.
 const LIMIT: Duration = Duration::from_millis(1_500);
+/// Cycles for which the thread waits for systoll before it continues by itself: half a second at 2 GHz.
 const PATIENCE_CYCLES: u64 = 1_000_000_000;
-/// What the kernel answers inside for a call that is to be made again (include/linux/errno.h).
+/// Results inside the kernel of a call that is to be restarted (include/linux/errno.h).
 const RESTARTS: [i64; 3] = [-512, -513, -514];
 const RESTARTS_BLOCK: i64 = -516;
 
@@ -41,7 +42,7 @@ pub(crate) enum NotMade {
 pub(crate) enum Word {
     /// A number.
     Is(u64),
-    /// What stands at this address, which another call may have written.
+    /// The word at this address, which another call may have written.
     At(u64),
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Errands {
     /// Address of the page.
     page: u64,
     calls: Vec<[Word; 7]>,
-    /// What is written into the page before, by address.
+    /// Bytes written into the page before the calls, by address.
     data: Vec<(u64, Vec<u8>)>,
 }
 
@@ -186,7 +187,7 @@ pub(crate) fn checked(result: i64) -> Result<u64, String> {
     }
 }
 
-/// How a thread with these registers would go on by itself.
+/// Returns how a thread with these registers would continue by itself.
 fn coming_back(regs: &libc::user_regs_struct) -> Errand {
     let (mut rip, mut rax) = (regs.rip, regs.rax);
     if regs.orig_rax != u64::MAX {

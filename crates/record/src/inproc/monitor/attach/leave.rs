@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering;
 use systoll_hooks::layout::{global, slot, state};
 use systoll_model::ProblemKind;
 
-/// How often new processes are looked for that are copies of those that are left.
+/// Number of searches, at most, for new processes that are copies of the processes being left.
 const ROUNDS: usize = 16;
 
-/// Leaves all processes that are watched. Returns for how long threads were stopped at a time, at most, ns.
+/// Leaves all watched processes. Returns the longest time for which threads were stopped at once, ns.
 pub(crate) fn leave_all(session: &mut Session) -> u64 {
     // From here on no thread waits for an answer.
     session.memory.global().set(global::DEAD, 1);
@@ -61,7 +61,7 @@ fn processes(session: &Session) -> Vec<(ProgramId, i32)> {
     all.into_iter().collect()
 }
 
-/// What is ours in a process of a program.
+/// Returns the jumps, code and memory of systoll in a process of a program.
 fn ours(session: &Session, id: ProgramId, pid: i32) -> Option<Ours> {
     let files = &session.programs.get(&id)?.hooks.files;
     let mut written: Vec<Written> = files.iter().flat_map(written_in).collect();

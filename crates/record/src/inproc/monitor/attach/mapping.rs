@@ -1,4 +1,4 @@
-//! What is shared is mapped into a stopped process, and unmapped again.
+//! Maps the shared memory into a stopped process, and unmaps it again.
 
 use crate::inproc::monitor::attach::errands::{Errands, NotMade, Word, checked};
 use crate::inproc::monitor::attach::stop_all::Stopped;
@@ -19,7 +19,7 @@ const TIME: u64 = 16;
 const NO_FDS: [u8; 8] = [0xff; 8];
 /// Ranges that are unmapped by one errand.
 const AT_ONCE: usize = 32;
-/// How long the process waits to be handed files, microseconds.
+/// Time for which the process waits to be handed files, microseconds.
 const PATIENCE_US: u64 = 500_000;
 
 /// A stopped process.
@@ -38,8 +38,8 @@ impl Process<'_> {
         waiting.or_else(|| self.threads.iter().find(|thread| !self.is_in_sequence(thread))).ok_or(NotMade::Later)
     }
 
-    /// Whether a thread may be in a restartable sequence of its program's: the kernel would not abort it any more once the
-    /// thread has been elsewhere.
+    /// Returns true if a thread may be in a restartable sequence of its program: the kernel would no longer abort the
+    /// sequence once the thread has been elsewhere.
     fn is_in_sequence(&self, thread: &Stopped) -> bool {
         const SEQUENCE: u64 = 8;
         let Some(area) = tracee::rseq_area(thread.tid).filter(|area| area.at != 0) else { return false };

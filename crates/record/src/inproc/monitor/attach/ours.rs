@@ -1,4 +1,4 @@
-//! What is ours in a process, and how it is taken out.
+//! Takes systoll's jumps, code and memory out of a process.
 //!
 //! First all jumps are taken out, with all threads stopped, so that none comes into our code any more. Threads that are in
 //! it leave it by themselves within microseconds, but for one that waits there in a call of its own, which is moved behind
@@ -19,10 +19,10 @@ use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL, IMAGE, areas, code, im
 
 /// For how long threads are waited for that are in our code.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// How long a process runs between two looks, at first and at most.
+/// Time for which a process runs between two looks, at first.
 const PAUSE: Duration = Duration::from_micros(200);
-/// Longer than a thread waits to be handed files ([`super::mapping`]): where systoll was killed meanwhile, each stop has
-/// that wait begin anew.
+/// Longest time between two looks. It exceeds the time for which a thread waits to be handed files
+/// ([`super::mapping`]): each stop restarts that wait, so shorter pauses would never let it end.
 const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 const PAGE: u64 = 4096;
 /// Where in a struct rseq the word lies that says which sequence its thread is in.
@@ -34,24 +34,24 @@ const UNREGISTER: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) at: u64,
-    /// What was there.
+    /// The original bytes.
     pub(crate) was: Vec<u8>,
-    /// What is there.
+    /// The bytes that replaced them.
     pub(crate) new: Vec<u8>,
 }
 
-/// What became of a process.
+/// The state in which a process was left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Whether its code is as it was.
+    /// True if the program's code has its original bytes.
     pub(crate) restored: bool,
-    /// Whether nothing of ours is left in it.
+    /// True if the process has no memory, slot or code of systoll any more.
     pub(crate) clean: bool,
-    /// For how long its threads were stopped at a time, at most, ns.
+    /// The longest time for which its threads were stopped at once, ns.
     pub(crate) stopped_ns: u64,
 }
 
-/// What is ours in a process.
+/// The jumps, code and memory of systoll in a process.
 pub(crate) struct Ours {
     pub(crate) pid: i32,
     pub(crate) mem: Mem,
@@ -90,7 +90,7 @@ impl Ours {
         }
     }
 
-    /// Whether code of ours lies at an address.
+    /// Returns true if code of systoll lies at an address.
     fn has(&self, address: u64) -> bool {
         let of_errand = |left: &Written| (left.at..left.at + left.new.len() as u64).contains(&address);
         (BLOBS_AT..BLOBS_AT + BLOBS_SIZE).contains(&address)

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Bytes of a page: what lies across its end can't be written in one go.
 const PAGE: u64 = 4096;
 
-/// What is written over a file's code in one place, in addresses of the file.
+/// Bytes written over a file's code in one place, at addresses of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     pub(crate) range: Range<u64>,
@@ -34,7 +34,7 @@ pub(crate) fn jumps(jumps: &Jumps) -> Vec<Jump> {
 /// Sites of a file that can't be hooked now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Those in the middle of which a thread stands, or comes back to.
+    /// Sites where a thread is in the middle of the jump, or returns there.
     pub(crate) stood_in: BTreeSet<u64>,
     /// Those whose jump lies across a page's end: were we killed in between, half of it would be there.
     pub(crate) across: BTreeSet<u64>,
@@ -59,12 +59,12 @@ impl Left {
         left
     }
 
-    /// Whether a site is left.
+    /// Returns true if `site` can't be hooked now.
     pub(crate) fn has(&self, site: u64) -> bool {
         self.stood_in.contains(&site) || self.across.contains(&site)
     }
 
-    /// Whether any other can be hooked without the jumps that are left.
+    /// Returns true if the other sites can be hooked although these are not: none of these is [`ESSENTIAL`].
     pub(crate) fn is_harmless(&self) -> bool {
         !self.has(ESSENTIAL)
     }
@@ -74,12 +74,13 @@ fn crosses(range: &Range<u64>) -> bool {
     range.start / PAGE != range.end.saturating_sub(1) / PAGE
 }
 
-/// Whether a thread at `address` would find itself in the middle of a jump: at its beginning it just makes it.
+/// Returns true if a thread at `address` would be in the middle of a jump. At its beginning the thread takes the jump.
 fn is_inside(range: &Range<u64>, address: u64) -> bool {
     range.start < address && address < range.end
 }
 
-/// Whether an instruction begins in the middle of a jump.
+/// Returns true if the jump replaces more than one instruction, so that a thread may be between two of them. True as
+/// well if the plan does not know its span.
 fn has_inside(file: &Patched, jump: &Jump) -> bool {
     let plan = &file.known.plan;
     let mut spans = plan.sites.iter().flat_map(|site| site.spans()).chain(plan.entries.iter().map(|e| &e.span));

@@ -6,10 +6,10 @@ use crate::tracee::{self, Stop, Waited};
 use nix::errno::Errno;
 use std::time::Duration;
 
-/// How long all threads of a process may take to stop. A thread that the kernel keeps waiting takes longer, and the
+/// Longest time that all threads of a process may take to stop. A thread that the kernel keeps waiting takes longer, and the
 /// others would be kept waiting with it.
 const STOPS: Duration = Duration::from_millis(150);
-/// How often the list of threads is read for threads that were made meanwhile.
+/// Number of times that the list of threads is read, at most, for threads made meanwhile.
 const ROUNDS: usize = 64;
 /// PF_IO_WORKER and PF_USER_WORKER of include/linux/sched.h: threads of the kernel's that never run the process's code.
 const WORKERS: u64 = 0x10 | 0x4000;
@@ -35,7 +35,7 @@ pub(crate) struct Stopped {
 }
 
 impl Stopped {
-    /// Whether it was in a system call, which it makes again or returns from when it goes on.
+    /// Returns true if the thread was stopped in a system call: resumed, it restarts the call or returns from it.
     pub(crate) fn in_call(&self) -> bool {
         self.regs.orig_rax != u64::MAX
     }
@@ -209,7 +209,7 @@ pub(crate) fn stop_again(tid: i32) -> Option<()> {
     }
 }
 
-/// Whether a thread has ended, or is one of the kernel's that work for the process (io_uring).
+/// Returns true if a thread has ended, or is one of the kernel's that work for the process (io_uring).
 fn runs_no_code(tid: i32) -> bool {
     let stat = crate::procfs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
     let Some(end) = stat.iter().rposition(|b| *b == b')') else { return true };

@@ -14,7 +14,7 @@ use systoll_hooks::layout::{BLOBS_AT, BLOBS_SIZE, GLOBAL};
 pub(crate) struct Refusal {
     /// In words that follow "can't enter process 7 (x): ".
     pub(crate) reason: String,
-    /// What would help, a sentence or a command.
+    /// A sentence or a command that helps.
     pub(crate) advice: Option<String>,
 }
 
@@ -76,7 +76,7 @@ fn confinement(pid: i32, status: &str) -> Option<Refusal> {
     Some(Refusal::with(reason, "started by systoll it can be watched: systoll run -- CMD"))
 }
 
-/// Whether the address space of a process is bounded.
+/// Returns true if the process has a limit on its address space (RLIMIT_AS), or if that can't be read.
 fn bounds_memory(pid: i32) -> bool {
     let text = procfs::read(format!("/proc/{pid}/limits")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -84,7 +84,7 @@ fn bounds_memory(pid: i32) -> bool {
     line.is_none_or(|line| line.split_ascii_whitespace().next() != Some("unlimited"))
 }
 
-/// Whether memory of systoll's is in a process: of another systoll, or of one that was killed.
+/// Returns true if a process has memory of systoll: of another one that watches it, or of one that was killed.
 pub(crate) fn is_entered(maps: &Maps) -> bool {
     let ours = GLOBAL..BLOBS_AT + BLOBS_SIZE;
     left_pages(maps).next().is_some() || maps.all.iter().any(|m| m.range.start < ours.end && ours.start < m.range.end)

@@ -1,8 +1,9 @@
 //! Files of watched programs: each is planned once, and assembled once for each distance.
 
 use crate::inproc::cache::{Cache, Key, Kind};
+use crate::inproc::monitor::exec::file_notes::{FileNotes, FixedFrames, Section};
 use crate::inproc::monitor::exec::kept_names::{self, AllAsked};
-use crate::inproc::monitor::exec::place::{Maker, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::place::{Maker, first_room, place};
 use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed};
 use crate::inproc::monitor::exec::read_ahead::Ahead;
 use crate::inproc::monitor::shared::code::Code;
@@ -17,6 +18,9 @@ use systoll_symbols::{ModuleKey, Symbols};
 
 /// Entries of [`Symbols::fixed`] kept for one file, at most.
 const MOST_FIXED: usize = 4096;
+
+/// The condition of facts that hold with any hooks and any debug files.
+const ALWAYS: u64 = 0;
 
 /// A file that has been planned.
 pub(crate) struct Known {
@@ -42,7 +46,8 @@ pub(crate) enum Unwatchable {
 struct Cached {
     /// Its key there.
     id: Key,
-    /// Number of entries of [`Symbols::fixed`] kept there.
+    notes: FileNotes,
+    /// Number of results of [`Symbols::fixed`] in the notes.
     fixed: usize,
 }
 
@@ -77,16 +82,18 @@ impl Files {
 
     fn look(&mut self, symbols: &mut Symbols, key: ModuleKey) -> Result<Option<Rc<Known>>, Unwatchable> {
         let (id, placed) = self.placed(symbols, key);
-        let Placed { plan, region, fixed } = placed?;
+        let Placed { plan, region } = placed?;
         if let Some(id) = &id {
-            self.cached.insert(key, Cached { id: id.clone(), fixed: fixed.len() });
+            let notes = self.ahead.notes.share(id, || Some(FileNotes::read(&self.cache, id))).unwrap_or_default();
             if symbols.name_counts(key).kept == 0
-                && let Some(answers) = kept_names::read(&self.cache, id, symbols.debug_file_state(key))
+                && let Some(answers) = kept_names::answers(&notes, symbols.debug_file_state(key))
             {
                 symbols.know_names(key, answers);
             }
+            let fixed = notes.get::<FixedFrames>(ALWAYS).unwrap_or_default().results();
+            self.cached.insert(key, Cached { id: id.clone(), notes, fixed: fixed.len() });
+            symbols.know_fixed(key, fixed);
         }
-        symbols.know_fixed(key, fixed);
         if plan.guards_memory {
             return Err(Unwatchable::GuardsMemory);
         }
@@ -120,15 +127,13 @@ impl Files {
             symbols.bytes(key)
         };
         let (id, content) = self.cache.key_and_content(state.as_ref(), build_id, content);
-        let read = |id: &Key| {
-            Some(Placed { plan: self.cache.kept_plan(id)?, region: None, fixed: kept_fixed(&self.cache, id) })
-        };
+        let read = |id: &Key| Some(Placed { plan: self.cache.kept_plan(id)?, region: None });
         let kept = id.as_ref().and_then(|id| self.ahead.plans.take(id, || read(id)));
         let new = || {
             let bytes = content.or_else(|| symbols.bytes(key));
             let bytes = bytes.ok_or_else(|| Unwatchable::Other("it can't be read".into()))?;
             let plan = self.cache.new_plan(id.as_ref(), &bytes).map_err(unplanned)?;
-            Ok(Placed { plan, region: None, fixed: Vec::new() })
+            Ok(Placed { plan, region: None })
         };
         let placed = kept.map_or_else(new, Ok);
         (id, placed)
@@ -150,28 +155,22 @@ impl Files {
         self.ahead.blank()
     }
 
-    /// Keeps the facts found by decoding files, for later runs.
-    pub(crate) fn keep_fixed(&self, symbols: &Symbols) {
-        for (key, Cached { id, fixed: kept }) in &self.cached {
+    /// Keeps what this run has found out about files, for later runs.
+    pub(crate) fn keep_notes(&mut self, symbols: &Symbols) {
+        for (key, Cached { id, notes, fixed: kept }) in &mut self.cached {
             let fixed = symbols.fixed(*key).take(MOST_FIXED);
             if fixed.len() > *kept {
-                let words = fixed.map(|(address, fixed)| address << 1 | u64::from(fixed));
-                self.cache.put(Kind::Fixed, id, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+                notes.set(ALWAYS, &FixedFrames::of(fixed));
             }
-        }
-    }
-
-    /// Keeps the answers about files' symbols and lines, and those of unwinding, for later runs.
-    pub(crate) fn keep_names(&self, symbols: &Symbols) {
-        for (key, Cached { id, .. }) in &self.cached {
             if kept_names::is_worth_keeping(symbols.name_counts(*key)) {
                 let asked = AllAsked {
                     names: symbols.asked_names(*key),
                     lines: symbols.asked_lines(*key),
                     frames: symbols.asked_frames(*key),
                 };
-                kept_names::keep(&self.cache, id, symbols.debug_file_state(*key), asked);
+                kept_names::keep(notes, symbols.debug_file_state(*key), &asked);
             }
+            notes.write(&self.cache, id);
         }
     }
 
@@ -180,37 +179,21 @@ impl Files {
         self.cached.get(&key).map(|cached| cached.id.as_str())
     }
 
-    /// Returns the contexts that an earlier run kept for a file, with the same hooks.
-    pub(crate) fn kept_contexts(&self, key: ModuleKey) -> Option<Vec<u8>> {
-        self.cache.get(Kind::Contexts, &self.with_hooks(key)?)
+    /// Returns the facts about a file that earlier runs found out with the same hooks.
+    pub(crate) fn notes_with_hooks<S: Section>(&self, key: ModuleKey) -> Option<S> {
+        self.cached.get(&key)?.notes.get(u64::from(self.maker.options.bits()))
     }
 
-    /// Keeps contexts of a file for later runs.
-    pub(crate) fn keep_contexts(&self, key: ModuleKey, contexts: &[u8]) {
-        if let Some(id) = self.with_hooks(key) {
-            self.cache.put(Kind::Contexts, &id, contexts);
-        }
-    }
-
-    /// Returns the files without calls that an earlier run kept for a program.
-    pub(crate) fn kept_no_calls(&self, program: ModuleKey) -> Option<Vec<u8>> {
-        self.cache.get(Kind::NoCalls, &self.with_hooks(program)?)
-    }
-
-    /// Keeps files without calls of a program for later runs.
-    pub(crate) fn keep_no_calls(&self, program: ModuleKey, mapped: &[u8]) {
-        if let Some(id) = self.with_hooks(program) {
-            self.cache.put(Kind::NoCalls, &id, mapped);
+    /// Notes facts about a file that hold with these hooks, until [`Files::keep_notes`] keeps them.
+    pub(crate) fn note_with_hooks<S: Section>(&mut self, key: ModuleKey, facts: &S) {
+        if let Some(cached) = self.cached.get_mut(&key) {
+            cached.notes.set(u64::from(self.maker.options.bits()), facts);
         }
     }
 
     /// Returns true if the file's state alone identifies its contents.
     pub(crate) fn is_known_by_state(&self, symbols: &Symbols, key: ModuleKey) -> bool {
         self.cache.unread(symbols.state(key).as_ref(), symbols.build_id(key)).is_some()
-    }
-
-    fn with_hooks(&self, key: ModuleKey) -> Option<Key> {
-        Some(self.maker.hooks_key(&self.cached.get(&key)?.id))
     }
 
     /// Returns the file's code at a distance where there is room for it, and its address, in a process that has the

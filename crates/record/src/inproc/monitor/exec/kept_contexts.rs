@@ -2,11 +2,12 @@
 //! frames of varying size are kept for the program's executable, since the sizes depend on it.
 //!
 //! They are valid as long as all their files have the same contents and the hooks are the same code. Files are named by
-//! their [`Key`](crate::inproc::cache::Key), and an entry by the key of the code.
+//! their [`Key`](crate::inproc::cache::Key).
 
 use crate::inproc::monitor::exec::context_reuse::{
     Context, HadBy, KnownAbove, KnownContext, KnownContexts, KnownStep, KnownTrunk, Origin,
 };
+use crate::inproc::monitor::exec::file_notes::Section;
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::HashMap;
@@ -31,6 +32,10 @@ struct WireContexts {
     files: Vec<String>,
     #[prost(message, repeated, tag = "2")]
     contexts: Vec<WireContext>,
+}
+
+impl Section for WireContexts {
+    const NUMBER: u32 = 3;
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -153,7 +158,7 @@ impl KeptContexts {
     }
 
     /// Keeps the contexts of this run for later runs, if enough of them are new.
-    pub(crate) fn keep(&self, files: &Files, known: &KnownContexts) {
+    pub(crate) fn keep(&self, files: &mut Files, known: &KnownContexts) {
         for (by, contexts) in self.worth_writing(known) {
             let mut wire = WireContexts::default();
             for context in contexts {
@@ -163,7 +168,7 @@ impl KeptContexts {
                 wire.add_all(&of_file.waiting);
             }
             wire.contexts.truncate(MOST);
-            files.keep_contexts(by, &wire.encode_to_vec());
+            files.note_with_hooks(by, &wire);
         }
     }
 
@@ -203,8 +208,7 @@ impl KeptContexts {
 
 impl OfFile {
     fn read(files: &Files, by: ModuleKey) -> Self {
-        let kept = files.kept_contexts(by).and_then(|bytes| WireContexts::decode(bytes.as_slice()).ok());
-        Self { waiting: kept.unwrap_or_default(), met: foldhash::HashSet::default() }
+        Self { waiting: files.notes_with_hooks(by).unwrap_or_default(), met: foldhash::HashSet::default() }
     }
 
     /// Makes those contexts known whose files are all among `by_name`.

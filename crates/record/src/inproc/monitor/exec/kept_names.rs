@@ -4,7 +4,7 @@
 //! An entry is read at every start, and only few of its answers are used. It is therefore stored in columns sorted by
 //! question, so that nothing need be decoded one by one.
 
-use crate::inproc::cache::{Cache, Key, Kind};
+use crate::inproc::monitor::exec::file_notes::{FileNotes, Section};
 use prost::Message;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -201,10 +201,13 @@ struct Asked<'a> {
     text: &'a str,
 }
 
-/// Reads the answers that earlier runs kept for a file whose debug files are in this state; `None` if there are none.
-pub(crate) fn read(cache: &Cache, id: &Key, debug_files: u64) -> Option<Arc<dyn KeptAnswers>> {
-    let wire = WireAnswers::decode(cache.get(Kind::Names, &key(id, debug_files))?.as_slice()).ok()?;
-    Some(Arc::new(wire))
+impl Section for WireAnswers {
+    const NUMBER: u32 = 2;
+}
+
+/// Returns the answers that earlier runs kept for a file whose debug files are in this state; `None` if there are none.
+pub(crate) fn answers(notes: &FileNotes, debug_files: u64) -> Option<Arc<dyn KeptAnswers>> {
+    Some(Arc::new(notes.get::<WireAnswers>(debug_files)?))
 }
 
 /// Returns true if the entry should be rewritten: that takes a millisecond, and reading a large library's tables for
@@ -221,16 +224,12 @@ pub(crate) struct AllAsked {
     pub(crate) frames: FrameAnswers,
 }
 
-/// Keeps the answers.
-pub(crate) fn keep(cache: &Cache, id: &Key, debug_files: u64, asked: AllAsked) {
+/// Notes the answers.
+pub(crate) fn keep(notes: &mut FileNotes, debug_files: u64, asked: &AllAsked) {
     let mut wire = WireAnswers::of(&asked.names);
     asked.lines.iter().take(MOST).for_each(|(address, locations)| wire.lines.push(*address, locations));
     wire.frames = WireFrames::of(&asked.frames);
-    cache.put(Kind::Names, &key(id, debug_files), &wire.encode_to_vec());
-}
-
-fn key(id: &Key, debug_files: u64) -> Key {
-    id.with(&format!("{debug_files:x}"))
+    notes.set(debug_files, &wire);
 }
 
 impl<'a> Asked<'a> {
@@ -393,28 +392,26 @@ mod tests {
 
     #[test]
     fn what_was_asked_is_known_in_the_next_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path(), 1 << 20);
-        let id = cache.key(b"a file").unwrap();
+        let mut notes = FileNotes::default();
         let function = |start| Function { name: "f".into(), start, size: 3, next: Some(start + 7) };
         let asked: NameAnswers =
             questions().into_iter().zip(0u64..).map(|(q, n)| (q, (n % 2 == 0).then(|| function(n)))).collect();
-        assert!(read(&cache, &id, 0).is_none());
-        keep(&cache, &id, 0, AllAsked { names: asked.clone(), ..AllAsked::default() });
-        let kept = read(&cache, &id, 0).unwrap();
+        assert!(answers(&notes, 0).is_none());
+        keep(&mut notes, 0, &AllAsked { names: asked.clone(), ..AllAsked::default() });
+        let kept = answers(&notes, 0).unwrap();
         assert_eq!((kept.count(), kept.all()), (15, asked.clone()));
         for (question, answer) in asked {
             assert_eq!(kept.answer(&question), Some(answer));
         }
         assert_eq!(kept.answer(&NameQuestion::Around(99)), None, "not asked so far");
-        assert!(read(&cache, &id, 1).is_none(), "what another debug file says");
+        assert!(answers(&notes, 1).is_none(), "what another debug file says");
         let worth = |asked, kept| is_worth_keeping(NameCounts { asked, kept });
         let told = [worth(0, 0), worth(1, 0), worth(320, 320), worth(321, 320), worth(20_000, MOST)];
         assert_eq!(told, [false, true, false, true, false]);
         // If there are too many, the same ones are kept in every run.
         let names = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
-        keep(&cache, &id, 0, AllAsked { names, ..AllAsked::default() });
-        let kept = read(&cache, &id, 0).unwrap();
+        keep(&mut notes, 0, &AllAsked { names, ..AllAsked::default() });
+        let kept = answers(&notes, 0).unwrap();
         assert!(kept.count() == MOST && kept.answer(&NameQuestion::Around(0)) == Some(None));
     }
 
@@ -424,9 +421,7 @@ mod tests {
 
     #[test]
     fn lines_are_known_in_the_next_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path(), 1 << 20);
-        let id = cache.key(b"a file").unwrap();
+        let mut notes = FileNotes::default();
         let inlined = [location("inner", Some("a.c"), Some(3)), location("outer", Some(""), None)];
         let lines: LineAnswers = [
             (7, Arc::from(inlined)),
@@ -434,28 +429,26 @@ mod tests {
             (u64::MAX, Arc::from([location("", None, Some(0)), location("f", None, Some(u32::MAX))])),
         ]
         .into();
-        keep(&cache, &id, 0, AllAsked { lines: lines.clone(), ..AllAsked::default() });
-        let kept = read(&cache, &id, 0).unwrap();
+        keep(&mut notes, 0, &AllAsked { lines: lines.clone(), ..AllAsked::default() });
+        let kept = answers(&notes, 0).unwrap();
         assert_eq!((kept.count(), kept.all_lines(), kept.all()), (3, lines.clone(), NameAnswers::default()));
         for (address, locations) in lines {
             assert_eq!(kept.lines(address), Some(locations), "{address}");
         }
         assert_eq!(kept.lines(8), None, "not asked so far");
         let lines = (0..2 * MOST as u64).map(|at| (at, Arc::from([]))).collect();
-        keep(&cache, &id, 0, AllAsked { lines, ..AllAsked::default() });
-        assert_eq!(read(&cache, &id, 0).unwrap().count(), MOST);
+        keep(&mut notes, 0, &AllAsked { lines, ..AllAsked::default() });
+        assert_eq!(answers(&notes, 0).unwrap().count(), MOST);
     }
 
     #[test]
     fn ways_from_frame_to_frame_come_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path(), 1 << 20);
-        let id = cache.key(b"a file").unwrap();
+        let mut notes = FileNotes::default();
         let place = |address, is_return| FrameQuestion { address, is_return };
         let frames: FrameAnswers =
             [(place(5, false), [1, 2].into()), (place(5, true), [].into()), (place(u64::MAX, true), [3].into())].into();
-        keep(&cache, &id, 0, AllAsked { frames: frames.clone(), ..AllAsked::default() });
-        let kept = read(&cache, &id, 0).unwrap();
+        keep(&mut notes, 0, &AllAsked { frames: frames.clone(), ..AllAsked::default() });
+        let kept = answers(&notes, 0).unwrap();
         assert_eq!((kept.count(), kept.all_frames()), (3, frames.clone()));
         for (question, found) in &frames {
             assert_eq!(kept.frame(*question), Some(&**found));

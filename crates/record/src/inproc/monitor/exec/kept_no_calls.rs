@@ -5,6 +5,7 @@
 //! plans. A file with a frame on some context's stack is not kept: the program asks about it, so that it is known
 //! before the context is.
 
+use crate::inproc::monitor::exec::file_notes::Section;
 use crate::inproc::monitor::exec::files::Files;
 use prost::Message;
 use std::collections::{HashMap, HashSet};
@@ -41,6 +42,10 @@ struct WireNoCalls {
     address: u64,
     #[prost(message, repeated, tag = "4")]
     files: Vec<WireFile>,
+}
+
+impl Section for WireNoCalls {
+    const NUMBER: u32 = 4;
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -90,9 +95,8 @@ impl KeptNoCalls {
         if self.by_program.contains_key(&program) {
             return None;
         }
-        let wire = files.kept_no_calls(program).and_then(|bytes| WireNoCalls::decode(bytes.as_slice()).ok());
         let of_program = self.by_program.entry(program).or_default();
-        let wire = wire?;
+        let wire: WireNoCalls = files.notes_with_hooks(program)?;
         of_program.kept = wire.files.iter().take(MOST).map(MappedAs::from).collect();
         let site = LoaderSite { loader: wire.loader, site: wire.site as usize, address: wire.address };
         Some((of_program.site.insert(site), &of_program.kept))
@@ -112,7 +116,7 @@ impl KeptNoCalls {
     }
 
     /// Keeps the files of this run for later runs. `on_way` are the files with frames of contexts.
-    pub(crate) fn keep(&self, files: &Files, symbols: &Symbols, on_way: &HashSet<ModuleKey>) {
+    pub(crate) fn keep(&self, files: &mut Files, symbols: &Symbols, on_way: &HashSet<ModuleKey>) {
         let asked_about: HashSet<FileState> = on_way.iter().filter_map(|key| symbols.state(*key)).collect();
         for (program, OfProgram { site, kept, new }) in &self.by_program {
             let Some(site) = site else { continue };
@@ -133,7 +137,7 @@ impl KeptNoCalls {
                 address: site.address,
                 files: all.iter().map(WireFile::from).collect(),
             };
-            files.keep_no_calls(*program, &wire.encode_to_vec());
+            files.note_with_hooks(*program, &wire);
         }
     }
 }
@@ -198,7 +202,7 @@ mod tests {
     fn what_a_run_has_met_the_next_one_knows_but_for_what_is_on_the_way() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Arc::new(Cache::at(dir.path(), 1 << 26));
-        let (files, symbols, all) = run(&cache);
+        let (mut files, symbols, all) = run(&cache);
         let (program, met) = (all[0], &all[1..3]);
         let strict = std::env::var("SYSTOLL_TEST_STRICT").as_deref() == Ok("1");
         if !strict && !met.iter().all(|file| files.is_known_by_state(&symbols, *file)) {
@@ -213,7 +217,7 @@ mod tests {
         for (n, file) in met.iter().enumerate() {
             first.note(program, site.clone(), (*file, mapped(n)));
         }
-        first.keep(&files, &symbols, &HashSet::from([met[1]]));
+        first.keep(&mut files, &symbols, &HashSet::from([met[1]]));
         let mut second = KeptNoCalls::default();
         assert_eq!(second.read(program, &files), Some((&site, &[mapped(0)][..])));
         assert_eq!(second.read(program, &files), None, "it has been told");
@@ -221,13 +225,13 @@ mod tests {
         // from now on.
         assert_eq!(second.read(met[0], &files), None);
         second.note(program, site.clone(), (met[1], mapped(1)));
-        second.keep(&files, &symbols, &HashSet::from([met[0]]));
+        second.keep(&mut files, &symbols, &HashSet::from([met[0]]));
         let mut third = KeptNoCalls::default();
         assert_eq!(third.read(program, &files), Some((&site, &[mapped(1)][..])));
         // Files of another loader are dropped.
         let other = LoaderSite { address: 0x5678, ..site };
         third.note(program, other.clone(), (met[0], mapped(0)));
-        third.keep(&files, &symbols, &HashSet::new());
+        third.keep(&mut files, &symbols, &HashSet::new());
         assert_eq!(KeptNoCalls::default().read(program, &files), Some((&other, &[mapped(0)][..])));
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod bootstrap;
 pub(crate) mod confinement;
 pub(crate) mod context_reuse;
+pub(crate) mod file_notes;
 pub(crate) mod files;
 pub(crate) mod hand_over;
 pub(crate) mod kept_contexts;

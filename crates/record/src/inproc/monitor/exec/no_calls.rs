@@ -5,7 +5,7 @@ use crate::inproc::monitor::exec::kept_no_calls::{LoaderSite, MappedAs};
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId};
 use crate::inproc::monitor::program::CheckedMappings;
-use crate::inproc::monitor::session::{MapsFile, Session};
+use crate::inproc::monitor::session::{MapsFile, Provisioning, Session};
 use crate::inproc::monitor::shared::maps::{self, Maps};
 use std::fs::File;
 use std::rc::Rc;
@@ -112,8 +112,8 @@ fn tell(session: &mut Session, mapped: MappedAs) -> bool {
 }
 
 /// Keeps the files without calls that programs of this run have mapped, for later runs.
-pub(crate) fn keep(session: &Session) {
-    let (files, known) = (&session.provisioning.files, &session.provisioning.no_calls);
+pub(crate) fn keep(session: &mut Session) {
+    let Provisioning { files, no_calls: known, .. } = &mut session.provisioning;
     known.kept.keep(files, &session.symbols, &session.reuse.contexts.files());
 }
 

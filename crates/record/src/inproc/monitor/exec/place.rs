@@ -46,13 +46,6 @@ impl Regions {
     }
 }
 
-/// Returns what an earlier run found out about a file by decoding it.
-pub(crate) fn kept_fixed(cache: &Cache, id: &Key) -> Vec<(u64, bool)> {
-    let bytes = cache.get(Kind::Fixed, id).unwrap_or_default();
-    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-    words.map(|word| (word >> 1, word & 1 == 1)).collect()
-}
-
 /// The options by which code is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
@@ -67,11 +60,6 @@ impl Maker {
     /// Returns the key of the code for the file `id` at a distance from it.
     pub(crate) fn key(&self, id: &Key, delta: i64) -> Key {
         id.with(&format!("{delta:x}-{:x}", self.options.bits()))
-    }
-
-    /// Returns the key of facts about the file `id` that depend on the hooks, but not on their place.
-    pub(crate) fn hooks_key(&self, id: &Key) -> Key {
-        id.with(&format!("{:x}", self.options.bits()))
     }
 
     /// Returns the code in the cache.

@@ -5,7 +5,7 @@
 //! begin with the last.
 
 use crate::inproc::cache::{Cache, Key, Kind};
-use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, place};
 use crate::inproc::monitor::exec::shelf::Shelf;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::CodeRoom;
@@ -26,8 +26,6 @@ const MOST_THREADS: usize = 4;
 pub(crate) struct Placed {
     pub(crate) plan: Plan,
     pub(crate) region: Option<u64>,
-    /// Arguments for [`systoll_symbols::Symbols::know_fixed`].
-    pub(crate) fixed: Vec<(u64, bool)>,
 }
 
 /// A file that no earlier run has seen.
@@ -79,7 +77,7 @@ impl Planning<'_> {
             let placed = plan.map(|plan| {
                 let has_code = !plan.sites.is_empty() || !plan.entries.is_empty() || plan.unwinder.is_some();
                 let region = has_code.then(|| self.regions.give(&plan)).flatten();
-                let placed = Placed { plan, region, fixed: kept_fixed(self.cache, &id) };
+                let placed = Placed { plan, region };
                 self.make_code(&id, &placed);
                 placed
             });

@@ -4,8 +4,9 @@
 //! for them when it maps the library. Whichever thread needs a piece first reads it; the other one waits for that.
 
 use crate::inproc::cache::{Cache, Key};
+use crate::inproc::monitor::exec::file_notes::FileNotes;
 use crate::inproc::monitor::exec::kept_names;
-use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, kept_fixed, place};
+use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, place};
 use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed, Planning, SOMEWHERE};
 use crate::inproc::monitor::exec::shelf::Shelf;
 use crate::inproc::monitor::shared::code::Code;
@@ -40,6 +41,8 @@ const DESCRIPTORS: u64 = 64;
 pub(crate) struct Ahead {
     pub(crate) plans: Arc<Shelf<Placed>>,
     pub(crate) codes: Arc<Shelf<Code>>,
+    /// Facts that earlier runs found out, for both threads.
+    pub(crate) notes: Arc<Shelf<FileNotes>>,
     /// New files, by [`Cache::unread`].
     pub(crate) new: Arc<Shelf<NewFile>>,
     pub(crate) regions: Regions,
@@ -109,7 +112,7 @@ impl Ahead {
         let files: Vec<PreloadedFile> = libraries.iter().filter_map(|path| self.modules.open(path)).collect();
         let mut roots = NUMBERS;
         for file in &files {
-            if let Some(key) = know(file, what) {
+            if let Some(key) = self.know(file, what) {
                 self.read_code(file, what, &key, &mut roots);
             }
             file.read_frames();
@@ -123,7 +126,7 @@ impl Ahead {
         // A large program's symbols take as long as it needs to start. Its code is read at its exec, which comes
         // sooner.
         if let Some(program) = program {
-            know(&program, what);
+            self.know(&program, what);
             program.read_frames();
             program.read_names();
         }
@@ -145,8 +148,8 @@ impl Ahead {
         Planning { new, codes, regions, cache: &what.cache, maker: &what.maker, room: &what.room }.all(&files);
     }
 
-    /// Starts a thread that plans the libraries of `program`, which no run has seen and which another program has
-    /// become.
+    /// Starts a thread that plans the libraries of `program`, which a watched process has just executed and no
+    /// earlier run has seen.
     pub(crate) fn plan_for(&self, program: &Path) {
         // The first program's thread plans its libraries already.
         let is_first = |what: &&Reading| std::fs::canonicalize(&what.program).is_ok_and(|first| first == program);
@@ -182,7 +185,7 @@ impl Ahead {
             if let Some(region) = region {
                 self.store_code(file, what, key, (&plan, region), roots);
             }
-            Some(Placed { plan, region, fixed: kept_fixed(&what.cache, key) })
+            Some(Placed { plan, region })
         });
     }
 
@@ -208,13 +211,14 @@ impl Ahead {
         });
         Some(())
     }
-}
 
-/// Gives a file the answers about its symbols that earlier runs have kept. Returns its key in the cache.
-fn know(file: &PreloadedFile, what: &Reading) -> Option<Key> {
-    let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
-    if let Some(answers) = kept_names::read(&what.cache, &key, file.debug_file_state()) {
-        file.know_names(answers);
+    /// Gives a file the answers about its symbols that earlier runs have kept. Returns its key in the cache.
+    fn know(&self, file: &PreloadedFile, what: &Reading) -> Option<Key> {
+        let key = what.cache.key_of(file.state().as_ref(), file.build_id(), || None)?;
+        let notes = self.notes.share(&key, || Some(FileNotes::read(&what.cache, &key)))?;
+        if let Some(answers) = kept_names::answers(&notes, file.debug_file_state()) {
+            file.know_names(answers);
+        }
+        Some(key)
     }
-    Some(key)
 }

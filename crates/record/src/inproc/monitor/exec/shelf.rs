@@ -36,6 +36,18 @@ impl<T> Shelf<T> {
         }
     }
 
+    /// Returns a copy of the item, which is read by `read` unless it has been read.
+    pub(crate) fn share(&self, key: &Key, read: impl FnOnce() -> Option<T>) -> Option<T>
+    where
+        T: Clone,
+    {
+        self.put(key, read);
+        match &*self.item(key).lock().unwrap_or_else(PoisonError::into_inner) {
+            Item::Read(found) => found.clone(),
+            Item::Unread | Item::Taken => None,
+        }
+    }
+
     /// Takes the item that was read ahead; otherwise reads it by `read`.
     pub(crate) fn take(&self, key: &Key, read: impl FnOnce() -> Option<T>) -> Option<T> {
         let item = self.item(key);
@@ -64,6 +76,9 @@ mod tests {
         let missing = Cache::key_named("b");
         shelf.put(&missing, || None);
         assert_eq!(shelf.take(&missing, || unreachable!("there is none")), None);
+        let shared = Cache::key_named("c");
+        assert_eq!(shelf.share(&shared, || Some(3)), Some(3));
+        assert_eq!(shelf.share(&shared, || unreachable!("it has been read")), Some(3));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) struct Tickets {
     waiting: VecDeque<(u64, u64)>,
     /// Slots drawn and not known to be free again.
     pub(crate) busy: Vec<u64>,
-    /// Slots added to the first ones.
+    /// Number of slots added to the first ones.
     more: u64,
 }
 
@@ -40,8 +40,8 @@ impl Tickets {
         &self.busy
     }
 
-    /// Returns the tickets of a copy of the image in which only the threads of slots `own` continue: their slots are
-    /// busy, the other threads' are put back.
+    /// Returns the tickets for a forked copy of the image. Only the threads in slots `own` run on in it: their slots
+    /// stay busy, all other slots are put back.
     pub(crate) fn of_copy(&mut self, area: &Area, own: &[u64]) -> Self {
         // As many tickets are drawn in the copy as when it was made, and each is noted once.
         self.look(area);

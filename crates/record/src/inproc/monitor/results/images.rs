@@ -70,7 +70,8 @@ pub(crate) fn note_maker(memory: &Memory, program: &mut Program, table: &mut Tab
 
 /// Returns a number for process `pid` of a program that is as good as unique in a run.
 pub(crate) fn process_number(id: ProgramId, pid: i32) -> u32 {
-    // Programs are numbered from one, and their forks' numbers are close to each other too.
+    // Program ids and pids are both small consecutive numbers. Multiplying the id spreads it, so that the two rarely
+    // cancel each other.
     const SPREAD: u32 = 0x9e37_79b1;
     id.0.wrapping_mul(SPREAD) ^ pid as u32
 }

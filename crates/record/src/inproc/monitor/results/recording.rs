@@ -42,14 +42,13 @@ pub(crate) fn finish(mut session: Session, ends_process: bool) -> Finished {
     collect::collect_all(&mut session);
     count_first_exec(&mut session);
     audit(&mut session);
-    session.provisioning.files.keep_fixed(&session.symbols);
-    session.reuse.kept.keep(&session.provisioning.files, &session.reuse.contexts);
-    no_calls::keep(&session);
+    session.reuse.kept.keep(&mut session.provisioning.files, &session.reuse.contexts);
+    no_calls::keep(&mut session);
     let children = sys::children_times();
     let crossing = overhead::crossing(session.stats.around.again.as_ref(), &session.clock.ratio);
     session.stats.facts.leave_out(children, sys::children_times());
     let finished = recording(&mut session, wall_ns, crossing, Windows::take_all);
-    session.provisioning.files.keep_names(&session.symbols);
+    session.provisioning.files.keep_notes(&session.symbols);
     if ends_process {
         // Skip freeing mappings, files and a hundred thousand allocations.
         std::mem::forget(session);

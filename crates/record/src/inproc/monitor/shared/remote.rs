@@ -133,10 +133,11 @@ pub(crate) struct Change {
     bytes: Range<usize>,
 }
 
-/// Computes the changes.
 impl Jumps {
+    /// Computes the changes of a file's code.
+    ///
     /// # Errors
-    /// A text, if code has a jump where the plan has no window: a mistake of ours.
+    /// A text, if `blob` patches bytes that are no span of `plan`: a mistake of ours.
     pub(crate) fn new(plan: &Plan, blob: &Blob) -> Result<Self, String> {
         let original = originals(plan);
         let mut patches: Vec<&Patch> = blob.patches.iter().collect();
