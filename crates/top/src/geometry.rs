@@ -1,6 +1,5 @@
 //! Where the parts of the screen lie.
 
-use crate::state::State;
 use ratatui::layout::Rect;
 
 /// Lines of the graph.
@@ -65,33 +64,38 @@ pub(crate) struct Areas {
     pub(crate) foot: Rect,
 }
 
-/// Returns the lines of the first findings: one of space, and two a finding.
-fn findings_height(state: &State) -> u16 {
-    let told = state.shown().judged.judgement.findings.len();
-    if told > 0 { 1 + 2 * u16::try_from(told).unwrap_or(u16::MAX).min(MOST_FINDINGS) } else { 0 }
+/// What a screen has to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    /// Number of findings.
+    pub(crate) findings: usize,
+    /// True for a text without a graph and keys.
+    pub(crate) is_text: bool,
 }
 
-/// Returns the lines of a screen without a graph and keys that shows `lines` lines of the table.
-pub(crate) fn text_height(state: &State, lines: usize) -> u16 {
-    let lines = u16::try_from(lines.max(1)).unwrap_or(u16::MAX);
-    lines.saturating_add(3 + findings_height(state)).max(FINDINGS_FROM)
+impl Contents {
+    /// Returns the lines of the first findings: one of space, and two a finding.
+    fn findings_height(self) -> u16 {
+        let told = u16::try_from(self.findings).unwrap_or(u16::MAX).min(MOST_FINDINGS);
+        if told > 0 { 1 + 2 * told } else { 0 }
+    }
+
+    /// Returns the lines of a text that shows `lines` lines of the table.
+    pub(crate) fn text_height(self, lines: usize) -> u16 {
+        let lines = u16::try_from(lines.max(1)).unwrap_or(u16::MAX);
+        lines.saturating_add(3 + self.findings_height()).max(FINDINGS_FROM)
+    }
 }
 
 impl Areas {
-    /// Returns the parts of the screen whose size the state has noted.
-    pub(crate) fn of(state: &State) -> Self {
-        let (width, height) = state.size();
-        Self::within(Rect::new(0, 0, width, height), state)
-    }
-
     /// Returns the parts of `area`.
-    pub(crate) fn within(area: Rect, state: &State) -> Self {
+    pub(crate) fn within(area: Rect, contents: Contents) -> Self {
         let height = area.height;
-        let foot = u16::from(height > 2 && !state.look.is_batch);
+        let foot = u16::from(height > 2 && !contents.is_text);
         let head = height.min(2);
-        let graph = if height >= GRAPH_FROM && !state.look.is_batch { GRAPH } else { 0 };
-        let wanted = findings_height(state);
-        let most = if state.look.is_batch { wanted } else { height / 3 };
+        let graph = if height >= GRAPH_FROM && !contents.is_text { GRAPH } else { 0 };
+        let wanted = contents.findings_height();
+        let most = if contents.is_text { wanted } else { height / 3 };
         let findings = if height >= FINDINGS_FROM { wanted.min(most) } else { 0 };
         let headings = u16::from(height > 3);
         let list = height.saturating_sub(head + graph + headings + findings + foot);

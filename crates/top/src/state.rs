@@ -1,9 +1,10 @@
 //! What the user has chosen, and what keys and mouse change of it.
 
-use crate::geometry::{Areas, Column};
+use crate::geometry::{Areas, Column, Contents};
 use crate::history::{History, Interval, Judged};
 use crate::table::{Choice, Group, GroupBy, SortBy, TableLine, lines};
 use crate::tally::Tally;
+use ratatui::layout::Rect;
 
 /// What is done with the keyboard or the mouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +107,14 @@ impl State {
         self.size = (columns, lines);
     }
 
-    /// Returns the columns and lines of the screen.
-    pub(crate) fn size(&self) -> (u16, u16) {
-        self.size
+    /// Returns what the screen has to hold.
+    pub(crate) fn contents(&self) -> Contents {
+        Contents { findings: self.shown().judged.judgement.findings.len(), is_text: self.look.is_batch }
+    }
+
+    fn areas(&self) -> Areas {
+        let (columns, lines) = self.size;
+        Areas::within(Rect::new(0, 0, columns, lines), self.contents())
     }
 
     /// Returns the snapshots.
@@ -176,7 +182,7 @@ impl State {
     }
 
     fn on_table(&mut self, event: Event) {
-        let page = usize::from(Areas::of(self).list.height).max(1) as isize;
+        let page = usize::from(self.areas().list.height).max(1) as isize;
         match event {
             Event::Char('/') => self.is_typing = true,
             Event::Char('g') => self.choice.group = after(&GroupBy::ALL, self.choice.group),
@@ -240,7 +246,7 @@ impl State {
     }
 
     fn on_click(&mut self, column: u16, line: u16) {
-        let areas = Areas::of(self);
+        let areas = self.areas();
         let sorts = |column: &Column| match column {
             Column::Toll | Column::Each => SortBy::Toll,
             Column::Calls | Column::Failed => SortBy::Calls,

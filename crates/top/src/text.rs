@@ -1,6 +1,5 @@
 //! Screens as plain text, for scripts.
 
-use crate::geometry::text_height;
 use crate::state::State;
 use crate::view::draw;
 use ratatui::buffer::Buffer;
@@ -12,7 +11,7 @@ const MOST_LINES: usize = 100;
 /// Returns the lines that a screen needs for all lines of its table that had calls.
 pub fn height(state: &State) -> u16 {
     let lines = state.lines().iter().filter(|line| line.now.calls > 0).count();
-    text_height(state, lines.min(MOST_LINES))
+    state.contents().text_height(lines.min(MOST_LINES))
 }
 
 /// Returns the screen of a state as text, without colours, without blanks at the ends of lines and without empty lines at

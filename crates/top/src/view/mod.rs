@@ -20,7 +20,7 @@ use systoll_present::Parts;
 pub fn draw(state: &State, area: Rect, buffer: &mut Buffer) -> usize {
     let area = area.intersection(buffer.area);
     let mut canvas = Canvas::new(buffer, state.look);
-    let areas = Areas::within(area, state);
+    let areas = Areas::within(area, state.contents());
     head::draw(state, &areas, &mut canvas);
     let below =
         Rect { y: areas.graph.y, height: area.bottom().saturating_sub(areas.graph.y + areas.foot.height), ..area };
