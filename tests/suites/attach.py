@@ -4,12 +4,17 @@
 clients see is told by its own load generator.
 """
 import contextlib
+import fcntl
 import json
 import os
+import pty
 import random
+import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 
 from harness import Skip, test, text, tool
@@ -377,6 +382,43 @@ def nginx_under_load_loses_nothing(box):
             assert len(doc["processes"]) == 3, (doc["processes"], doc["problems"])
         out, _ = load.communicate(timeout=120)
         assert load.returncode == 0 and "Failed requests:        0" in text(out) and "Complete requests:      60000" in text(out), text(out)
+
+
+@test()
+def top_shows_what_calls_cost_and_leaves_the_program(box):
+    run = Running(box, "0")
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    before = termios.tcgetattr(slave)
+    for leave in ("q", signal.SIGTERM, signal.SIGINT):
+        p = box.start([box.systoll, "top", str(run.pid)], stdin=slave, stdout=slave, stderr=-1)
+        seen = b""
+
+        def shows(what, p=p):
+            nonlocal seen
+            assert p.poll() is None and run.ask("ppid 200") == "done"
+            while select.select([master], [], [], 0)[0]:
+                seen += os.read(master, 65536)
+            return what in seen
+
+        until(lambda: shows(b"getppid"))
+        assert termios.tcgetattr(slave) != before, "keys are read as they are pressed"
+        assert is_hooked(run.pid)
+        os.write(master, b"q") if leave == "q" else p.send_signal(leave)
+        _, err = p.communicate(timeout=60)
+        assert p.returncode == 0 and f"process {run.pid} runs on as before" in text(err), (leave, p.returncode, err)
+        shows_end = os.read(master, 65536)
+        assert b"\x1b[?1049l" in shows_end and termios.tcgetattr(slave) == before, (leave, shows_end)
+        is_as_it_was(run.pid)
+    none = box.run([box.systoll, "top", str(run.pid)])
+    assert none.returncode == 125 and b"--batch" in none.stderr, none
+    texts = box.start([box.systoll, "top", "--batch", "2", "--every", "300ms", str(run.pid)], stdout=-1, stderr=-1)
+    while texts.poll() is None:
+        assert run.ask("ppid 50") == "done"
+    out, err = texts.communicate()
+    assert texts.returncode == 0 and out.count(b"] getppid < ") + out.count(b"  getppid < ") == 2 == out.count(b"%CPU") and b"\x1b" not in out, (out, err)
+    is_as_it_was(run.pid)
+    is_fine(run)
 
 
 @test()

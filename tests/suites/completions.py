@@ -22,6 +22,7 @@ TYPED = [
     ("systoll report -e %netw", "systoll report -e %network"),
     ("systoll run -- setpri", "systoll run -- setpriv"),
     ("systoll prove -- setpri", "systoll prove -- setpriv"),
+    ("systoll top -- setpri", "systoll top -- setpriv"),
     # A fleet's folders, then a question; without a folder there is none, and a flag's value is no folder.
     ("systoll fleet fol", "systoll fleet folder of runs"),
     ("systoll fleet 'folder of runs' sav", "systoll fleet folder of runs savings"),

@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("systoll-prove", &["systoll-model", "systoll-cure", "systoll-record", "systoll-trust"]),
     ("systoll-compare", &["systoll-model", "systoll-judge"]),
     ("systoll-present", &["systoll-model", "systoll-judge", "systoll-prove", "systoll-compare", "systoll-fleet"]),
+    ("systoll-top", &["systoll-model", "systoll-judge", "systoll-present"]),
     ("systoll-export", &["systoll-model", "systoll-judge", "systoll-present", "systoll-fleet"]),
     (
         "systoll",
@@ -51,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "systoll-files",
             "systoll-fleet",
             "systoll-present",
+            "systoll-top",
             "systoll-trust",
         ],
     ),
@@ -68,6 +70,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["xtask"]),
     ("anyhow", &["systoll", "xtask", "systoll-bench"]),
     ("indicatif", &["systoll"]),
+    ("ratatui", &["systoll-top"]),
+    ("crossterm", &["systoll-top"]),
 ];
 
 /// Returns forbidden edges, one line each.

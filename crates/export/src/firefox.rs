@@ -4,7 +4,6 @@
 //! Samples carry the value as their weight and have no time of their own: a row's calls are spread
 //! over its process's life, and all stand at its start. Markers have the times that windows saw.
 
-use crate::call_text::call_text;
 use crate::error::ExportError;
 use crate::judged_recording::{JudgedRecording, KERNEL, Link, Value, short};
 use crate::lanes::{Lane, SeenCall, lanes};
@@ -18,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
 use systoll_model::{Process, ProcessId};
+use systoll_present::call_text;
 use systoll_present::clean;
 
 /// A call that a window saw.

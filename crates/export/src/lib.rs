@@ -26,7 +26,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod call_text;
 mod collapsed;
 mod comma_separated;
 mod error;

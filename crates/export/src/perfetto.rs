@@ -7,7 +7,6 @@
 //! The format: "Trace Event Format", linked from
 //! <https://perfetto.dev/docs/getting-started/other-formats>.
 
-use crate::call_text::call_text;
 use crate::error::ExportError;
 use crate::judged_recording::{JudgedRecording, short};
 use crate::lanes::lanes;
@@ -16,6 +15,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use systoll_model::{ProcessId, Recording, Sysno};
+use systoll_present::call_text;
 use systoll_present::clean;
 
 #[derive(Serialize)]

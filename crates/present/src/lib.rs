@@ -22,6 +22,7 @@
 mod access;
 mod answered;
 mod bisect;
+mod call_text;
 mod check;
 mod comparison;
 mod diff;
@@ -38,9 +39,10 @@ mod servers;
 mod strace_table;
 mod style;
 mod text;
-mod units;
+pub mod units;
 
 pub use bisect::{BisectReport, Hunk, TriedCommit, bisect_json, write_bisect};
+pub use call_text::call_text;
 pub use check::{
     BudgetReport, bencher_json, benchmark_json, sarif_json, write_check, write_github, write_junit, write_vim,
 };
@@ -53,8 +55,8 @@ pub use fleet::{answer_json, write_answer};
 pub use host_report::{box_json, write_box};
 pub use json::{SCHEMA_VERSION, SideCommand, diff_json, prove_json, report_json};
 pub use narrowing::Narrowing;
-pub use report::{ReportOptions, write_finding, write_grouping, write_report};
+pub use report::{Parts, Pieces, ReportOptions, write_finding, write_grouping, write_report};
 pub use servers::{serve_json, write_servers};
 pub use strace_table::{TableColumn, TableOptions, TableSort, write_strace_table};
 pub use style::{Role, Style};
-pub use text::{clean, shell_words, wrapped};
+pub use text::{clean, shell_words, shorten, wrapped};

@@ -230,6 +230,11 @@ impl Line {
         self.width == 0
     }
 
+    /// Returns its parts, each with its role.
+    pub(crate) fn into_parts(self) -> Vec<(Role, String)> {
+        self.parts.into_iter().map(|part| (part.role, part.text)).collect()
+    }
+
     /// Returns the line as text, without trailing spaces and newline.
     pub(crate) fn render(&self, style: &Style) -> String {
         let mut runs: Vec<(Role, String)> = vec![];

@@ -17,7 +17,7 @@ pub(crate) fn columns(text: &str) -> usize {
 
 /// Returns `text` with its middle left out if it takes more than `max` columns. The cut is between
 /// words, or within one if words are too long for that.
-pub(crate) fn shorten(text: &str, max: usize) -> String {
+pub fn shorten(text: &str, max: usize) -> String {
     if columns(text) <= max {
         return text.to_owned();
     }

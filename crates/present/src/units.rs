@@ -3,7 +3,7 @@
 //! Invariant: whatever the figure, no NaN, no infinity and no percentage over 100 is written.
 
 /// Writes `n` with its digits grouped: `20,033,214`.
-pub(crate) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -16,7 +16,7 @@ pub(crate) fn grouped(n: u64) -> String {
 }
 
 /// Writes `n` with the singular or the plural of a noun.
-pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn bytes(n: u64) -> String {
 
 /// Writes a time given in ns with three figures: `97 ns`, `1.23 µs`, `2.4 ms`, `0.166 s`, `6.15 s`,
 /// `12 min 5 s`.
-pub(crate) fn time(ns: u64) -> String {
+pub fn time(ns: u64) -> String {
     let f = ns as f64;
     match ns {
         0..1_000 => format!("{ns} ns"),

@@ -104,8 +104,16 @@ pub trait Control {
     fn progress(&mut self, calls: u64, processes: usize, command_ended: bool);
     /// Returns how often [`Control::snapshot`] is to be called without a request; SIGUSR1 requests one at any time.
     fn every(&self) -> Option<Duration>;
+    /// Returns true if the recording so far is wanted now that it is time for one: making it takes time.
+    fn wants_snapshot(&mut self) -> bool {
+        true
+    }
     /// Receives the recording so far.
-    fn snapshot(&mut self, recording: &Recording);
+    fn snapshot(&mut self, recording: Recording);
+    /// Returns true if watching is to end now. What still runs is left running, unwatched.
+    fn leaves(&self) -> bool {
+        false
+    }
 }
 
 /// A control that wants nothing.
@@ -117,7 +125,7 @@ impl Control for Quiet {
     fn every(&self) -> Option<Duration> {
         None
     }
-    fn snapshot(&mut self, _: &Recording) {}
+    fn snapshot(&mut self, _: Recording) {}
 }
 
 /// A backend's answer to the question if it can work here.

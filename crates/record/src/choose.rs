@@ -82,15 +82,19 @@ impl Control for Noting<'_> {
         self.control.every()
     }
 
-    fn snapshot(&mut self, recording: &Recording) {
-        match self.note {
-            None => self.control.snapshot(recording),
-            Some(note) => {
-                let mut noted = recording.clone();
-                noted.problems.insert(0, note.clone());
-                self.control.snapshot(&noted);
-            }
+    fn leaves(&self) -> bool {
+        self.control.leaves()
+    }
+
+    fn wants_snapshot(&mut self) -> bool {
+        self.control.wants_snapshot()
+    }
+
+    fn snapshot(&mut self, mut recording: Recording) {
+        if let Some(note) = self.note {
+            recording.problems.insert(0, note.clone());
         }
+        self.control.snapshot(recording);
     }
 }
 
@@ -125,7 +129,7 @@ mod tests {
             }
             let header = Header { backend: self.0, ..Header::default() };
             let recording = Recording { header, ..Recording::default() };
-            control.snapshot(&recording);
+            control.snapshot(recording.clone());
             Ok(recording)
         }
     }
@@ -155,7 +159,7 @@ mod tests {
             fn every(&self) -> Option<Duration> {
                 None
             }
-            fn snapshot(&mut self, recording: &Recording) {
+            fn snapshot(&mut self, recording: Recording) {
                 self.0.push(recording.problems.len());
             }
         }

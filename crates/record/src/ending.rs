@@ -14,6 +14,8 @@ pub(crate) struct Ending {
 pub(crate) enum CutShort {
     /// The command itself does not end.
     CommandStays,
+    /// Whoever watches has seen enough.
+    Left,
     /// The command has ended, and the time for the processes that it left behind is over.
     LeftBehind,
 }
@@ -23,6 +25,7 @@ impl CutShort {
     pub(crate) fn text(self, left: usize) -> String {
         match self {
             Self::CommandStays => STAYS.to_owned(),
+            Self::Left => format!("{left} processes were left running and are no longer watched"),
             Self::LeftBehind => {
                 format!("{left} processes the command left behind were still running and are no longer watched")
             }
@@ -32,14 +35,17 @@ impl CutShort {
 
 impl Ending {
     /// Returns why watching ends now, if it does, by what signals have asked for so far. Processes that the command
-    /// leaves behind may run for `linger` after the signal.
+    /// leaves behind may run for `linger` after the signal. `leaves`: whoever watches has seen enough.
     pub(crate) fn look(
         &mut self,
         wanted: &SignalRequests,
         now: u64,
-        command_ended: bool,
+        (command_ended, leaves): (bool, bool),
         linger: Duration,
     ) -> Option<CutShort> {
+        if leaves {
+            return Some(CutShort::Left);
+        }
         if wanted.ending.is_some() {
             self.told.get_or_insert(now);
         }
@@ -63,10 +69,11 @@ mod tests {
         let told = SignalRequests { ending: Some(libc::SIGTERM), ..quiet };
         let give_up = SignalRequests { give_up: true, ..told };
         let mut ending = Ending::default();
-        assert_eq!(ending.look(&quiet, 0, true, SECOND), None);
-        assert_eq!(ending.look(&told, 10, false, SECOND), None);
-        assert_eq!(ending.look(&give_up, 20, false, SECOND), Some(CutShort::CommandStays));
-        assert_eq!(ending.look(&give_up, 1_000_000_009, true, SECOND), None);
-        assert_eq!(ending.look(&quiet, 1_000_000_010, true, SECOND), Some(CutShort::LeftBehind));
+        assert_eq!(ending.look(&quiet, 0, (true, false), SECOND), None);
+        assert_eq!(ending.look(&quiet, 0, (false, true), SECOND), Some(CutShort::Left));
+        assert_eq!(ending.look(&told, 10, (false, false), SECOND), None);
+        assert_eq!(ending.look(&give_up, 20, (false, false), SECOND), Some(CutShort::CommandStays));
+        assert_eq!(ending.look(&give_up, 1_000_000_009, (true, false), SECOND), None);
+        assert_eq!(ending.look(&quiet, 1_000_000_010, (true, false), SECOND), Some(CutShort::LeftBehind));
     }
 }

@@ -1,11 +1,10 @@
 //! `systoll attach`.
 
-mod processes;
-
 use crate::cli::{AttachArgs, BackendChoice, Timed};
 use crate::control::Live;
 use crate::failure::Failure;
 use crate::output::to_stderr;
+use crate::processes;
 use crate::run::{Places, add};
 use std::process::ExitCode;
 use systoll_model::{BackendKind, Recording};
@@ -13,7 +12,7 @@ use systoll_record::{Backend, Launch, Running, WindowPolicy, backend};
 
 /// Watches running processes for a while, and shows the requested report.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
-    let pids = processes::found(args)?;
+    let pids = processes::found(&args.select)?;
     if args.clean {
         return clean(&pids);
     }
@@ -21,7 +20,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let mut places = Places::open(&args.show, &args.keep, args.quiet)?;
     let recording = record(args, pids, &places)?;
     let kept = places.keep(&recording);
-    let labels = args.labels.labels(args.units.first().map(String::as_str));
+    let labels = args.labels.labels(args.select.units.first().map(String::as_str));
     let added = add(&args.keep, &args.show, &recording, &labels, args.quiet);
     let told = places.tell(&recording);
     drop(limits);

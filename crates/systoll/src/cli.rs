@@ -8,9 +8,10 @@ mod export;
 mod fleet;
 mod import;
 mod prove;
+mod top;
 mod values;
 
-pub use attach::AttachArgs;
+pub use attach::{AttachArgs, SelectArgs};
 pub use bisect::{BisectArgs, Calls};
 pub use check::{CheckArgs, Format};
 pub use diff::DiffArgs;
@@ -18,6 +19,7 @@ pub use export::ExportArgs;
 pub use fleet::{BuildLabelArgs, EngineName, FleetArgs, LabelArgs};
 pub use import::ImportArgs;
 pub use prove::{CureArgs, KeepFor, ProveArgs, Words};
+pub use top::{TopArgs, TopGroup, TopSort};
 pub use values::Columns;
 
 use crate::call_set::CallSet;
@@ -173,7 +175,14 @@ pub enum Command {
     /// Watch processes that run already, for a while, and leave them as they were
     #[command(override_usage = "systoll attach [OPTIONS] PID|NAME|:PORT...")]
     #[command(after_help = attach::EXAMPLES)]
+    #[command(mut_arg("processes", |arg| arg.required_unless_present_any(["pids", "units", "cgroup"])))]
     Attach(Box<AttachArgs>),
+    /// Show what system calls cost a second, live: by caller, with findings and their cures
+    #[command(
+        override_usage = "systoll top [OPTIONS] PID|NAME|:PORT...\n       systoll top [OPTIONS] -- CMD [ARGS]..."
+    )]
+    #[command(after_help = top::EXAMPLES)]
+    Top(Box<TopArgs>),
     /// Print the report of a kept recording again, anywhere
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),

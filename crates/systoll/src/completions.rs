@@ -149,7 +149,7 @@ fn for_fish() -> String {
     };
     line("explain cure", &causes.join(" "))
         + &line("demo", &stories.join(" "))
-        + &line("run prove check diff", "(__fish_complete_command)")
+        + &line("run prove check diff top", "(__fish_complete_command)")
         + &questions_for_fish()
 }
 

@@ -60,8 +60,8 @@ impl Control for Live<'_> {
         self.every
     }
 
-    fn snapshot(&mut self, recording: &Recording) {
+    fn snapshot(&mut self, recording: Recording) {
         self.done();
-        self.shown.so_far(recording);
+        self.shown.so_far(&recording);
     }
 }

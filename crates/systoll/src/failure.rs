@@ -46,6 +46,10 @@ pub(crate) enum Failure {
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
     /// No process of that name, number, port, unit or control group.
     NoProcess(String),
+    /// Standard output is no terminal.
+    NoTerminal,
+    /// The terminal could not be used.
+    Terminal(std::io::Error),
     /// A cause's file can't be parsed.
     Cause(PathBuf, String),
     /// The cause is known, but none of its cures, or not the requested one, can be applied from
@@ -134,6 +138,8 @@ impl Failure {
                 Some(port) => format!("no process that may be looked at listens on port {port}"),
                 None => format!("there is no process {word}"),
             }],
+            Self::NoTerminal => vec!["standard output is no terminal: there is nothing to draw on".to_owned()],
+            Self::Terminal(e) => vec![format!("the terminal can't be used: {}", plain(e))],
             Self::Cause(path, e) => vec![format!("{}: {e}", path.display())],
             Self::NotApplied { asked, .. } => {
                 vec![format!("no cure of {asked} can be applied from outside the program")]
@@ -190,6 +196,9 @@ impl Failure {
             Self::Fleet(systoll_fleet::FleetError::Java) => Some("get it: apt-get install default-jre-headless".into()),
             Self::NoBudget(_) => Some("make one with: systoll check --update -- CMD".into()),
             Self::Budget(..) => Some("docs/use/check.md tells what a budget can hold".into()),
+            Self::NoTerminal | Self::Terminal(_) => {
+                Some("screens as plain text, e.g. ten of them: systoll top --batch 10 …".into())
+            }
             Self::NoProcess(_) => Some("which there are: ps -e; who listens where: ss -ltnp".into()),
             Self::NotOurs(_) => Some("give another name, or --force".into()),
             Self::Closed(_) => Some("give it a place: -o FILE".into()),

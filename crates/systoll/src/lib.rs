@@ -22,6 +22,7 @@ mod mcp;
 mod nearest;
 mod output;
 mod page;
+mod processes;
 mod prove;
 mod python;
 mod report;
@@ -30,6 +31,7 @@ mod seed;
 mod strace_options;
 mod suggest;
 mod tables;
+mod top;
 mod watched_run;
 
 use cli::{Cli, Command};
@@ -58,7 +60,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     // Commands that run programs check for interrupts themselves and report partial results. `run`
     // passes the signal on to the program, and `cure` becomes the program.
     let takes_no_time = matches!(command, Command::Explain(_) | Command::Causes(_) | Command::Completions(_));
-    if !takes_no_time && !matches!(command, Command::Run(_) | Command::Attach(_) | Command::Cure(_)) {
+    if !takes_no_time && !matches!(command, Command::Run(_) | Command::Attach(_) | Command::Top(_) | Command::Cure(_)) {
         // Without the handler, a signal simply ends this process.
         let _ = systoll_cure::catch_interrupts();
     }
@@ -71,6 +73,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Attach(args) => attach::attach(&args),
+        Command::Top(args) => top::top(&args),
         Command::Report(args) => report::report(&args),
         Command::Export(args) => export::write(&args),
         Command::Fleet(args) => fleet::fleet(&args),

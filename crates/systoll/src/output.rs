@@ -1,6 +1,6 @@
 //! The outputs that reports are written to.
 
-mod ascii;
+pub(crate) mod ascii;
 mod place;
 mod stderr;
 

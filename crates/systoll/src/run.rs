@@ -17,7 +17,7 @@ use systoll_record::{Backend, Closely, Launch, WindowPolicy, automatic, backend,
 
 /// Time for which processes that the command left behind are still watched after systoll was told
 /// to end.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// Runs a command, shows the requested results, and exits as the command did.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -125,7 +125,7 @@ impl Places {
     }
 }
 
-fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
+pub(crate) fn choose(choice: BackendChoice) -> Vec<Box<dyn Backend>> {
     match choice {
         BackendChoice::Auto => automatic(),
         BackendChoice::Inproc => vec![backend(BackendKind::Inproc)],
@@ -138,7 +138,7 @@ const TOLD_TO_END: u8 = 143;
 
 /// Exits as the command did: with its code, or by its signal. If it has not ended, systoll was told
 /// to end.
-fn end_as(exit: Option<Exit>) -> ExitCode {
+pub(crate) fn end_as(exit: Option<Exit>) -> ExitCode {
     match exit {
         Some(Exit::Code(code)) => ExitCode::from(code as u8),
         Some(Exit::Signal(number)) => {

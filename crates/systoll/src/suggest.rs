@@ -27,7 +27,6 @@ const WORDS: &[Words] = &[
         "systoll run -- CMD",
     ),
     words(&["pid"], "to watch a process that runs", "systoll attach PID"),
-    words(&["top"], "to see a report every ten seconds", "systoll run --every 10s -- CMD"),
     words(&["compare", "delta"], "to compare two recordings, or commands", "systoll diff OLD NEW"),
     words(&["bench", "benchmark"], "to time two commands", "systoll prove --vs 'NEW CMD' -- CMD"),
     words(&["fix", "apply", "patch"], "to keep a cure", "systoll cure --print CAUSE"),

@@ -4,7 +4,6 @@
 use super::cut::Bounds;
 use super::excerpt::{AROUND, Excerpt};
 use super::timeline::timeline;
-use crate::call_text::call_text;
 use crate::judged_recording::{JudgedRecording, JudgedRow, KERNEL, Link, Value as Drawn, short};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
@@ -12,6 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use systoll_judge::Finding;
 use systoll_model::{Recording, Row, Stack, Window};
+use systoll_present::call_text;
 use systoll_present::report_json;
 
 /// Excerpts of sources in a page at most.

@@ -7,10 +7,12 @@ mod finding;
 mod flags;
 mod header;
 mod long_calls;
+mod pieces;
 mod rounds;
 mod screen;
 mod stacks;
 mod trace;
 
 pub use by::write_grouping;
+pub use pieces::{Parts, Pieces};
 pub use screen::{ReportOptions, write_finding, write_report};

@@ -29,7 +29,7 @@ impl Report<'_> {
         lines
     }
 
-    fn round(&self, round: &Round) -> Vec<Line> {
+    pub(super) fn round(&self, round: &Round) -> Vec<Line> {
         let told = self.sentences().round(round);
         let width = self.style.columns();
         let indented = |role, text: &str, indent: usize| {

@@ -249,12 +249,13 @@ impl Engine {
 
     fn look(&mut self, signals: &Signals, control: &mut dyn Control, linger: Duration) {
         let wanted = signals.look();
-        if wanted.snapshot {
+        if wanted.snapshot && control.wants_snapshot() {
             let recording = self.recording_so_far();
-            control.snapshot(&recording);
+            control.snapshot(recording);
         }
         let ended = self.root.exit.is_some();
-        let Some(why) = self.progress.ending.look(&wanted, sys::now(), ended, linger) else { return };
+        let state = (ended, control.leaves());
+        let Some(why) = self.progress.ending.look(&wanted, sys::now(), state, linger) else { return };
         self.problems.note(ProblemKind::CutShort, why.text(self.processes.len()));
         self.let_everything_go();
         self.progress.cut_short = true;

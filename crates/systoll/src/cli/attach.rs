@@ -15,18 +15,9 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 They run on as they were: docs/use/attach.md tells what it does to a process, and what it costs";
 
-/// `systoll attach`.
-#[derive(Debug, Args)]
-pub struct AttachArgs {
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "flattened")]
-    pub show: ShowArgs,
-    /// Watch for this long, e.g. 30s; without it until Ctrl-C, or until all have ended
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    pub window: Option<Duration>,
-    /// Watch until about so many calls have been made
-    #[arg(long, value_name = "N")]
-    pub calls: Option<u64>,
+/// Which running processes to watch.
+#[derive(Debug, Default, Args)]
+pub struct SelectArgs {
     /// A process, as for strace
     #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<i32>,
@@ -39,6 +30,33 @@ pub struct AttachArgs {
     /// All processes of a control group, and of those below it
     #[arg(long, value_name = "PATH")]
     pub cgroup: Vec<String>,
+    /// The processes: a process id, a name, or :PORT for who listens there
+    #[arg(value_name = "PROCESS")]
+    pub processes: Vec<String>,
+}
+
+impl SelectArgs {
+    /// Returns true if no process is named.
+    pub fn is_empty(&self) -> bool {
+        self.pids.is_empty() && self.units.is_empty() && self.cgroup.is_empty() && self.processes.is_empty()
+    }
+}
+
+/// `systoll attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub show: ShowArgs,
+    /// Watch for this long, e.g. 30s; without it until Ctrl-C, or until all have ended
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub window: Option<Duration>,
+    /// Watch until about so many calls have been made
+    #[arg(long, value_name = "N")]
+    pub calls: Option<u64>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "flattened")]
+    pub select: SelectArgs,
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,
@@ -63,7 +81,4 @@ pub struct AttachArgs {
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The processes: a process id, a name, or :PORT for who listens there
-    #[arg(value_name = "PROCESS", required_unless_present_any = ["pids", "units", "cgroup"])]
-    pub processes: Vec<String>,
 }

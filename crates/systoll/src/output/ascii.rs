@@ -4,7 +4,7 @@ use crate::environment;
 use std::io::{self, Write};
 
 /// Returns true if the locale is not a UTF-8 one.
-pub(super) fn wanted() -> bool {
+pub(crate) fn wanted() -> bool {
     // Without a locale, nothing says that the terminal lacks UTF-8: reports in files keep their signs.
     environment::locale().is_some_and(|locale| !is_utf8(&locale))
 }

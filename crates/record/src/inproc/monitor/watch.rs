@@ -2,6 +2,7 @@
 
 use crate::assemble::RunFacts;
 use crate::backend::{Closely, Control, Launch};
+use crate::ending::CutShort;
 use crate::error::Error;
 use crate::inproc::monitor::attach::leave;
 use crate::inproc::monitor::death_notice::DeathNotice;
@@ -312,16 +313,16 @@ fn on_gone(session: &mut Session, tid: i32, exit: Exit, signals: Option<&Signals
 
 fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, linger: Duration) {
     let wanted = signals.look();
-    if wanted.snapshot {
+    if wanted.snapshot && control.wants_snapshot() {
         let recording = recording::recording_so_far(session);
-        control.snapshot(&recording);
+        control.snapshot(recording);
     }
     if session.root.attached.is_some() {
-        return leave_when_over(session, wanted.ending.is_some());
+        return leave_when_over(session, wanted.ending.is_some() || control.leaves());
     }
     let ended = session.root.exit.is_some();
-    let Some(why) = session.root.ending.look(&wanted, sys::now(), ended, linger) else { return };
-    let left = if ended { collect::living(session) } else { 0 };
+    let Some(why) = session.root.ending.look(&wanted, sys::now(), (ended, control.leaves()), linger) else { return };
+    let left = if ended || why == CutShort::Left { collect::living(session) } else { 0 };
     session.problems.note(ProblemKind::CutShort, why.text(left));
     let_everything_go(session);
     session.root.cut_short = true;

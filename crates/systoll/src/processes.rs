@@ -1,12 +1,12 @@
 //! Finds the requested processes: by number, name, port, unit or control group.
 
-use crate::cli::AttachArgs;
+use crate::cli::SelectArgs;
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 use std::fs;
 
 /// Returns the requested processes.
-pub(crate) fn found(args: &AttachArgs) -> Result<Vec<i32>, Failure> {
+pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
     let mut all: Vec<i32> = args.pids.clone();
     for word in &args.processes {
         let these = named(word);
@@ -30,7 +30,7 @@ pub(crate) fn found(args: &AttachArgs) -> Result<Vec<i32>, Failure> {
 }
 
 /// Returns the processes requested by number.
-fn numbers(args: &AttachArgs) -> Vec<i32> {
+fn numbers(args: &SelectArgs) -> Vec<i32> {
     let words = args.processes.iter().filter_map(|word| word.parse().ok());
     args.pids.iter().copied().chain(words).collect()
 }

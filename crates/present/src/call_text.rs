@@ -12,7 +12,7 @@ const AT_FDCWD: i32 = -100;
 
 /// Writes `openat(AT_FDCWD, "/etc/localtime", 0x80000) = 3`. Printable ASCII only; everything else
 /// is escaped.
-pub(crate) fn call_text(call: &WindowCall, syscall: Sysno) -> String {
+pub fn call_text(call: &WindowCall, syscall: Sysno) -> String {
     let Some(signature) = syscall.signature() else {
         return format!("{syscall}(…) = {}", result(call));
     };

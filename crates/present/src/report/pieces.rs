@@ -1,0 +1,55 @@
+//! Parts of the report for screens that lay out lines by themselves.
+
+use super::screen::{DETAIL, Report, ReportOptions};
+use crate::style::{Line, Role, Style};
+use systoll_judge::{Finding, Judgement, Round};
+use systoll_model::{Phase, Recording, RowId};
+
+/// A line of text in parts, each with its role.
+pub type Parts = Vec<(Role, String)>;
+
+/// Parts of the report on a recording, as lines of at most some columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Pieces<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Its judgement.
+    pub judgement: &'a Judgement,
+    /// Columns of a line at most; fewer than 40 count as 40.
+    pub width: usize,
+}
+
+impl Pieces<'_> {
+    /// Returns a finding as the report has it, under `number`: figures, callers, mechanism, cures, next command.
+    pub fn finding(&self, number: usize, finding: &Finding) -> Vec<Parts> {
+        self.lines(&ReportOptions::default(), |report| report.finding(number, finding))
+    }
+
+    /// Returns a round: its calls, count, price and line.
+    pub fn round(&self, round: &Round) -> Vec<Parts> {
+        self.lines(&ReportOptions { rounds: true, ..ReportOptions::default() }, |report| report.round(round))
+    }
+
+    /// Returns the chain of a row's callers, the system call's first.
+    pub fn callers(&self, row: RowId) -> Vec<Parts> {
+        self.lines(&ReportOptions::default(), |report| report.chain(row, Phase::Steady))
+    }
+
+    /// Returns the whole stacks that were seen of a row, one frame a line.
+    pub fn stacks(&self, row: RowId) -> Vec<Parts> {
+        self.lines(&ReportOptions::default(), |report| report.stacks_of(row, DETAIL))
+    }
+
+    /// Returns the files behind the descriptors of a row's sampled calls.
+    pub fn descriptors(&self, row: RowId) -> Vec<Parts> {
+        self.lines(&ReportOptions::default(), |report| report.fds_of(&[row]))
+    }
+
+    fn lines(&self, options: &ReportOptions, of: impl FnOnce(&Report<'_>) -> Vec<Line>) -> Vec<Parts> {
+        let style = Style { color: false, width: self.width, whole_names: false };
+        let report = Report { rec: self.recording, judgement: self.judgement, options, style };
+        // Such a screen has no flags.
+        let without_flag = |(role, text): (Role, String)| (role, text.replace(": --all shows them", ""));
+        of(&report).into_iter().map(|line| line.into_parts().into_iter().map(without_flag).collect()).collect()
+    }
+}

@@ -1,0 +1,81 @@
+//! Bounds the share of time that something may take which is done again and again.
+
+use std::time::{Duration, Instant};
+
+/// Processor time that may be spent at once, beside the share: the first look at a program names all of its code.
+const ALLOWANCE: Duration = Duration::from_millis(250);
+
+/// Something that takes time is done at most every `every`, and so seldom that it takes at most one part in `parts` of
+/// the time, and an allowance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    every: Duration,
+    parts: u32,
+    start: Instant,
+    next: Instant,
+    /// The thread's processor time when it began.
+    began: Option<Duration>,
+    spent: Duration,
+}
+
+impl Pace {
+    /// Creates the pace of something that is done at `first` for the first time.
+    pub(crate) fn new(every: Duration, parts: u32, first: Instant) -> Self {
+        Self { every, parts, start: first, next: first, began: None, spent: Duration::ZERO }
+    }
+
+    /// Returns true if it is to be done now; it begins then.
+    pub(crate) fn begin(&mut self, now: Instant) -> bool {
+        let allowed = ALLOWANCE + now.saturating_duration_since(self.start) / self.parts;
+        if now < self.next || self.spent > allowed {
+            return false;
+        }
+        self.began = own_cpu();
+        // It is due at regular times, not as long after it was done as it was late.
+        let due = self.next + self.every;
+        self.next = if due > now { due } else { now + self.every };
+        true
+    }
+
+    /// Notes that it has been done, by the same thread.
+    pub(crate) fn end(&mut self) {
+        if let Some((began, now)) = self.began.take().zip(own_cpu()) {
+            self.spend(now.saturating_sub(began));
+        }
+    }
+
+    fn spend(&mut self, time: Duration) {
+        self.spent = self.spent.saturating_add(time);
+    }
+}
+
+/// Returns the processor time of this thread, if the kernel tells it (CONFIG_SCHED_INFO).
+fn own_cpu() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_done_less_often() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut pace = Pace::new(Duration::from_millis(1_000), 100, at(250));
+        assert!(!pace.begin(at(200)) && pace.begin(at(260)));
+        assert!(!pace.begin(at(1_200)) && pace.begin(at(1_255)), "as regularly as asked for");
+        pace.spend(Duration::from_millis(300));
+        assert!(!pace.begin(at(5_000)) && pace.begin(at(5_260)), "50 ms more than is allowed at once");
+    }
+
+    #[test]
+    fn work_is_measured_by_the_threads_own_time() {
+        let mut pace = Pace::new(Duration::ZERO, 100, Instant::now());
+        assert!(pace.begin(Instant::now()));
+        std::thread::sleep(Duration::from_millis(30));
+        pace.end();
+        assert!(pace.spent < Duration::from_millis(25), "{:?}", pace.spent);
+    }
+}

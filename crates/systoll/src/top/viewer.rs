@@ -1,0 +1,185 @@
+//! A thread that shows snapshots: on the terminal until the user leaves, or as text.
+
+use super::judging::Snapshot;
+use crate::environment;
+use crate::failure::Failure;
+use crate::output::Output;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use systoll_top::{Did, Screen, State, height, text};
+
+/// Time between two looks whether there is something new, unless a key is pressed.
+const LOOK: Duration = Duration::from_millis(100);
+/// Width of text where nothing tells one.
+const COLUMNS: usize = 100;
+
+/// The way to show snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// On the terminal, with keys.
+    Terminal,
+    /// So many screens as text.
+    Batch(u32),
+}
+
+/// What threads tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// True once the user leaves.
+    leaves: AtomicBool,
+    /// True once nothing is watched any more, and the last snapshot has been sent.
+    is_over: AtomicBool,
+    /// True if the screen is to stay once nothing is watched any more.
+    stays: AtomicBool,
+}
+
+impl Shared {
+    /// Returns true if the user leaves, or has left.
+    pub(super) fn leaves(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
+    }
+
+    /// Notes that nothing is watched any more; `stays`: the screen stays until the user leaves.
+    pub(super) fn end(&self, stays: bool) {
+        self.stays.store(stays, Ordering::Release);
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+}
+
+/// A viewer that is not started yet.
+pub(super) struct Viewer {
+    state: State,
+    kind: Kind,
+    /// True if a program was started, which Ctrl-C ends.
+    has_command: bool,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// The thread that shows snapshots.
+pub(super) type Viewing = JoinHandle<Result<(), Failure>>;
+
+impl Viewer {
+    pub(super) fn new(state: State, kind: Kind, has_command: bool) -> Self {
+        Self { state, kind, has_command, shared: Arc::default() }
+    }
+
+    /// Returns true if the first snapshot should come as soon as possible.
+    pub(super) fn is_impatient(&self) -> bool {
+        self.kind == Kind::Terminal
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(super) fn start(self, snapshots: Receiver<Snapshot>) -> io::Result<Viewing> {
+        let work = move || {
+            let leaving = Leaving(Arc::clone(&self.shared));
+            let result = match self.kind {
+                Kind::Terminal => self.on_terminal(&snapshots).map_err(Failure::Terminal),
+                Kind::Batch(screens) => self.as_text(&snapshots, screens),
+            };
+            drop(leaving);
+            result
+        };
+        std::thread::Builder::new().name("systoll-screen".into()).spawn(work)
+    }
+
+    fn on_terminal(mut self, snapshots: &Receiver<Snapshot>) -> io::Result<()> {
+        let mut screen = Screen::open()?;
+        screen.draw(&mut self.state)?;
+        loop {
+            let mut is_new = false;
+            let mut time = LOOK;
+            while let Some(did) = screen.wait(time)? {
+                time = Duration::ZERO;
+                is_new = true;
+                if self.leaves_by(did) {
+                    return Ok(());
+                }
+            }
+            // What is over is noted before the last snapshot is looked for.
+            let is_over = self.shared.is_over();
+            loop {
+                match snapshots.try_recv() {
+                    Ok(snapshot) => show(&mut self.state, snapshot),
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+                }
+                is_new = true;
+            }
+            if is_over {
+                if !self.shared.stays.load(Ordering::Acquire) || systoll_cure::interrupted().is_some() {
+                    return Ok(());
+                }
+                is_new |= !self.state.has_ended;
+                self.state.has_ended = true;
+            }
+            if is_new {
+                screen.draw(&mut self.state)?;
+            }
+        }
+    }
+
+    /// Does what the user did. Returns true if that is to leave.
+    fn leaves_by(&mut self, did: Did) -> bool {
+        match did {
+            Did::Event(event) => self.state.on(event),
+            Did::Interrupt if self.has_command && !self.shared.is_over() => {
+                // The terminal sends no signal while the screen has it: the program gets what it would have got.
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGINT);
+                false
+            }
+            Did::Interrupt => true,
+            Did::Other => false,
+        }
+    }
+
+    fn as_text(mut self, snapshots: &Receiver<Snapshot>, screens: u32) -> Result<(), Failure> {
+        let columns = u16::try_from(environment::columns().unwrap_or_else(width)).unwrap_or(u16::MAX);
+        let mut output = Output::open(None, Output::Stdout)?;
+        for screen in 0..screens {
+            let snapshot = loop {
+                match snapshots.recv_timeout(LOOK) {
+                    Ok(snapshot) => break snapshot,
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+            };
+            show(&mut self.state, snapshot);
+            let lines = height(&self.state);
+            let space = if screen > 0 { "\n" } else { "" };
+            let text = text(&self.state, columns.clamp(1, 1_000), lines);
+            output.write("screen", |w| write!(w, "{space}{text}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the width of the terminal on standard output, or a usual one.
+fn width() -> usize {
+    terminal_size::terminal_size_of(io::stdout()).map_or(COLUMNS, |(width, _)| width.0.into())
+}
+
+fn show(state: &mut State, snapshot: Snapshot) {
+    state.push(snapshot.tally);
+    if let Some(judged) = snapshot.judged {
+        state.judge(judged);
+    }
+}
+
+/// Notes that the user leaves when it is dropped, also by a panic.
+struct Leaving(Arc<Shared>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.leaves.store(true, Ordering::Release);
+    }
+}

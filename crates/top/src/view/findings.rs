@@ -1,0 +1,63 @@
+//! Findings with their cures, and rounds.
+
+use super::canvas::Canvas;
+use crate::state::State;
+use ratatui::layout::Rect;
+use systoll_present::{Parts, Pieces, Role};
+
+/// Draws the first findings, each with its cure, below the table.
+pub(super) fn draw_some(state: &State, area: Rect, canvas: &mut Canvas<'_>) {
+    if area.height == 0 {
+        return;
+    }
+    let judged = &state.shown().judged;
+    let pieces = pieces(state, area.width.into());
+    let mut y = area.y + 1;
+    for (nth, finding) in judged.judgement.findings.iter().enumerate() {
+        let lines = pieces.finding(nth + 1, finding);
+        let is_fix = |line: &&Parts| line.iter().any(|(_, text)| text == "fix");
+        let shown = [lines.first(), lines.iter().find(is_fix)];
+        for line in shown.into_iter().flatten() {
+            if y >= area.bottom() {
+                return;
+            }
+            canvas.parts(area.x, y, line, area.width);
+            y += 1;
+        }
+    }
+}
+
+/// Returns all findings, then all rounds.
+pub(super) fn lines(state: &State, width: usize) -> Vec<Parts> {
+    let judged = &state.shown().judged;
+    let pieces = pieces(state, width);
+    let mut lines: Vec<Parts> = vec![vec![]];
+    let head = |text: &str| vec![(Role::Strong, format!(" {text}"))];
+    if judged.judgement.findings.is_empty() {
+        lines.push(head("no finding so far"));
+    }
+    for (nth, finding) in judged.judgement.findings.iter().enumerate() {
+        lines.extend(pieces.finding(nth + 1, finding));
+        lines.push(vec![]);
+    }
+    if !judged.judgement.rounds.is_empty() {
+        lines.push(vec![]);
+        lines.push(head("what is done again and again"));
+        lines.extend(judged.judgement.rounds.iter().flat_map(|round| pieces.round(round)));
+    }
+    let problems = &state.shown().tally.problems;
+    if !problems.is_empty() {
+        lines.extend([vec![], head("problems")]);
+        for problem in problems {
+            let text = format!("   {}", systoll_present::clean(problem));
+            lines.extend(systoll_present::wrapped(&text, width).into_iter().map(|line| vec![(Role::Warn, line)]));
+        }
+    }
+    lines
+}
+
+/// Returns the parts of the report on the last judgement.
+pub(super) fn pieces(state: &State, width: usize) -> Pieces<'_> {
+    let judged = &state.shown().judged;
+    Pieces { recording: &judged.recording, judgement: &judged.judgement, width }
+}
