@@ -7,7 +7,7 @@ use crate::inproc::monitor::attach::stop_all::{self, Stopped};
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
-use crate::tracee::{self, Stop, Waited};
+use crate::tracee::{self, Pause, Stop, Waited};
 use std::ops::Range;
 use std::time::Duration;
 use systoll_hooks::assemble::errand::{CALL, CALLS, DONE, Errand, GO, READ, RESULT};
@@ -232,6 +232,7 @@ impl Sent<'_> {
 
     /// Waits until something is so. Signals that stop the thread meanwhile are delivered.
     fn until(&self, deadline: u64, is_so: &mut dyn FnMut() -> bool) -> Result<(), NotMade> {
+        let mut pause = Pause::default();
         while !is_so() {
             match tracee::wait_for_stop(self.tid, false) {
                 Waited::Stop(Stop::Signal { signal, .. }) => drop(tracee::resume(self.tid, signal)),
@@ -239,7 +240,7 @@ impl Sent<'_> {
                     return Err(NotMade::Away);
                 }
                 Waited::Stop(_) => drop(tracee::resume(self.tid, 0)),
-                Waited::NothingYet | Waited::Interrupted => std::thread::yield_now(),
+                Waited::NothingYet | Waited::Interrupted => pause.wait(),
             }
             if sys::now() >= deadline {
                 return Err(NotMade::None("it took too long".into()));

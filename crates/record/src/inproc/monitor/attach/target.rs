@@ -119,10 +119,77 @@ pub(crate) fn denied(pid: i32, errno: Errno) -> Refusal {
     }
 }
 
-/// A process other than `pid` that has all memory in common with it, if there is one: a child of `vfork` that has not
-/// become a program yet, or one made by `clone` as a thread is.
-pub(crate) fn shares_memory(pid: i32) -> Option<i32> {
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|other| *other != pid).find(|other| peer::same_memory(pid, *other) == Some(true))
+/// That no other process has all memory in common with one, before it is stopped: a child of `vfork` that has not become
+/// a program yet, or one made by `clone` as a thread is.
+pub(crate) struct Alone {
+    pid: i32,
+    /// The number of the process or thread made last, before others were looked at.
+    last: Option<i32>,
+}
+
+/// How many new processes and threads are asked by number; more are listed.
+const MOST_NEW: i32 = 200;
+
+impl Alone {
+    /// Looks at all processes.
+    ///
+    /// # Errors
+    /// The other process, if there is one.
+    pub(crate) fn of(pid: i32) -> Result<Self, i32> {
+        let last = last_made();
+        shares_memory(pid, listed()).map_or(Ok(Self { pid, last }), Err)
+    }
+
+    /// Looks again once the process is stopped, at what was made since only. Returns the other process, if there is one.
+    pub(crate) fn disturbed(&self) -> Option<i32> {
+        match self.last.zip(last_made()) {
+            // Numbers are given in ascending order, until they begin anew.
+            Some((before, last)) if (0..=MOST_NEW).contains(&(last - before)) => {
+                shares_memory(self.pid, before + 1..=last)
+            }
+            _ => shares_memory(self.pid, listed()),
+        }
+    }
+}
+
+/// The number of the process or thread that was made last (proc(5), `loadavg`).
+fn last_made() -> Option<i32> {
+    let text = procfs::read("/proc/loadavg")?;
+    String::from_utf8(text).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+fn listed() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok())
+}
+
+/// The first process that has all memory in common with `pid`, of others and of its own threads.
+fn shares_memory(pid: i32, others: impl Iterator<Item = i32>) -> Option<i32> {
+    let mut sharing = others.filter(|other| peer::same_memory(pid, *other) == Some(true)).filter_map(procfs::tgid);
+    sharing.find(|process| *process != pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_process_has_a_number_behind_the_last_one() {
+        let before = last_made().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let after = last_made().unwrap();
+        assert!(after != before);
+        // Numbers may begin anew.
+        assert!(after < before || (before + 1..=after).contains(&(child.id() as i32)));
+    }
+
+    #[test]
+    fn a_child_shares_no_memory() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let alone = Alone::of(child.id() as i32).unwrap();
+        assert_eq!(alone.disturbed(), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
