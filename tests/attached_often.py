@@ -243,7 +243,15 @@ class Round:
 
 
 def traces(program):
-    """What is left of systoll in a program."""
+    """What is left of systoll in a program. One that changes its mappings meanwhile is looked at again."""
+    for _ in range(20):
+        found = traces_now(program)
+        if not found:
+            break
+    return found
+
+
+def traces_now(program):
     for pid in program.pids():
         try:
             found = ours_in(pid) or changed_code(pid)

@@ -39,6 +39,9 @@ pub struct AttachArgs {
     /// All processes of a control group, and of those below it
     #[arg(long, value_name = "PATH")]
     pub cgroup: Vec<String>,
+    /// All processes of a container, by its name or id as they stand in its control group's path; no daemon is asked
+    #[arg(long = "container", value_name = "NAME")]
+    pub containers: Vec<String>,
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,
@@ -64,6 +67,6 @@ pub struct AttachArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// The processes: a process id, a name, or :PORT for who listens there
-    #[arg(value_name = "PROCESS", required_unless_present_any = ["pids", "units", "cgroup"])]
+    #[arg(value_name = "PROCESS", required_unless_present_any = ["pids", "units", "cgroup", "containers"])]
     pub processes: Vec<String>,
 }

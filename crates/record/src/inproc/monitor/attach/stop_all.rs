@@ -295,7 +295,13 @@ fn wait(tid: i32, deadline: u64) -> Result<Option<()>, NotStopped> {
 pub(crate) fn stop_again(tid: i32) -> Option<()> {
     tracee::interrupt(tid).ok()?;
     match wait(tid, sys::now() + STOPS.as_nanos() as u64) {
-        Ok(stopped) => stopped,
+        Ok(stopped) => {
+            // It may have gone back to its call by itself.
+            if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(tid)) {
+                undisturbed(tid, &mut regs);
+            }
+            stopped
+        }
         Err(_) => {
             late::note(tid);
             None
