@@ -49,8 +49,10 @@ def maps(pid):
 
 
 def ours_in(pid):
-    """Lines of memory of systoll's in a process."""
-    return [line for line in maps(pid) if "memfd:systoll" in line[-1] or OURS <= int(line[0].split("-")[0], 16) < OURS + 2**38]
+    """Lines of memory of systoll's in a process: its files, and what has no name right below them. (V8 maps its own anywhere.)"""
+    def is_ours(line):
+        return "memfd:systoll" in line[-1] or OURS - 2**26 <= int(line[0].split("-")[0], 16) < OURS
+    return [line for line in maps(pid) if is_ours(line)]
 
 
 def changed_code(pid):
