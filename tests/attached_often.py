@@ -257,6 +257,9 @@ def traces_now(program):
             found = ours_in(pid) or changed_code(pid)
         except (FileNotFoundError, ProcessLookupError):
             continue
+        except OSError as why:
+            # What was mapped there is gone.
+            found = why
         if found:
             return f"process {pid}: {found}"
     return None
