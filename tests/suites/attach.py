@@ -54,8 +54,10 @@ def maps(pid):
 
 
 def ours_in(pid):
-    """Lines of memory of systoll's in a process."""
-    return [line for line in maps(pid) if "memfd:systoll" in line[-1] or OURS <= int(line[0].split("-")[0], 16) < OURS + 2**38]
+    """Lines of memory of systoll's in a process: its files, and what has no name right below them. (V8 maps its own anywhere.)"""
+    def is_ours(line):
+        return "memfd:systoll" in line[-1] or OURS - 2**26 <= int(line[0].split("-")[0], 16) < OURS
+    return [line for line in maps(pid) if is_ours(line)]
 
 
 def changed_code(pid):
@@ -128,6 +130,8 @@ def what_it_does_meanwhile_is_counted_and_nothing_else(box):
     doc = watched(box, run.pid, during)
     # A thread and a child each make one more.
     assert calls(doc, "getppid") == 1000 + 5 + 4, doc["by_syscall"]
+    # No place of the C library is left.
+    assert doc["exact"], doc["problems"]
     assert calls(doc, "newfstatat") == 300
     opened = next(row for row in doc["by_syscall"] if row["syscall"] == "openat")
     assert (opened["calls"], opened["errors"]) == (7, {"ENOENT": 7}), opened
@@ -249,6 +253,48 @@ def what_may_not_be_entered_is_told_and_not_touched(box):
     assert not ours_in(filtered.pid)
     filtered.kill()
     filtered.wait()
+
+
+FORBIDDEN = {
+    # prctl numbers: PR_SET_NO_NEW_PRIVS, PR_SET_MDWE, PR_SET_DUMPABLE.
+    "no new privileges": (38, 1),
+    "no memory both written and executed": (65, 1),
+    "not to be dumped": (4, 0),
+}
+
+
+@test()
+def what_a_process_forbids_itself_is_in_nobodys_way_or_told(box):
+    for name, (number, value) in FORBIDDEN.items():
+        p = box.start(["/usr/bin/python3", "-c", (
+            f"import ctypes, os, sys\nforbidden = ctypes.CDLL(None).prctl({number}, {value}, 0, 0, 0) == 0\n"
+            "print('ready' if forbidden else 'unknown', flush=True)\n"
+            "for line in sys.stdin: [os.getppid() for _ in range(100)]; print('done', flush=True)")], stdin=-1, stdout=-1)
+        if p.stdout.readline() != b"ready\n":
+            # An older kernel does not know it.
+            p.kill()
+            p.wait()
+            continue
+        if name == "not to be dumped" and box.user == "nobody":
+            r = box.run([box.systoll, "attach", "--for", "1s", str(p.pid)])
+            said = text(r.stderr)
+            assert r.returncode == 125 and "may not be dumped" in said and f"sudo systoll attach {p.pid}" in said, said
+        else:
+            def during():
+                p.stdin.write(b"go\n")
+                p.stdin.flush()
+                assert p.stdout.readline() == b"done\n"
+            doc = watched(box, p.pid, during)
+            assert calls(doc, "getppid") == 100 and doc["exact"], (name, doc["problems"])
+            is_as_it_was(p.pid)
+        p.stdin.close()
+        assert p.wait(20) == 0, name
+
+
+@test()
+def a_container_is_named_by_its_group(box):
+    r = box.run([box.systoll, "attach", "--for", "1s", "--container", "no-such-container"])
+    assert r.returncode == 125 and "there is no process no-such-container" in text(r.stderr), r.stderr
 
 
 @test(users=("nobody",))

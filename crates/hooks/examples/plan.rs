@@ -6,7 +6,7 @@
 
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Instant;
-use systoll_hooks::plan::plan;
+use systoll_hooks::plan::{Span, plan};
 
 fn main() -> std::io::Result<()> {
     let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|arg| arg == "-v" || arg == "-d");
@@ -45,6 +45,10 @@ fn main() -> std::io::Result<()> {
             plan.unplanned.len(),
             plan.uses_gs.as_ref().map(ToString::to_string).unwrap_or_else(|| "no".into())
         );
+        let crossing = plan.sites.iter().filter(|s| s.spans().any(Span::jump_crosses_pages)).count();
+        if crossing > 0 {
+            println!("  {crossing} with a span whose jump lies across two pages");
+        }
         if verbose {
             for u in &plan.unplanned {
                 println!("  {:#x}: {:?}", u.address, u.why);

@@ -12,7 +12,12 @@ use crate::verdict::verdict;
 use systoll_model::Recording;
 
 /// The verdicts of groups, where those that are told alike are one.
-pub(crate) fn verdicts(groups: &[Group<'_>], shown: JudgedView<'_>, phases: &Phases, options: &Options) -> Vec<Finding> {
+pub(crate) fn verdicts(
+    groups: &[Group<'_>],
+    shown: JudgedView<'_>,
+    phases: &Phases,
+    options: &Options,
+) -> Vec<Finding> {
     let told = |group: &Group<'_>| verdict(group, shown, phases, options);
     let mut each: Vec<Option<Finding>> = groups.iter().map(told).collect();
     let mut findings = Vec::new();

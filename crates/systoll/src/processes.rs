@@ -22,6 +22,9 @@ pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
         let group = group.strip_prefix("/sys/fs/cgroup").unwrap_or(group).trim_end_matches('/');
         all.extend(some(of_cgroups(|path| is_below(path, group)), group)?);
     }
+    for container in &args.containers {
+        all.extend(some(of_cgroups(|path| is_in_container(path, container)), container)?);
+    }
     if args.tree {
         all = with_descendants(&all);
     }
@@ -145,6 +148,21 @@ fn has_unit(path: &str, unit: &str) -> bool {
     path.split('/').any(|part| part == unit || part == whole)
 }
 
+/// Characters of an id that are enough to name a container, as its tools show it.
+const SHORT_ID: usize = 12;
+
+/// Returns true if a control group is a container's with this name or id, or lies below it: `docker-ID.scope` or `docker/ID`,
+/// `libpod-ID.scope`, `cri-containerd-ID.scope`, `crio-ID.scope`, and `NAME`, `lxc.payload.NAME` or `machine-NAME.scope`.
+fn is_in_container(path: &str, container: &str) -> bool {
+    let is_id = |word: &str| word.len() >= SHORT_ID && word.bytes().all(|b| b.is_ascii_hexdigit());
+    path.split('/').any(|part| {
+        let part = part.strip_suffix(".scope").or_else(|| part.strip_suffix(".service")).unwrap_or(part);
+        let name = part.strip_prefix("lxc.payload.").or_else(|| part.strip_prefix("machine-")).unwrap_or(part);
+        let id = part.rsplit('-').next().unwrap_or(part);
+        part == container || name == container || is_id(id) && is_id(container) && id.starts_with(container)
+    })
+}
+
 fn is_below(path: &str, group: &str) -> bool {
     path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -171,6 +189,25 @@ mod tests {
         );
         assert!(!has_unit("/system.slice/nginx-debug.service", "nginx"));
         assert!(is_below("/a/b/c", "/a/b") && is_below("/a/b", "/a/b") && !is_below("/a/bc", "/a/b"));
+    }
+
+    #[test]
+    fn containers_are_known_by_their_groups() {
+        let id = "3f2a9c0d17be4455667788990011223344556677889900aabbccddeeff001122";
+        let groups = [
+            format!("/system.slice/docker-{id}.scope"),
+            format!("/docker/{id}"),
+            format!("/machine.slice/libpod-{id}.scope/container"),
+            format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
+        ];
+        for group in &groups {
+            assert!(is_in_container(group, id) && is_in_container(group, &id[..12]), "{group}");
+            assert!(!is_in_container(group, &id[..5]) && !is_in_container(group, "web") && !is_in_container(group, ""));
+        }
+        assert!(
+            is_in_container("/lxc.payload.web/system.slice", "web") && is_in_container("/machine-web.scope", "web")
+        );
+        assert!(!is_in_container("/system.slice/nginx.service", "web"));
     }
 
     #[test]

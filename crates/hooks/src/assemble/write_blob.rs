@@ -114,15 +114,20 @@ fn refers(instruction: &Instruction) -> bool {
         && (FIRST_REGION..IMAGE + image::SLOTS).contains(&instruction.immediate64())
 }
 
-/// Returns a jump to `target` over `hook.bytes` bytes.
+/// Returns a jump to `target` over `hook.bytes` bytes. The filling behind it, which never runs, ends with the jump's
+/// page, so that a single write puts it there.
 fn patch(hook: &Hook, target: u64, delta: i64) -> Result<Patch, AssembleError> {
     let next = BASE.wrapping_add(hook.start).wrapping_add(JUMP);
     let distance = i32::try_from(target.wrapping_sub(next) as i64).map_err(|_| AssembleError::TooFar(delta))?;
     let mut bytes = vec![0xe9];
     bytes.extend(distance.to_le_bytes());
-    bytes.resize(hook.bytes.max(bytes.len()), 0x90);
+    let in_page = (PAGE - hook.start % PAGE) as usize;
+    let filled = if in_page >= bytes.len() { hook.bytes.min(in_page) } else { hook.bytes };
+    bytes.resize(filled.max(bytes.len()), 0x90);
     Ok(Patch { vaddr: hook.start, bytes })
 }
 
 /// Bytes of a jump with a 32-bit distance.
 const JUMP: u64 = 5;
+/// Bytes of a page.
+const PAGE: u64 = 4096;

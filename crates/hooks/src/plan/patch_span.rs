@@ -8,13 +8,13 @@
 use super::addresses::Targets;
 use super::effects::{Effects, can_move, ends, flags_cross, is_branch, is_direct_call, reads_flags};
 use super::image::Region;
-use super::types::{Span, UnpatchableReason};
+use super::types::{JUMP_LEN, Span, UnpatchableReason, crosses_pages};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes of a near jump.
-const JUMP: u64 = 5;
+const JUMP: u64 = JUMP_LEN;
 /// Instructions examined on either side of a call, at most.
 const REACH: usize = 8;
 
@@ -59,14 +59,30 @@ impl Block<'_> {
         flags_cross(self.code, site)
     }
 
-    /// Searches instructions before the call at `site`, nearest first. `adjacent`: only right before it, where nothing
-    /// but the call needs the value of eax.
+    /// Searches instructions before the call at `site`, nearest first; those whose jump would lie across two pages are
+    /// taken only if there are no others. `adjacent`: only right before it, where nothing but the call needs the value
+    /// of eax.
     pub(super) fn entry_span(
+        &self,
+        site: usize,
+        how: (Option<u32>, bool),
+        effects: &mut Effects,
+        reserved: &ReservedSpans,
+    ) -> Result<Span, UnpatchableReason> {
+        let nearest = self.entry_span_of(site, how, effects, (reserved, false))?;
+        if !nearest.jump_crosses_pages() {
+            return Ok(nearest);
+        }
+        Ok(self.entry_span_of(site, how, effects, (reserved, true)).unwrap_or(nearest))
+    }
+
+    /// [`Block::entry_span`], or with `in_page` only one whose jump lies in one page.
+    fn entry_span_of(
         &self,
         site: usize,
         (number, adjacent): (Option<u32>, bool),
         effects: &mut Effects,
-        reserved: &ReservedSpans,
+        (reserved, in_page): (&ReservedSpans, bool),
     ) -> Result<Span, UnpatchableReason> {
         let call = self.address(site).ok_or(UnpatchableReason::TooShort)?;
         if self.targets.contains(call) {
@@ -83,7 +99,7 @@ impl Block<'_> {
             }
             for behind in first + 1..=site {
                 let Some(end) = self.address(behind).filter(|end| end - i.ip() >= JUMP) else { continue };
-                if adjacent && behind != site {
+                if adjacent && behind != site || in_page && crosses_pages(i.ip()) {
                     continue;
                 }
                 if !self.undisturbed(behind..site, number, effects) {
@@ -122,13 +138,14 @@ impl Block<'_> {
         !reserved.by_other(span.start, span.end(), u64::MAX) && self.targets.inside(span.start, span.end()).is_none()
     }
 
-    /// Returns a window around the call at `site` with the fewest branches, and then the fewest instructions.
+    /// Returns a window around the call at `site`: one whose jump lies in one page if there is any, with the fewest
+    /// branches, and then the fewest instructions.
     pub(super) fn wrap_span(&self, site: usize, reserved: &ReservedSpans) -> Option<Span> {
         let call = self.address(site)?;
         if flags_cross(self.code, site) {
             return None;
         }
-        let mut best: Option<((usize, usize), Span)> = None;
+        let mut best: Option<((bool, usize, usize), Span)> = None;
         for first in (site.saturating_sub(REACH)..=site).rev() {
             let i = self.code.get(first)?;
             let movable = first == site || can_move(i) && !is_branch(i) && !ends(i);
@@ -137,7 +154,7 @@ impl Block<'_> {
             }
             let Some((end, padding)) = self.extend(site + 1, call.saturating_add(2) - i.ip()) else { continue };
             let branches = self.code.get(first..end).unwrap_or_default().iter().filter(|i| is_branch(i)).count();
-            let cost = (branches, end - first);
+            let cost = (crosses_pages(i.ip()), branches, end - first);
             let Some(span) = self.span(first..end, padding) else { continue };
             let free = !reserved.by_other(span.start, span.end(), call)
                 && self.targets.inside(span.start, span.end()).is_none();

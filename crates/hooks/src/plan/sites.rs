@@ -277,6 +277,27 @@ impl Planner<'_> {
             }
             self.take(whole.as_ref(), address);
         }
+        self.keep_in_pages(&block, first, &sure);
+    }
+
+    /// Has calls made elsewhere whose jumps would lie across two pages, where that is allowed and the jump that makes
+    /// them lies in one. `calls` are the positions of calls in the block, in the order of the plan's sites from `first`
+    /// on.
+    fn keep_in_pages(&mut self, block: &Block<'_>, first: usize, calls: &[usize]) {
+        for (at, n) in (first..).zip(calls) {
+            let Some(site) = self.plan.sites.get_mut(at) else { return };
+            let crossing = [&site.entry_span, &site.return_span].into_iter().flatten().any(Span::jump_crosses_pages);
+            if !crossing || site.keeps_flags || !may_move(self.image, site) {
+                continue;
+            }
+            let whole = site.wrap_span.clone().or_else(|| block.wrap_span(*n, &self.reserved));
+            let Some(whole) = whole.filter(|whole| !whole.jump_crosses_pages()) else { continue };
+            for span in [site.entry_span.take(), site.return_span.take(), site.wrap_span.take()].iter().flatten() {
+                self.reserved.release(span);
+            }
+            self.reserved.add(&whole, site.address);
+            (site.hook_cfa, site.wrap_span) = (None, Some(whole));
+        }
     }
 
     pub(super) fn take(&mut self, span: Option<&Span>, site: u64) {

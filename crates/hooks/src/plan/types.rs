@@ -116,6 +116,16 @@ impl Site {
     }
 }
 
+/// Bytes of a near jump.
+pub(crate) const JUMP_LEN: u64 = 5;
+/// Bytes of a page.
+pub(crate) const PAGE: u64 = 4096;
+
+/// Returns true if a jump at `start` would lie across two pages.
+pub(super) fn crosses_pages(start: u64) -> bool {
+    start / PAGE != start.saturating_add(JUMP_LEN - 1) / PAGE
+}
+
 /// Whole instructions, at least five bytes, that a jump may replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -153,6 +163,13 @@ impl Span {
     #[must_use]
     pub fn holds_a_jump(&self) -> bool {
         self.bytes.len() >= 5
+    }
+
+    /// Returns true if the jump over it would lie across two pages. No single write puts such a jump there, and a
+    /// process that runs may be left with half of it.
+    #[must_use]
+    pub fn jump_crosses_pages(&self) -> bool {
+        crosses_pages(self.start)
     }
 
     /// Returns true if the two share a byte.

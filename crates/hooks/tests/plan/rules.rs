@@ -446,3 +446,34 @@ fn calls_by_the_32_bit_gate_are_reported() {
     let plan = planned(&[MOV_39, SYSCALL, &[0xb8, 0xcd, 0x80, 0, 0], RET], &[]);
     assert!(plan.unplanned.is_empty(), "{plan:?}");
 }
+
+/// So many bytes of filling, then `parts`.
+fn after_filling(filling: usize, parts: &[&[u8]]) -> Site {
+    let nops = vec![0x90; filling];
+    only(&[&[&nops[..]], parts].concat()).0
+}
+
+#[test]
+fn jumps_lie_in_one_page_if_they_can() {
+    let lea_rsi: &[u8] = &[0x48, 0x8d, 0xb3, 0xf0, 0x08, 0, 0];
+    // The nearest instruction lies across the end of a page, the one before it does not.
+    let crossing = 4096 - (TEXT % 4096) as usize - 3;
+    let site = after_filling(crossing - 5, &[MOV_39, lea_rsi, SYSCALL, RET, NOP4]);
+    let span = site.entry_span.unwrap();
+    assert_eq!((span.start + 5, span.jump_crosses_pages()), (TEXT + crossing as u64, false));
+    // In the middle of a page the nearest is taken.
+    let site = after_filling(64, &[MOV_39, lea_rsi, SYSCALL, RET, NOP4]);
+    assert_eq!(site.entry_span.unwrap().start, TEXT + 64 + 5);
+}
+
+#[test]
+fn a_call_with_a_return_across_pages_is_made_elsewhere() {
+    let pop_rdx: &[u8] = &[0x5a];
+    let cmp: &[u8] = &[0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff];
+    let behind = 4096 - (TEXT % 4096) as usize - 4;
+    // getpid never waits.
+    let site = after_filling(behind - 7, &[MOV_39, SYSCALL, pop_rdx, cmp, RET, NOP4]);
+    assert!(site.entry_span.is_none() && site.return_span.is_none());
+    let whole = site.wrap_span.unwrap();
+    assert_eq!((whole.start - TEXT, whole.jump_crosses_pages()), (behind as u64 - 7, false));
+}

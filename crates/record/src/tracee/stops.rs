@@ -121,13 +121,35 @@ pub(crate) fn wait_for_stop(tid: i32, block: bool) -> Waited {
 
 /// [`wait_for_stop`], at most until `deadline`; then returns [`Waited::NothingYet`].
 pub(crate) fn wait_for_stop_by(tid: i32, deadline: u64) -> Waited {
+    let mut pause = Pause::default();
     while crate::sys::now() < deadline {
         match wait_for_stop(tid, false) {
-            Waited::NothingYet | Waited::Interrupted => std::thread::yield_now(),
+            Waited::NothingYet | Waited::Interrupted => pause.wait(),
             told => return told,
         }
     }
     Waited::NothingYet
+}
+
+/// Pauses between looks at what comes within microseconds as a rule: none at first, then sleeps, so that a processor is
+/// left to whoever is waited for. (Yielding would leave it to everybody else, each for its whole turn.)
+#[derive(Default)]
+pub(crate) struct Pause(u32);
+
+impl Pause {
+    /// Looks without a pause in between.
+    const LOOKS: u32 = 30;
+    /// Length of a sleep.
+    const SLEEP: std::time::Duration = std::time::Duration::from_micros(10);
+
+    /// Waits until it is time for the next look.
+    pub(crate) fn wait(&mut self) {
+        self.0 = self.0.saturating_add(1);
+        match self.0 > Self::LOOKS {
+            true => std::thread::sleep(Self::SLEEP),
+            false => std::hint::spin_loop(),
+        }
+    }
 }
 
 fn wait(tid: i32, block: bool) -> Waited {

@@ -30,6 +30,9 @@ pub struct SelectArgs {
     /// All processes of a control group, and of those below it
     #[arg(long, value_name = "PATH")]
     pub cgroup: Vec<String>,
+    /// All processes of a container, by its name or id as they stand in its control group's path; no daemon is asked
+    #[arg(long = "container", value_name = "NAME")]
+    pub containers: Vec<String>,
     /// The processes: a process id, a name, or :PORT for who listens there
     #[arg(value_name = "PROCESS")]
     pub processes: Vec<String>,
@@ -38,7 +41,11 @@ pub struct SelectArgs {
 impl SelectArgs {
     /// Returns true if no process is named.
     pub fn is_empty(&self) -> bool {
-        self.pids.is_empty() && self.units.is_empty() && self.cgroup.is_empty() && self.processes.is_empty()
+        self.pids.is_empty()
+            && self.units.is_empty()
+            && self.cgroup.is_empty()
+            && self.containers.is_empty()
+            && self.processes.is_empty()
     }
 }
 

@@ -171,7 +171,11 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
 
 /// Stops all threads of a process, and enters it if that can be done where they stand.
 fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Result<Entered, NotNow> {
+    let alone = target::Alone::of(pid).map_err(shares_memory)?;
     let stopped = AllStopped::of(pid).map_err(|why| not_stopped(pid, why))?;
+    if let Some(other) = alone.disturbed() {
+        return Err(shares_memory(other));
+    }
     let maps = Maps::of(pid);
     let (near, image) = &prepared.mappings;
     let is_free = |mapping: &Mapping| Layout::Known(&maps.all).is_free(&mapping.range());
@@ -186,9 +190,7 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
     let entered = enter_stopped(session, prepared.id, pid, (&stopped.threads, &left, &maps));
     match entered {
         Ok(under_way) => {
-            let since = stopped.since;
-            drop(stopped);
-            let stopped_ns = sys::now().saturating_sub(since);
+            let stopped_ns = stopped.let_go();
             note_left(session, prepared.id, &left);
             Ok(Entered { stopped_ns, under_way })
         }
@@ -227,11 +229,12 @@ fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
     if threads.iter().any(|thread| thread.regs.gs_base != 0 || thread.regs.gs != 0) {
         return never("it uses the gs segment for itself");
     }
-    if let Some(other) = target::shares_memory(pid) {
-        let name = procfs::comm(other);
-        return Err(NotNow::Again(Refusal::new(format!("process {other} ({name}) has all memory in common with it"))));
-    }
     Ok(())
+}
+
+fn shares_memory(other: i32) -> NotNow {
+    let name = procfs::comm(other);
+    NotNow::Again(Refusal::new(format!("process {other} ({name}) has all memory in common with it")))
 }
 
 /// Which places can't be hooked now, file by file.

@@ -3,11 +3,12 @@
 //! It makes them by code that comes back by itself (`systoll_hooks::assemble::errand`), so that the program runs on were
 //! systoll killed meanwhile.
 
+use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::stop_all::{self, Stopped};
 use crate::inproc::monitor::shared::maps::{Layout, Mapped, Maps};
 use crate::inproc::monitor::shared::remote::{self, Mem};
 use crate::inproc::monitor::sys;
-use crate::tracee::{self, Stop, Waited};
+use crate::tracee::{self, Pause, Stop, Waited};
 use std::ops::Range;
 use std::time::Duration;
 use systoll_hooks::assemble::errand::{CALL, CALLS, DONE, Errand, GO, READ, RESULT};
@@ -149,10 +150,12 @@ impl Errands {
         let away = Sent { tid: thread.tid, page: self.page, regs, mask, mem, code: at..at + code.len() as u64 };
         away.go()?;
         let made = self.made(&away, &contents, meanwhile);
-        away.come_back()?;
-        // Nothing of it is left.
-        let _ = mem.write(at, &vec![0; code.len()]);
-        made
+        let back = away.come_back();
+        // Nothing of it is left, also where the thread has lost patience and gone on by itself.
+        if back.is_ok() || away.is_out(maps) {
+            let _ = mem.write(at, &vec![0; code.len()]);
+        }
+        back.and(made)
     }
 
     /// Tells the thread what to do, and waits until it has been done.
@@ -233,6 +236,7 @@ impl Sent<'_> {
 
     /// Waits until something is so. Signals that stop the thread meanwhile are delivered.
     fn until(&self, deadline: u64, is_so: &mut dyn FnMut() -> bool) -> Result<(), NotMade> {
+        let mut pause = Pause::default();
         while !is_so() {
             match tracee::wait_for_stop(self.tid, false) {
                 Waited::Stop(Stop::Signal { signal, .. }) => drop(tracee::resume(self.tid, signal)),
@@ -240,7 +244,7 @@ impl Sent<'_> {
                     return Err(NotMade::Away);
                 }
                 Waited::Stop(_) => drop(tracee::resume(self.tid, 0)),
-                Waited::NothingYet | Waited::Interrupted => std::thread::yield_now(),
+                Waited::NothingYet | Waited::Interrupted => pause.wait(),
             }
             if sys::now() >= deadline {
                 return Err(NotMade::None("it took too long".into()));
@@ -259,6 +263,16 @@ impl Sent<'_> {
         // First: a signal comes only when it runs.
         tracee::set_signal_mask(self.tid, self.mask).map_err(|_| NotMade::Away)?;
         tracee::set_registers(self.tid, &self.regs).map_err(|_| NotMade::Away)
+    }
+}
+
+impl Sent<'_> {
+    /// Returns true if the thread, which no other thread follows there, is stopped outside of the code and comes back
+    /// there from no handler.
+    fn is_out(&self, maps: &Maps) -> bool {
+        let Ok(now) = tracee::registers(self.tid) else { return false };
+        let frames = frames::interrupted(self.tid, now.rsp, &maps.all);
+        !self.code.contains(&now.rip) && frames.is_some_and(|frames| frames.iter().all(|rip| !self.code.contains(rip)))
     }
 }
 

@@ -4,6 +4,7 @@
 //! stack. Nothing may be written over the middle of what it comes back to, and nothing unmapped.
 
 use crate::inproc::monitor::shared::maps::Mapped;
+use crate::inproc::monitor::shared::maps::around;
 use crate::sys::read_memory;
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ pub(crate) fn interrupted(tid: i32, rsp: u64, mapped: &[Mapped]) -> Option<Vec<u
     let (mut todo, mut seen) = (vec![rsp], BTreeSet::new());
     while let Some(sp) = todo.pop() {
         // A handler that has made its own stack pointer what it likes leads nowhere.
-        let Some(stack) = mapped.iter().find(|m| m.range.contains(&sp)) else { continue };
+        let Some(stack) = around(mapped, sp) else { continue };
         let begin = sp & !7;
         // What was looked through from a lower address on needs no second look.
         if seen.range(..=begin).next_back().is_some_and(|low: &u64| stack.range.contains(low)) {

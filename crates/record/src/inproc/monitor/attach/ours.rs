@@ -74,9 +74,7 @@ impl Ours {
                     // No thread is in the middle of a jump: each is one instruction, and none stood there before.
                     outcome.restored |= self.restore(&self.written);
                     outcome.clean = outcome.restored && self.leave_stopped(&stopped.threads);
-                    let since = stopped.since;
-                    drop(stopped);
-                    outcome.stopped_ns = outcome.stopped_ns.max(sys::now().saturating_sub(since));
+                    outcome.stopped_ns = outcome.stopped_ns.max(stopped.let_go());
                 }
                 Err(NotStopped::Gone) => return None,
                 Err(_) => {}

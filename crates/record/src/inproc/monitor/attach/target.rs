@@ -101,28 +101,140 @@ pub(crate) fn entered_already(pid: i32) -> Refusal {
 /// The refusal of a process that the kernel does not let us attach to.
 pub(crate) fn denied(pid: i32, errno: Errno) -> Refusal {
     let scope = procfs::read("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    let scope = String::from_utf8_lossy(&scope).trim().to_owned();
-    let sudo = format!("sudo systoll attach {pid}");
-    let own = procfs::has_our_credentials(pid);
-    match &*scope {
-        _ if nix::unistd::geteuid().is_root() => {
-            let reason = format!("the kernel does not let this process trace it ({})", errno.desc());
-            Refusal::with(reason, "in a container: --cap-add SYS_PTRACE, or from its host")
+    let user = nix::unistd::geteuid();
+    // What else tells of its owner can't be read where it may not be dumped.
+    let own = procfs::ids(pid).is_some_and(|ids| ids.users == [user.as_raw(); 4]);
+    let rights = Rights { scope: String::from_utf8_lossy(&scope).trim().to_owned(), root: user.is_root(), own };
+    rights.refusal(pid, errno)
+}
+
+/// What decides who may trace whom.
+struct Rights {
+    /// Yama's `ptrace_scope`; empty where there is no Yama.
+    scope: String,
+    /// True if we are root.
+    root: bool,
+    /// True if the process is our own user's.
+    own: bool,
+}
+
+impl Rights {
+    fn refusal(&self, pid: i32, errno: Errno) -> Refusal {
+        let sudo = format!("sudo systoll attach {pid}");
+        match &*self.scope {
+            "3" => Refusal::new("Yama lets nobody trace any process until the next start (ptrace_scope is 3)"),
+            _ if self.root => {
+                let reason = format!("the kernel does not let this process trace it ({})", errno.desc());
+                Refusal::with(reason, "in a container: --cap-add SYS_PTRACE, or from its host")
+            }
+            "1" | "2" if self.own => {
+                let scope = &self.scope;
+                Refusal::with(
+                    format!("Yama lets nobody but root trace processes that run (ptrace_scope is {scope})"),
+                    sudo,
+                )
+            }
+            _ if self.own => Refusal::with("the kernel lets nobody but root trace it (it may not be dumped)", sudo),
+            _ => Refusal::with("it is another user's", sudo),
         }
-        "1" | "2" if own => {
-            let reason = format!("Yama lets nobody but root trace processes that run (ptrace_scope is {scope})");
-            Refusal::with(reason, sudo)
-        }
-        "3" => Refusal::new("Yama lets nobody trace any process (ptrace_scope is 3)"),
-        _ if own => Refusal::with("the kernel lets nobody but root trace it (it may not be dumped)", sudo),
-        _ => Refusal::with("it is another user's", sudo),
     }
 }
 
-/// A process other than `pid` that has all memory in common with it, if there is one: a child of `vfork` that has not
-/// become a program yet, or one made by `clone` as a thread is.
-pub(crate) fn shares_memory(pid: i32) -> Option<i32> {
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|other| *other != pid).find(|other| peer::same_memory(pid, *other) == Some(true))
+/// That no other process has all memory in common with one, before it is stopped: a child of `vfork` that has not become
+/// a program yet, or one made by `clone` as a thread is.
+pub(crate) struct Alone {
+    pid: i32,
+    /// The number of the process or thread made last, before others were looked at.
+    last: Option<i32>,
+}
+
+/// How many new processes and threads are asked by number; more are listed.
+const MOST_NEW: i32 = 200;
+
+impl Alone {
+    /// Looks at all processes.
+    ///
+    /// # Errors
+    /// The other process, if there is one.
+    pub(crate) fn of(pid: i32) -> Result<Self, i32> {
+        let last = last_made();
+        shares_memory(pid, listed()).map_or(Ok(Self { pid, last }), Err)
+    }
+
+    /// Looks again once the process is stopped, at what was made since only. Returns the other process, if there is one.
+    pub(crate) fn disturbed(&self) -> Option<i32> {
+        match self.last.zip(last_made()) {
+            // Numbers are given in ascending order, until they begin anew.
+            Some((before, last)) if (0..=MOST_NEW).contains(&(last - before)) => {
+                shares_memory(self.pid, before + 1..=last)
+            }
+            _ => shares_memory(self.pid, listed()),
+        }
+    }
+}
+
+/// The number of the process or thread that was made last (proc(5), `loadavg`).
+fn last_made() -> Option<i32> {
+    let text = procfs::read("/proc/loadavg")?;
+    String::from_utf8(text).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+fn listed() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok())
+}
+
+/// The first process that has all memory in common with `pid`, of others and of its own threads.
+fn shares_memory(pid: i32, others: impl Iterator<Item = i32>) -> Option<i32> {
+    let mut sharing = others.filter(|other| peer::same_memory(pid, *other) == Some(true)).filter_map(procfs::tgid);
+    sharing.find(|process| *process != pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_has_its_reason_and_what_helps() {
+        let told = |scope: &str, root, own| {
+            let refusal = Rights { scope: scope.into(), root, own }.refusal(7, Errno::EPERM);
+            (refusal.reason, refusal.advice.unwrap_or_default())
+        };
+        let sudo = "sudo systoll attach 7";
+        for (scope, root, own, reason, advice) in [
+            ("1", false, true, "Yama", sudo),
+            ("2", false, true, "ptrace_scope is 2", sudo),
+            ("1", false, false, "another user's", sudo),
+            ("0", false, true, "may not be dumped", sudo),
+            ("", false, true, "may not be dumped", sudo),
+            ("", false, false, "another user's", sudo),
+            ("2", true, true, "the kernel does not let", "SYS_PTRACE"),
+            ("3", true, true, "until the next start", ""),
+            ("3", false, true, "until the next start", ""),
+        ] {
+            let (why, what) = told(scope, root, own);
+            assert!(why.contains(reason) && what.contains(advice), "{scope} {root} {own}: {why}; {what}");
+            assert_eq!(what.is_empty(), advice.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_new_process_has_a_number_behind_the_last_one() {
+        let before = last_made().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let after = last_made().unwrap();
+        assert!(after != before);
+        // Numbers may begin anew.
+        assert!(after < before || (before + 1..=after).contains(&(child.id() as i32)));
+    }
+
+    #[test]
+    fn a_child_shares_no_memory() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let alone = Alone::of(child.id() as i32).unwrap();
+        assert_eq!(alone.disturbed(), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

@@ -11,6 +11,9 @@ use systoll_hooks::plan::Plan;
 /// Distances tried between a file and its code, so that neither a heap nor a neighbour is in the way, bytes.
 const DISTANCES: [u64; 7] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20, 512 << 20, 1 << 30];
 
+/// Distance between the places tried where none of these is free, bytes.
+const STEP: u64 = 2 << 20;
+
 /// Bytes that jumps may span: they reach two GiB, minus a reserve for what lies between.
 const REACH: u64 = (2 << 30) - (64 << 20);
 
@@ -87,7 +90,9 @@ pub(crate) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u
     let below = DISTANCES.iter().filter_map(|d| first.checked_sub(d + room.next_multiple_of(1 << 20)));
     let bottom = first.checked_sub(room).map(|_| LOWEST);
     let above = bias.wrapping_add(extent).next_multiple_of(4096).checked_add(1 << 30);
-    below.chain(bottom).chain(above).find(|at| {
+    let step = |n: u64| [first.checked_sub(n * STEP + room), bias.wrapping_add(extent).checked_add(n * STEP)];
+    let steps = (1..REACH / STEP).flat_map(step).flatten().map(|at| at & !4095);
+    below.chain(bottom).chain(above).chain(steps).find(|at| {
         let (at, end) = (*at, at.saturating_add(room));
         let reach = bias.wrapping_add(extent).max(end).saturating_sub(first.min(at));
         let fits = at >= LOWEST && end <= HIGHEST && reach <= REACH && (at >= first || end <= first);

@@ -78,7 +78,7 @@ impl Layout<'_> {
     /// Returns the mapping around `address`.
     pub(crate) fn at(&self, address: u64) -> Option<Mapped> {
         match self {
-            Self::Known(all) => all.iter().find(|m| m.range.contains(&address)).cloned(),
+            Self::Known(all) => around(all, address).cloned(),
             Self::Asked(maps) => Vma::ask(maps, address, 0, None).ok()?.map(|vma| vma.mapped()),
         }
     }
@@ -93,6 +93,12 @@ impl Layout<'_> {
             },
         }
     }
+}
+
+/// Returns the mapping around `address`, of mappings by address.
+pub(crate) fn around(all: &[Mapped], address: u64) -> Option<&Mapped> {
+    let next = all.partition_point(|m| m.range.start <= address);
+    all.get(next.checked_sub(1)?).filter(|m| m.range.contains(&address))
 }
 
 /// Opens a process's `maps` file.

@@ -60,12 +60,7 @@ impl Mem {
         bias: u64,
         (is_code, left): (&dyn Fn(u64) -> bool, BTreeSet<u64>),
     ) -> Result<Differences, String> {
-        let pieces = jumps.pieces.iter().map(|piece| {
-            let at = bias.wrapping_add(piece.vaddr);
-            let mut bytes = vec![0; piece.len];
-            (is_code(at) && self.read(at, &mut bytes).is_ok()).then_some(bytes)
-        });
-        let mut pieces: Vec<Option<Vec<u8>>> = pieces.collect();
+        let mut pieces = self.read_each(jumps, bias, is_code);
         if pieces.iter().all(Option::is_none) {
             return Err("its code can't be read".into());
         }
@@ -77,6 +72,19 @@ impl Mem {
             }
         }
         Ok(left)
+    }
+
+    /// Returns the bytes of each piece that lies in code, as far as they can be read.
+    fn read_each(&self, jumps: &Jumps, bias: u64, is_code: &dyn Fn(u64) -> bool) -> Vec<Option<Vec<u8>>> {
+        let places: Vec<(u64, usize)> = jumps.pieces.iter().map(|p| (bias.wrapping_add(p.vaddr), p.len)).collect();
+        let mut all: Vec<Vec<u8>> = places.iter().map(|(_, len)| vec![0; *len]).collect();
+        if places.iter().all(|(at, _)| is_code(*at)) && self.read_at_once(&places, &mut all) {
+            return all.into_iter().map(Some).collect();
+        }
+        let one = |((at, _), mut bytes): (&(u64, usize), Vec<u8>)| {
+            (is_code(*at) && self.read(*at, &mut bytes).is_ok()).then_some(bytes)
+        };
+        places.iter().zip(all).map(one).collect()
     }
 
     /// Returns true if any of a file's jumps is in place.

@@ -87,10 +87,14 @@ impl Mem {
         }
     }
 
+    /// Fills each buffer from its address by few calls. Returns false if the kernel did not read all of them.
+    pub(crate) fn read_at_once(&self, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> bool {
+        read_pieces(self.pid, from, into) == from.iter().map(|(_, len)| len).sum::<usize>()
+    }
+
     /// Fills each buffer from its address, by one call if the kernel allows it.
     fn read_all(&self, from: &[(u64, usize)], into: &mut [Vec<u8>]) -> std::io::Result<()> {
-        let all: usize = from.iter().map(|(_, len)| len).sum();
-        if read_pieces(self.pid, from, into) == all {
+        if self.read_at_once(from, into) {
             return Ok(());
         }
         from.iter().zip(into).try_for_each(|((at, _), bytes)| self.read(*at, bytes))
