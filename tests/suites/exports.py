@@ -220,12 +220,18 @@ def perfetto_adds_up_in_its_trace_processor(box):
     assert str(wanted) in told, (told, wanted)
 
 
-@test(users=("root",))
-def each_format_has_a_line_in_the_docs_and_a_reader(box):
-    """The formats are those of `systoll export --help`; Parquet's readers are in fleet.py."""
+def all_formats(box):
+    """The formats that `systoll export --help` lists."""
     listed = re.search(r"\n +--format <FORMAT>\s+(.*?)\n\s+--value", text(box.run([box.systoll, "export", "--help"]).stdout), re.DOTALL)
     formats = set(re.split(r",\s+|\s+or\s+", listed[1].strip()))
     assert {"csv", "speedscope"} <= formats, listed[1]
+    return formats
+
+
+@test(users=("root",))
+def each_format_has_a_line_in_the_docs_and_a_reader(box):
+    """Parquet's readers are in fleet.py."""
+    formats = all_formats(box)
     with open(os.path.join(os.path.dirname(HERE), "docs/use/export.md")) as f:
         docs = f.read()
     readers = "".join(open(os.path.join(HERE, "suites", name)).read() for name in ("exports.py", "fleet.py"))

@@ -10,10 +10,10 @@ import shutil
 
 from browser import Browser
 from harness import test, text, tool
+from suites.exports import all_formats
 from suites.fleet import asked, engine
 
 NAMES = ("</script><script>alert(1)</script>", "=cmd|' /C calc'!A0", "\x1b]0;owned\x07\x1b[2J\n# EOF", "'; drop view fleet; --", "a;b \"c\" %3Cb%3E {data} 12")
-FORMATS = ("collapsed", "csv", "flamegraph", "firefox", "openmetrics", "parquet", "perfetto", "pprof", "speedscope")
 # What a terminal obeys: no text that is told may have it in it.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -39,7 +39,7 @@ def exports_make_nothing_of_names(box):
     for words in (["report"], ["report", "--all"], ["report", "-c"], ["report", "--by", "caller"]):
         told = text(box.run([box.systoll, *words, rec]).stdout)
         assert told and not CONTROL.search(told) and len(told) < 100_000, (words, CONTROL.findall(told)[:3])
-    for form in FORMATS:
+    for form in all_formats(box):
         r = box.run([box.systoll, "export", "--format", form, "-o", f"a.{form}", rec])
         size = os.path.getsize(os.path.join(box.dir, f"a.{form}"))
         assert r.returncode == 0 and 0 < size < 2_000_000, (form, size, text(r.stderr))

@@ -70,6 +70,8 @@ def totals_are_the_reports(box):
         legend = page.js("[...document.querySelectorAll('#time .legend li')].map(li => Number(li.lastChild.textContent.replace(/\\D/g, '')))")
         assert sum(legend) == report["calls"], legend
         text_of = page.js("document.body.innerText")
+        assert "undefined" not in page.js("document.getElementById('rounds').textContent")
+        assert page.js("document.querySelectorAll('#rounds article').length") == len(report["rounds"])
         for finding in report["findings"]:
             assert finding["cause"] in text_of and finding["stop"][0] in text_of, finding["cause"]
         assert "localtime(&now)" in text_of, "the line in the source"

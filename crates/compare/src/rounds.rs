@@ -17,6 +17,9 @@ const ALIKE: f64 = 0.5;
 const MOST_CALLS: usize = 32;
 /// Growth from which on a round counts as longer, as a share of it.
 const LONGER: f64 = 0.1;
+/// Difference of the calls of all rounds, as a share of them, up to which two sides have cut the same calls into rounds of
+/// different lengths.
+const RECUT: f64 = 0.2;
 /// Divisor of a count that only windows show: a difference counts as a change above this part of it.
 const UNSURE: u64 = 2;
 
@@ -101,6 +104,11 @@ fn change(old: Option<&Kept>, new: Option<&Kept>) -> Option<RoundChange> {
     let (a, b) = (before.calls_each(), now.calls_each());
     let is_longer = (a - b).abs() > LONGER * a.max(b) && old.is_some() && new.is_some();
     if !before.count.differs(now.count, slack) && !is_longer {
+        return None;
+    }
+    // The same calls, cut into fewer or more rounds, are no change.
+    let (of_old, of_new) = (before.count.median as f64 * a, now.count.median as f64 * b);
+    if (of_old - of_new).abs() <= RECUT * of_old.max(of_new) {
         return None;
     }
     let first = either.into_iter().next()?;

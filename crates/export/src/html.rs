@@ -97,6 +97,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_function_of_the_script_replaces_another() {
+        let names = SCRIPT.lines().filter_map(|line| line.trim_start_matches("async ").strip_prefix("function "));
+        let mut names: Vec<&str> = names.filter_map(|rest| rest.split('(').next()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert!(all > 20 && names.len() == all, "{names:?}");
+    }
+
+    #[test]
     fn all_pieces_have_their_place() {
         let page = assemble("{}");
         assert!(!page.contains("{style") && !page.contains("{script") && !page.contains("{data}"));

@@ -26,6 +26,8 @@ pub(crate) struct Notes {
     registers: u64,
     untold: u64,
     vague: u64,
+    /// Calls with a struct that the trace has cut short.
+    abbreviated: u64,
     cut_data: u64,
     unknown_lines: u64,
     first_unknown: Option<String>,
@@ -69,6 +71,7 @@ impl Notes {
     /// A call was looked at.
     pub(crate) fn looked_at(&mut self, decoded: &Decoded) {
         self.vague += u64::from(decoded.vague);
+        self.abbreviated += u64::from(decoded.abbreviated);
         self.cut_data += u64::from(decoded.data.iter().any(|d| d.cut));
     }
 
@@ -186,7 +189,10 @@ impl Notes {
         if self.vague > 0 {
             add(
                 ProblemKind::Partial,
-                "structs are abbreviated: answers are compared by what is shown of them (strace -v shows all)".into(),
+                format!(
+                    "structs are not known whole: answers are compared by what is shown of them{}",
+                    if self.abbreviated > 0 { " (strace -v shows all)" } else { "" }
+                ),
             );
         }
         if self.calls >= MANY_CALLS && self.kinds.len() < FEW_KINDS {

@@ -68,7 +68,7 @@ pub fn write_comparison(
     writeln!(w)?;
     write_text(w, Line::of(Role::Strong, label), role, &verdict, &style)?;
     if let Some(advice) = advice(m).filter(|_| undecided.is_none_or(|undecided| undecided.shown_by.is_none())) {
-        write_text(w, Line::of(Role::Plain, "  to show less "), Role::Plain, advice, &style)?;
+        write_text(w, Line::of(Role::Plain, "  to show smaller differences "), Role::Plain, advice, &style)?;
     }
     if let Some(beside) = comparison.expected(expected) {
         write_text(
@@ -400,7 +400,7 @@ fn advice(m: &Measured) -> Option<&'static str> {
             && change.pairs_for_one_percent > Options::MAX_PAIRS
     };
     (is_noisy(&m.wall) || is_noisy(&m.cpu)).then_some(
-        "these runs vary too much: more work in each run, or a box with nothing else to do, shows more than more pairs",
+        "let each run do more work, or use a box with nothing else to do: these runs vary too much for more pairs to help",
     )
 }
 
@@ -434,7 +434,7 @@ fn verdict(
     }
     let mut text = said.join(", ");
     if m.wall.verdict == Verdict::NoDifference {
-        text.push_str(", same wall time");
+        text.push_str(if m.wall.is_decided() { ", same wall time" } else { ", no difference in wall time shown" });
     }
     let (label, role) = match (conclusion, experiment) {
         (Conclusion::Less, false) => ("  proved   ", Role::Good),

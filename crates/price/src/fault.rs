@@ -3,7 +3,6 @@
 
 use crate::child::{Outcome, Refused};
 use crate::sys;
-use std::time::Instant;
 use systoll_model::Spread;
 
 const PAGE: usize = 4096;
@@ -15,8 +14,8 @@ const PAGES: usize = 64;
 const BATCHES: usize = 12;
 
 /// Measures a minor fault on a page of anonymous memory, small pages, in ns: the trap, finding a
-/// page, clearing and mapping it. Its later costs to the program (a cold cache) are not included.
-/// Only for a pinned child.
+/// page, clearing and mapping it. Its later costs to the program (a cold cache) are not included,
+/// nor is the time of other processes that run meanwhile. Only for a pinned child.
 pub(crate) fn fault() -> Outcome {
     batches().ok_or(Refused::Because("no memory to touch"))
 }
@@ -32,15 +31,16 @@ fn batches() -> Option<Spread> {
     // SAFETY: the mapping is ours; the advice only changes how its pages come and go.
     let advise = |advice: i32| unsafe { sys::call(libc::SYS_madvise, [at as usize, size, advice as usize, 0, 0, 0]) };
     advise(libc::MADV_NOHUGEPAGE);
+    let reading = sys::cpu_reading_ns();
     let mut times = [0.0; BATCHES];
     for time in &mut times {
         advise(libc::MADV_DONTNEED);
-        let start = Instant::now();
+        let start = sys::cpu_ns();
         for page in 0..PAGES {
             // SAFETY: within the mapping, which is writable and used by nothing else.
             unsafe { ((at as usize + page * PAGE) as *mut u8).write_volatile(1) };
         }
-        *time = start.elapsed().as_nanos() as f64 / PAGES as f64;
+        *time = sys::cpu_ns().saturating_sub(start).saturating_sub(reading) as f64 / PAGES as f64;
     }
     times.sort_unstable_by(f64::total_cmp);
     let [min, .., _] = times;

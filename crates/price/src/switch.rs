@@ -4,7 +4,6 @@
 use crate::child::{Outcome, Refused};
 use crate::second_thread::{give_way, start};
 use crate::sys;
-use std::time::Instant;
 use systoll_model::Spread;
 
 /// Yields of a batch, and number of batches.
@@ -15,7 +14,7 @@ const MOST: i64 = 7;
 
 /// Measures a switch from one thread of a process to another on one processor, with the call that
 /// yields, in ns. Its later costs to the program (cold caches, waking an idle processor) are not
-/// included. Only for a pinned child that measures nothing afterwards: the other thread stays.
+/// included, nor is the time of other processes that run meanwhile. Only for a pinned child that measures nothing afterwards: the other thread stays.
 pub(crate) fn switch() -> Outcome {
     batches()
 }
@@ -23,15 +22,16 @@ pub(crate) fn switch() -> Outcome {
 fn batches() -> Outcome {
     // SAFETY: `yields` only makes system calls, never returns and ignores its argument.
     unsafe { start(yields, std::ptr::null_mut())? };
+    let reading = sys::cpu_reading_ns();
     let (mut times, mut len) = ([0.0; BATCHES], 0);
     for _ in 0..BATCHES {
-        let (before, start) = (sys::switches(), Instant::now());
+        let (before, start) = (sys::switches(), sys::cpu_ns());
         (0..TIMES).for_each(|_| give_way());
-        let elapsed = start.elapsed();
+        let spent = sys::cpu_ns().saturating_sub(start).saturating_sub(reading);
         let switched = sys::switches().wrapping_sub(before);
         // Each of our switches is followed by one of the other thread.
         if let Some(slot) = times.get_mut(len).filter(|_| switched >= MOST) {
-            *slot = elapsed.as_nanos() as f64 / (2 * switched) as f64;
+            *slot = spent as f64 / (2 * switched) as f64;
             len += 1;
         }
     }

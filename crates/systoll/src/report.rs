@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use systoll_judge::{Catalogue, Finding, grouped, judge};
+use systoll_judge::{Catalogue, Finding, RoundClaimed, grouped, judge};
 use systoll_model::{Counts, Recording, Sysno};
 use systoll_present::{
     ReportOptions, Style, TableColumn, TableOptions, box_json, report_json, write_box, write_grouping, write_report,
@@ -110,6 +110,8 @@ impl Shown {
                 judgement.findings.retain(about);
                 judgement.also.retain(about);
                 judgement.rounds.retain(|round| round.has_call(|syscall| only.contains(&syscall)));
+                // The findings that claim them may be about calls that are left out.
+                judgement.rounds.iter_mut().for_each(|round| round.claimed = RoundClaimed::default());
                 write_report(w, &narrowed(recording, only), &judgement, &options, &self.style)
             }
         }

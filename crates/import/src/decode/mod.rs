@@ -36,6 +36,8 @@ pub(crate) struct Decoded {
     pub(crate) fd: Option<Arc<str>>,
     /// Whether structs were abbreviated, or kept as text.
     pub(crate) vague: bool,
+    /// True if the trace has cut a struct short.
+    pub(crate) abbreviated: bool,
 }
 
 /// Decodes a call.
@@ -65,6 +67,7 @@ pub(crate) fn decode(call: &Call, signature: Option<&Signature>) -> Decoded {
             let (data, vague) = place.memory(text);
             decoded.data.extend(data);
             decoded.vague |= vague;
+            decoded.abbreviated |= vague && memchr::memmem::find(text, b"...").is_some();
         }
     }
     decoded

@@ -17,13 +17,14 @@ pub(crate) fn deferred_cost(
     shown: JudgedView<'_>,
 ) -> Option<Later> {
     let prices = &shown.recording.prices;
-    let faults = priced(prices.fault, || faults::faults(rows, share, shown));
-    // On a busy box the measured price of a switch may include other programs' turns. A total above the run's
-    // processor time is discarded.
+    // Nothing costs more processor time than the run had: an estimate above it is discarded, an upper bound is cut.
     let header = &shown.recording.header;
     let most = header.own_cpu_ns.or(header.own_cpu_most_ns).unwrap_or(u64::MAX);
-    let switches = priced(prices.switch, || switches::switches(rows, needless, shown));
-    let switches = switches.filter(|(_, ns)| ns.estimate <= most);
+    let within = |(count, ns): (Estimate, Estimate)| {
+        (ns.estimate <= most).then_some((count, Estimate { high: ns.high.min(most), ..ns }))
+    };
+    let faults = priced(prices.fault, || faults::faults(rows, share, shown)).and_then(within);
+    let switches = priced(prices.switch, || switches::switches(rows, needless, shown)).and_then(within);
     if faults.is_none() && switches.is_none() {
         return None;
     }

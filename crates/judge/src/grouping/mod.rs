@@ -83,7 +83,7 @@ pub fn grouped(recording: &Recording, by: By, only: Option<&BTreeSet<Sysno>>) ->
         By::Caller => sampled::by_place(&rows, |f| function(recording, f), Common::Function),
         By::Line => sampled::by_place(&rows, |f| line(recording, f), Common::Line),
         By::Api => exact(&rows, |r| r.api.clone().map(|api| (api, r.api_module))),
-        By::Library => exact(&rows, |r| r.user.and_then(|f| recording.frame(f).module)),
+        By::Library => exact(&rows, |r| library(recording, r)),
         By::Process => exact(&rows, |r| Some(r.process)),
         By::Thread => threads(&recording.threads, &wanted, &rows),
         By::Fd => sampled::by_fd(recording, &rows),
@@ -133,6 +133,13 @@ impl GroupKey for ProcessId {
     fn common(self) -> Common {
         Common::Process(self)
     }
+}
+
+/// Returns the file of the user's own function; for a script the interpreter's file, the outermost in the exact context.
+fn library(recording: &Recording, row: &Row) -> Option<ModuleId> {
+    let module = |frame: FrameId| recording.frame(frame).module;
+    let user = row.user?;
+    module(user).or_else(|| recording.stack(row.context).frames.iter().rev().find_map(|frame| module(*frame)))
 }
 
 fn line(recording: &Recording, frame: FrameId) -> Option<CodePlace<'_>> {

@@ -110,14 +110,15 @@ impl Report<'_> {
         self.sentences().slowed()
     }
 
-    /// Returns the processor time: an estimate without the part that watching took, if that is
-    /// considerable.
+    /// Returns the processor time. It is an estimate if watching took a considerable part of what was measured, or if
+    /// processes took more than was measured.
     fn cpu(&self) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.rec.own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
-            Some(own) if own < measured - measured / 50 => {
+            // A process that nobody waited for is in its own time only.
+            Some(own) if own.abs_diff(measured) > measured / 50 => {
                 let span = self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SPAN_TOLD));
                 let span = span.map_or_else(String::new, |s| format!(" ({})", time_span(*s.start(), *s.end())));
                 Line::of(Role::Plain, format!("about {} CPU{span}", time(own)))
@@ -246,7 +247,9 @@ impl Report<'_> {
             put(format!("about {}{}", time(claimed.calls), share(claimed.calls)));
         }
         if claimed.starts > 0 {
-            put(format!("about {}{} of starting programs", time(claimed.starts), share(claimed.starts)));
+            let share = share(claimed.starts);
+            let of_cpu = if share.is_empty() { "" } else { " of CPU" };
+            put(format!("about {} for starting programs{share}{of_cpu}", time(claimed.starts)));
         }
         if claimed.waited > 0 {
             let waiting = self.judgement.findings.iter().filter(|f| f.is_about_waiting());

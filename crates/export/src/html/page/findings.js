@@ -50,11 +50,11 @@ function rounds(data) {
   const section = at("rounds");
   section.hidden = !data.rounds.length;
   const [shown, others] = [data.rounds.filter((r) => r.of_the_rest), data.rounds.filter((r) => !r.of_the_rest)];
-  at("rounds-list").append(...shown.map(round));
-  if (others.length) at("rounds-list").append(el("details", { open: shown.length ? null : "" }, el("summary", {}, counted(others.length, "round", "rounds") + (shown.length ? " more" : "")), others.map(round)));
+  at("rounds-list").append(...shown.map(oneRound));
+  if (others.length) at("rounds-list").append(el("details", { open: shown.length ? null : "" }, el("summary", {}, counted(others.length, "round", "rounds") + (shown.length ? " more" : "")), others.map(oneRound)));
 }
 
-function round(r) {
+function oneRound(r) {
   const about = [r.told.place, ...r.told.notes, ...r.told.seen].filter(Boolean);
   return el("article", { class: "finding remark", "aria-label": `round ${shown(r.told.motif)}` },
     el("h3", { class: "mono" }, shown(r.told.motif)), el("p", {}, shown(r.told.cost)),

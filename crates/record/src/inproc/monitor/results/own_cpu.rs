@@ -152,7 +152,10 @@ pub(crate) struct OwnCpu {
 impl OwnCpu {
     /// Returns the estimate if it is certain enough.
     pub(crate) fn known(&self) -> Option<u64> {
-        let good = |own: &u64| self.doubt_ns <= (*own as f64 * TOLD_WITHIN) as u64 + SMALL_NS;
+        // The time is no more than what was measured, and no less than the calls' toll.
+        let below = |own: u64| own.saturating_sub(self.toll_ns).min(self.doubt_ns);
+        let above = |own: u64| self.total_ns.saturating_sub(own).min(self.doubt_ns);
+        let good = |own: &u64| below(*own).max(above(*own)) <= (*own as f64 * TOLD_WITHIN) as u64 + SMALL_NS;
         self.own_ns.filter(|own| *own > 0).filter(good)
     }
 
@@ -191,7 +194,7 @@ impl OwnCpu {
                 "of {} that were measured watching took {}, to within {}",
                 ms(self.total_ns),
                 ms(self.total_ns.saturating_sub(own)),
-                ms(self.doubt_ns)
+                ms(self.doubt_ns.min(self.total_ns))
             ),
         };
         Some(Problem::new(ProblemKind::Price, format!("the command's own processor time is not known: {why}")))

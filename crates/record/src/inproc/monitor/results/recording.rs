@@ -117,6 +117,7 @@ fn recording(
     // Pricing runs children of our own, which must not count as the command's.
     let children = sys::children_times();
     let prices = session.stats.facts.prices(crossing_after, beside);
+    not_below_the_crossing(&mut named.rows, prices.crossing_ns());
     let progress = match session.root.attached.and_then(|attached| attached.used) {
         Some(used) => Progress::of_left(wall_ns, children, used),
         None => Progress::of(&session.table, wall_ns, session.root.exit, children),
@@ -131,6 +132,16 @@ fn recording(
     let parts = Parts { header, processes, prices, longest: session.table.slowest(), in_place, windows };
     let recording = named.recording(&session.table, &session.windows.budget, parts);
     Finished { recording, spent, twins }
+}
+
+/// Raises the toll of calls that waited to the price of entering the kernel, if it lies below: where a call waits, the
+/// moment at which waiting began and ended is known to some hundred ns.
+fn not_below_the_crossing(rows: &mut [Row], crossing_ns: f64) {
+    for counts in rows.iter_mut().map(|row| &mut row.counts) {
+        if counts.waited_ns.is_some_and(|ns| ns > 0) {
+            counts.toll_ns = counts.toll_ns.map(|toll| toll.max((counts.calls as f64 * crossing_ns) as u64));
+        }
+    }
 }
 
 fn header(session: &Session, progress: &Progress) -> Header {
