@@ -158,7 +158,8 @@ impl Catalogue {
     /// Reads one cause from TOML; `name` is for messages.
     ///
     /// # Errors
-    /// If the text is not TOML, lacks a field, has an unknown one, or names a system call or language that does not exist.
+    /// If the text is not TOML, lacks a field, has an unknown one, or names a system call or language that does not
+    /// exist.
     pub fn parse(name: &str, text: &str) -> Result<Cause, CauseError> {
         let fail = |problem: String| CauseError { name: name.to_owned(), problem };
         let file: CauseFile = toml::from_str(text).map_err(|e| fail(e.to_string()))?;

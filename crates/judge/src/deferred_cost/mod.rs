@@ -17,7 +17,7 @@ pub(crate) fn deferred_cost(
     shown: JudgedView<'_>,
 ) -> Option<Later> {
     let prices = &shown.recording.prices;
-    // Nothing that the program did took more processor time than the program had.
+    // Nothing costs more processor time than the run had: an estimate above it is discarded, an upper bound is cut.
     let header = &shown.recording.header;
     let most = header.own_cpu_ns.or(header.own_cpu_most_ns).unwrap_or(u64::MAX);
     let within = |(count, ns): (Estimate, Estimate)| {

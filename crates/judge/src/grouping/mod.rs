@@ -135,7 +135,7 @@ impl GroupKey for ProcessId {
     }
 }
 
-/// Returns the file of the user's own function: of a script the interpreter's, the outermost one of the exact context.
+/// Returns the file of the user's own function; for a script the interpreter's file, the outermost in the exact context.
 fn library(recording: &Recording, row: &Row) -> Option<ModuleId> {
     let module = |frame: FrameId| recording.frame(frame).module;
     let user = row.user?;
