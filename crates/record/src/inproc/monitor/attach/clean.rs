@@ -12,6 +12,7 @@ use crate::procfs;
 use nix::errno::Errno;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::Duration;
 use systoll_binfile::maps::{Line, lines};
 use systoll_files::Links;
 use systoll_hooks::assemble::errand;
@@ -29,6 +30,9 @@ const MOST: usize = 64;
 const TAIL: usize = 4096;
 /// Bytes of code that are looked through at most. A jump that was not seen would stay, and lead to where nothing is any more.
 const MOST_CODE: u64 = 1 << 30;
+/// How often a process is looked at again whose mappings change meanwhile, and the pause before each look.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 /// Code of the kernel's that each process shows and none can read.
 const VSYSCALL: &[u8] = b"[vsyscall]";
 
@@ -51,8 +55,16 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
             _ => refuse(Refusal::new("there is no such process")),
         });
     }
-    let mem = Mem::open(pid).map_err(denied)?;
-    let ours = look(pid, &maps, mem).map_err(|why| refuse(Refusal::new(why)))?;
+    let mut looked = look(pid, &maps, Mem::open(pid).map_err(denied)?);
+    for _ in 0..LOOKS {
+        if !matches!(looked, Err(Unseen { passing: true, .. })) {
+            break;
+        }
+        // A library that was there when mappings were listed has gone meanwhile.
+        std::thread::sleep(PAUSE);
+        looked = look(pid, &Maps::of(pid), Mem::open(pid).map_err(denied)?);
+    }
+    let ours = looked.map_err(|unseen| refuse(Refusal::new(unseen.why)))?;
     let nothing = ours.near.is_empty() && ours.written.is_empty() && ours.errands.is_empty();
     if nothing && !target::is_entered(&maps) {
         return Ok(false);
@@ -69,12 +81,25 @@ pub fn clean(pid: i32) -> Result<bool, Error> {
     }
 }
 
+/// Why it is not known what lies in a process.
+struct Unseen {
+    why: String,
+    /// True if another look may tell.
+    passing: bool,
+}
+
+impl<T: Into<String>> From<T> for Unseen {
+    fn from(why: T) -> Self {
+        Self { why: why.into(), passing: false }
+    }
+}
+
 fn is_ours(line: &Line<'_>) -> bool {
     line.path.starts_with(NAME)
 }
 
-/// Finds the jumps, code and memory of systoll in a process by what its memory holds.
-fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
+/// What is ours in a process, by what lies there.
+fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, Unseen> {
     let word = |at: u64| {
         let mut bytes = [0; 8];
         mem.read(at, &mut bytes).map(|()| u64::from_le_bytes(bytes)).unwrap_or(0)
@@ -82,7 +107,7 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
     if word(IMAGE + image::NAME) == image::NAME_WORD {
         let (dead, owner) = (word(GLOBAL + global::DEAD) as u32, word(GLOBAL + global::OWNER) as u32);
         if dead == 0 && owner != 0 && owner & global::OWNER_DIED == 0 {
-            return Err(format!("systoll watches it (its thread {owner})"));
+            return Err(format!("systoll watches it (its thread {owner})").into());
         }
     }
     let fixed = GLOBAL..BLOBS_AT + BLOBS_SIZE;
@@ -97,7 +122,8 @@ fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, String> {
         let size = range.end.saturating_sub(range.start);
         left = left.checked_sub(size).ok_or("it has more code than is looked through")?;
         let mut there = vec![0; size as usize];
-        mem.read(range.start, &mut there).map_err(|e| format!("its code at {:#x} can't be read: {e}", range.start))?;
+        mem.read(range.start, &mut there)
+            .map_err(|e| Unseen { why: format!("its code at {:#x} can't be read: {e}", range.start), passing: true })?;
         let jumps = jumps(&there, range.start, &near);
         let tail = there.len().saturating_sub(TAIL);
         let errand = errand::find(there.get(tail..).unwrap_or_default()).map(|at| at + tail);
