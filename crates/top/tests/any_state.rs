@@ -146,7 +146,7 @@ proptest! {
                 state.note_length(length, page_height(lines));
             }
             let text = text(&state, columns, height(&state));
-            prop_assert!(text.lines().all(|line| line.chars().count() <= columns.into()), "{}", text);
+            prop_assert!(text.lines().all(|line| ratatui::text::Span::raw(line).width() <= columns.into()), "{}", text);
         }
     }
 }

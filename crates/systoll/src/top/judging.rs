@@ -2,7 +2,7 @@
 
 use super::pace::Pace;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use systoll_judge::{Catalogue, Options, judge};
@@ -47,9 +47,7 @@ impl Judging {
     /// Hands over a recording. While the thread is still at work on others, it is left out: the next one has all that it
     /// has.
     pub(super) fn so_far(&self, recording: Recording) {
-        match self.work.try_send(Work::SoFar(recording)) {
-            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
-        }
+        let _ = self.work.try_send(Work::SoFar(recording));
     }
 
     /// Hands over the last recording, if there is one, and waits for the thread's end.

@@ -7,7 +7,7 @@ use crate::output::Output;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use systoll_top::{Did, Screen, State, height, text};
@@ -84,8 +84,8 @@ impl Viewer {
         let work = move || {
             let leaving = Leaving(Arc::clone(&self.shared));
             let result = match self.kind {
-                Kind::Terminal => self.on_terminal(&snapshots).map_err(Failure::Terminal),
-                Kind::Batch(screens) => self.as_text(&snapshots, screens),
+                Kind::Terminal => self.show_on_terminal(&snapshots).map_err(Failure::Terminal),
+                Kind::Batch(screens) => self.print_texts(&snapshots, screens),
             };
             drop(leaving);
             result
@@ -93,7 +93,7 @@ impl Viewer {
         std::thread::Builder::new().name("systoll-screen".into()).spawn(work)
     }
 
-    fn on_terminal(mut self, snapshots: &Receiver<Snapshot>) -> io::Result<()> {
+    fn show_on_terminal(mut self, snapshots: &Receiver<Snapshot>) -> io::Result<()> {
         let mut screen = Screen::open()?;
         screen.draw(&mut self.state)?;
         loop {
@@ -108,11 +108,8 @@ impl Viewer {
             }
             // What is over is noted before the last snapshot is looked for.
             let is_over = self.shared.is_over();
-            loop {
-                match snapshots.try_recv() {
-                    Ok(snapshot) => show(&mut self.state, snapshot),
-                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-                }
+            while let Ok(snapshot) = snapshots.try_recv() {
+                show(&mut self.state, snapshot);
                 is_new = true;
             }
             if is_over {
@@ -142,17 +139,12 @@ impl Viewer {
         }
     }
 
-    fn as_text(mut self, snapshots: &Receiver<Snapshot>, screens: u32) -> Result<(), Failure> {
+    fn print_texts(mut self, snapshots: &Receiver<Snapshot>, screens: u32) -> Result<(), Failure> {
         let columns = u16::try_from(environment::columns().unwrap_or_else(width)).unwrap_or(u16::MAX);
         let mut output = Output::open(None, Output::Stdout)?;
         for screen in 0..screens {
-            let snapshot = loop {
-                match snapshots.recv_timeout(LOOK) {
-                    Ok(snapshot) => break snapshot,
-                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-            };
+            // The program may end before so many screens are printed.
+            let Ok(snapshot) = snapshots.recv() else { return Ok(()) };
             show(&mut self.state, snapshot);
             let lines = height(&self.state);
             let space = if screen > 0 { "\n" } else { "" };

@@ -31,7 +31,7 @@ pub(super) fn draw(state: &State, areas: &Areas, canvas: &mut Canvas<'_>) {
     let length: usize = right.iter().map(|(_, text)| text.chars().count()).sum();
     let room = usize::from(area.width).saturating_sub(length + 4);
     let command: Vec<&String> = tally.command.iter().filter(|word| !word.is_empty()).collect();
-    let what = vec![
+    let what = [
         (Role::Plain, " ".to_owned()),
         (Role::Strong, "systoll  ".into()),
         (Role::Strong, shorten(&shell_words(&command), room.saturating_sub(10))),
