@@ -173,8 +173,9 @@ impl Reopen<'_> {
             return;
         }
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        // A file that is opened again within a glance, hundreds of times, is not looked at for news.
-        let weak = !(made_up(&opened.path) || often && habit.is_some_and(|file| file.quick));
+        // A folder that is listed again within a glance, hundreds of times, is not looked at for news.
+        let listed = often && lists(fd, rest) && habit.is_some_and(|file| file.quick);
+        let weak = !(made_up(&opened.path) || listed);
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {
@@ -271,6 +272,13 @@ fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
     let own = rest.iter().filter(|s| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0));
     let mut until_closed = own.take_while(|s| !s.effects.iter().any(|e| matches!(e, Effect::Closes(0))));
     until_closed.any(|s| s.meaning.is_none() && s.observed.call.result.is_some_and(|got| got > 0))
+}
+
+/// Whether a folder's entries are taken from a descriptor, as far as the window goes.
+fn lists(fd: i64, rest: &[Step<'_>]) -> bool {
+    let own = |s: &&Step<'_>| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0);
+    let takes = |s: &Step<'_>| s.moved.is_none() && s.lines.always_does(|effect| matches!(effect, Effect::Reads(0)));
+    rest.iter().filter(own).any(takes)
 }
 
 fn sets(step: &Step<'_>) -> bool {
