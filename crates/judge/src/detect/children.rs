@@ -1,10 +1,13 @@
 //! A program started anew for each item. Reads exact counts: processes leave no windows.
 
 use crate::options::Options;
-use crate::semantics::{Effect, Semantics};
+use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{Class, Process, ProcessId, Recording, Row, RowId};
+
+/// How long a program lives at least, in ns, beside which its start is nothing: a hundred times what a start takes.
+const LONG_LIFE: u64 = 100_000_000;
 
 /// Many short children of one process.
 pub(crate) struct Children {
@@ -46,6 +49,8 @@ struct Family {
     makers: BTreeSet<ProcessId>,
     count: u64,
     cpu_ns: u64,
+    /// How long they lived, added up.
+    life_ns: u64,
     /// What became the program.
     start_ns: u64,
     /// Of that, what is known of single processes, and how many they are.
@@ -100,6 +105,7 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         // Where that is not known, it is no more than all the time that its threads lived.
         let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
         family.cpu_ns = family.cpu_ns.saturating_add(cpu_ns);
+        family.life_ns = family.life_ns.saturating_add(image.life_ns);
         let each = image.startup_cpu_ns.min(cpu_ns / image.instances.max(1));
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
@@ -107,8 +113,9 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     let most = recording.header.own_cpu_ns.or(recording.header.own_cpu_most_ns).unwrap_or(u64::MAX);
     let is_short = |f: &Family| f.cpu_ns.min(most) / f.count.max(1) <= options.short_life_ns;
     let many = |f: &Family| f.count >= options.min_children && is_short(f);
+    let idle = idle(recording, semantics, &families);
     let runs: Vec<(ProcessId, Arc<str>)> = families.keys().cloned().collect();
-    families.retain(|_, f| many(f));
+    families.retain(|family, f| many(f) && !idle.contains(family));
     let images: Vec<(ProcessId, u64)> =
         families.values().flat_map(|f| f.images.iter().map(|image| (*image, f.count))).collect();
     // `popen` starts a shell that starts the program: who starts the shells is who must act.
@@ -128,6 +135,31 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         children.within = within.map(|(_, program)| program.clone()).collect();
     }
     all
+}
+
+/// A program that one process starts.
+type Starting = (ProcessId, Arc<str>);
+
+/// Programs that were started to take their time: those that lived long beside what they did, so that the start is nothing;
+/// and those that only wait, unless who starts them looks at something as often, and so could wait for that.
+fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starting, Family>) -> BTreeSet<Starting> {
+    let waits = |program: &str| program.rsplit('/').next().is_some_and(|name| WAITING_PROGRAMS.contains(&name));
+    let looks = |(maker, _): &Starting, f: &Family| {
+        let others = families.iter().filter(|((of, program), _)| of == maker && !waits(program));
+        let rows = recording.rows.iter().filter(|row| f.makers.contains(&row.process));
+        let asked = |row: &Row| match semantics.of(row.syscall) {
+            lines if lines.asks_about_paths() => row.counts.calls,
+            lines if lines.may_open => row.counts.failed(),
+            _ => 0,
+        };
+        let all = others.map(|(_, f)| f.count).chain(rows.map(asked)).fold(0, u64::saturating_add);
+        2 * all >= f.count
+    };
+    let is_idle = |(family, f): &(&Starting, &Family)| match waits(&family.1) {
+        true => !looks(family, f),
+        false => f.life_ns / f.count.max(1) >= LONG_LIFE,
+    };
+    families.iter().filter(is_idle).map(|(family, _)| family.clone()).collect()
 }
 
 /// How many of an image's instances were started as programs: into those that are folded into one, their own
@@ -225,6 +257,38 @@ mod tests {
         let counts: Vec<u64> = of(&items("/bin/sh")).iter().map(|c| c.count).collect();
         assert_eq!(counts, [30]);
         assert!(of(&items("/bin/other")).is_empty());
+    }
+
+    /// Made where the [`items`] are, so many of them starting this program, which lives so many ns.
+    fn starting(program: &str, life_ns: u64) -> Recording {
+        let mut recording = items("/bin/sh");
+        for image in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date") {
+            (image.exe, image.life_ns) = (program.into(), life_ns);
+        }
+        recording
+    }
+
+    #[test]
+    fn a_program_that_takes_its_time_is_not_started_for_nothing() {
+        let told = |recording: &Recording| children(recording, &Semantics::new(), &Options::default()).len();
+        let (short, long) = (3_000_000, 300_000_000);
+        assert_eq!((told(&starting("/bin/date", short)), told(&starting("/bin/date", long))), (1, 0));
+        // Who sleeps and looks at nothing wants time to pass; who looks could wait for what it looks for.
+        let paces = starting("/bin/sleep", 20_000_000);
+        assert_eq!(told(&paces), 0);
+        let mut looks = paces;
+        looks.rows.push(Row {
+            process: ProcessId(0),
+            syscall: systoll_model::Sysno::named("newfstatat"),
+            context: systoll_model::StackId(0),
+            outer: systoll_model::StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: vec![],
+            counts: systoll_model::Counts { calls: 30, ..Default::default() },
+        });
+        assert_eq!(told(&looks), 1);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
 const SEEN: u64 = 3;
 /// Openings of a small file in all, by the exact count of their rows: what is looked at so often is not looked at for news.
 const MANY: u64 = 256;
+/// Openings, and ns from one to the next, by which a file is opened faster than anybody wants to know of a change.
+const CEASELESS: u64 = 1_000;
+const SOONER: u64 = 1_000_000;
 /// Calls after the opening within which its status is asked.
 const SOON: usize = 4;
 /// Calls after the opening within which it is closed.
@@ -31,8 +34,9 @@ struct Seen<'a> {
     /// How often its status, or what was read of it, was the same as before.
     alike: u64,
     changed: bool,
-    /// When it was first opened to be read, and last to be written, ns since the run's start.
+    /// When it was first and last opened to be read, and last to be written, ns since the run's start.
     first_read: Option<u64>,
+    last_read: Option<u64>,
     last_write: Option<u64>,
 }
 
@@ -56,7 +60,14 @@ impl<'a> Seen<'a> {
             self.last_write = self.last_write.max(Some(at_ns));
         } else {
             self.first_read = Some(self.first_read.map_or(at_ns, |first| first.min(at_ns)));
+            self.last_read = self.last_read.max(Some(at_ns));
         }
+    }
+
+    /// Whether so many openings lie so close together that a change can't be what they are for.
+    fn is_ceaseless(&self, openings: u64) -> bool {
+        let span = self.last_read.zip(self.first_read).map(|(last, first)| last.saturating_sub(first));
+        openings >= CEASELESS && span.is_some_and(|ns| ns / openings < SOONER)
     }
 
     /// Whether it was opened to be written to once reading had begun: what was made before is as any other file, and
@@ -123,6 +134,8 @@ pub(super) struct Reread {
     pub unchanged: bool,
     /// Whether it is opened so often that a small one counts too.
     pub many: bool,
+    /// Whether it is opened a thousand times and more, more than once a millisecond.
+    pub ceaseless: bool,
 }
 
 impl<'a> Rereads<'a> {
@@ -145,7 +158,8 @@ impl<'a> Rereads<'a> {
         let any = looks.any;
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
-            Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY }
+            let (unchanged, ceaseless) = (seen.alike > 0 && !seen.changed, seen.is_ceaseless(openings));
+            Reread { openings, unchanged, many: openings >= MANY, ceaseless }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {
