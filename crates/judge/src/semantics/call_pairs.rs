@@ -178,7 +178,6 @@ pub(crate) static SEQUELS: &[Sequel] = &[
     asks_length("listxattr", &["listxattr"]).when(&[Is(2, 0)]),
     asks_length("llistxattr", &["llistxattr"]).when(&[Is(2, 0)]),
     asks_length("flistxattr", &["flistxattr"]).when(&[Is(2, 0)]),
-    asks_length("getgroups", &["getgroups"]).when(&[Is(0, 0)]),
     looks_for_error(),
     flags("open", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(1, O_CLOEXEC)]),
     flags("openat", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(2, O_CLOEXEC)]),
