@@ -69,7 +69,7 @@ fn pattern(file: &PatternFile) -> String {
     let why = file.why.as_ref().map_or("None".to_owned(), |why| format!("Some(Cow::Borrowed({why:?}))"));
     format!(
         "Pattern {{ kinds: {}, syscalls: {}, apis: {}, objects: {}, on: {}, languages: {}, args: {}, not_args: {},
-            results: {}, facts: AskedFacts::NONE{facts}, why: {why} }},",
+            results: {}, facts: AskedFacts::NONE{facts}, remark: {}, why: {why} }},",
         variants("Kind", &file.kinds),
         constant("Sysno", &syscalls),
         texts(&file.apis),
@@ -79,6 +79,7 @@ fn pattern(file: &PatternFile) -> String {
         args(&file.args),
         args(&file.not_args),
         constant("i64", &numbers(&file.results)),
+        file.remark,
     )
 }
 

@@ -54,7 +54,9 @@ pub struct Pattern {
     pub results: List<i64>,
     /// Facts that must hold for the call, and facts that must not.
     pub facts: AskedFacts,
-    /// The mechanism, if it differs from the cause's own.
+    /// Whether what it explains makes a remark at most.
+    pub remark: bool,
+    /// The mechanism, where it differs from the cause's own.
     pub why: Option<Cow<'static, str>>,
 }
 
@@ -71,6 +73,7 @@ impl Pattern {
         not_args: Cow::Borrowed(&[]),
         results: Cow::Borrowed(&[]),
         facts: AskedFacts::NONE,
+        remark: false,
         why: None,
     };
 
@@ -126,7 +129,7 @@ impl Pattern {
 
     /// Returns true if the pattern holds for every call.
     fn asks_nothing(&self) -> bool {
-        let anything = Self { why: self.why.clone(), ..Self::ANYTHING };
+        let anything = Self { why: self.why.clone(), remark: self.remark, ..Self::ANYTHING };
         *self == anything
     }
 
@@ -217,8 +220,9 @@ impl PatternFile {
         let targeted = |n: String| Target::named(&n).ok_or_else(|| format!("there is no target {n:?}"));
         let on = self.on.into_iter().map(targeted).collect::<Result<_, _>>()?;
         let languages = self.languages.iter().map(|name| CodeLanguage::read(name)).collect::<Result<_, _>>()?;
-        let (results, why) = (self.results.into(), self.why.map(Cow::Owned));
-        let pattern = Pattern { kinds, syscalls, apis, objects, on, languages, args, not_args, results, facts, why };
+        let (results, remark, why) = (self.results.into(), self.remark, self.why.map(Cow::Owned));
+        let pattern =
+            Pattern { kinds, syscalls, apis, objects, on, languages, args, not_args, results, facts, remark, why };
         if pattern.asks_nothing() {
             return Err("an empty pattern would match everything".into());
         }

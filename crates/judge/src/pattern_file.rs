@@ -29,6 +29,8 @@ macro_rules! pattern_file {
             #[serde(default)]
             pub results: Vec<i64>,
             $($name: Option<bool>,)*
+            #[serde(default)]
+            pub remark: bool,
             pub why: Option<String>,
         }
 

@@ -207,7 +207,14 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
     cures.any(|cure| cure.fit(&author, &[]).is_some() && calls.ask_for(cure))
 }
 
-/// The calls of a finding, for comparison with patterns.
+/// Whether the cause says of such calls that they make a remark at most.
+pub(crate) fn makes_a_remark(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
+    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
+    let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
+    matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
+}
+
+/// The calls a finding is about, to hold patterns against.
 #[derive(Clone, Copy)]
 struct ClaimedCalls<'a> {
     rows: &'a [RowId],

@@ -1,18 +1,15 @@
 //! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
 use crate::options::Options;
-use crate::semantics::ObservedCall;
-use crate::semantics::{Effect, Semantics};
+use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{Process, ProcessId, Recording, Row, RowId};
 
-/// Calls by which a process becomes a program, and those that wait for one. Signals and questions about processes are of
-/// the same class, and are made for other reasons: Go's run-time sends its own threads signals all the time.
-const BECOMES: [&str; 2] = ["execve", "execveat"];
-const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
+/// How long a program lives at least, in ns, beside which its start is nothing: a hundred times what a start takes.
+const LONG_LIFE: u64 = 100_000_000;
 
-/// Many short-lived children of one process.
+/// Many short children of one process.
 pub(crate) struct Children {
     /// The programs that they run, the most frequent first; never empty.
     pub programs: Vec<Started>,
@@ -52,7 +49,9 @@ struct Family {
     makers: BTreeSet<ProcessId>,
     count: u64,
     cpu_ns: u64,
-    /// Processor time between fork and exec, summed, ns.
+    /// How long they lived, added up.
+    life_ns: u64,
+    /// What became the program.
     start_ns: u64,
     /// The part of `start_ns` measured in processes that were not folded, ns, and the number of these processes.
     single: (u64, u64),
@@ -108,6 +107,7 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
         // If the processor time is unknown, its upper bound is the time that all threads lived.
         let cpu_ns = image.cpu_ns.unwrap_or(image.life_ns.saturating_mul(image.threads.max(1)));
         family.cpu_ns = family.cpu_ns.saturating_add(cpu_ns);
+        family.life_ns = family.life_ns.saturating_add(image.life_ns);
         let each = image.startup_cpu_ns.min(cpu_ns / image.instances.max(1));
         family.startup_ns = family.startup_ns.saturating_add(each);
     }
@@ -115,8 +115,9 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     let most = recording.header.own_cpu_ns.or(recording.header.own_cpu_most_ns).unwrap_or(u64::MAX);
     let is_short = |f: &Family| f.cpu_ns.min(most) / f.count.max(1) <= options.short_life_ns;
     let many = |f: &Family| f.count >= options.min_children && is_short(f);
+    let idle = idle(recording, semantics, &families);
     let runs: Vec<(ProcessId, Arc<str>)> = families.keys().cloned().collect();
-    families.retain(|_, f| many(f));
+    families.retain(|family, f| many(f) && !idle.contains(family));
     let images: Vec<(ProcessId, u64)> =
         families.values().flat_map(|f| f.images.iter().map(|image| (*image, f.count))).collect();
     // `popen` starts a shell that starts the program: the program that starts the shells must change.
@@ -138,8 +139,33 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
     all
 }
 
-/// Returns how many of an image's instances were started as programs. Instances folded into one include their own
-/// forks, which do not count.
+/// A program that one process starts.
+type Starting = (ProcessId, Arc<str>);
+
+/// Programs that were started to take their time: those that lived long beside what they did, so that the start is nothing;
+/// and those that only wait, unless who starts them looks at something as often, and so could wait for that.
+fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starting, Family>) -> BTreeSet<Starting> {
+    let waits = |program: &str| program.rsplit('/').next().is_some_and(|name| WAITING_PROGRAMS.contains(&name));
+    let looks = |(maker, _): &Starting, f: &Family| {
+        let others = families.iter().filter(|((of, program), _)| of == maker && !waits(program));
+        let rows = recording.rows.iter().filter(|row| f.makers.contains(&row.process));
+        let asked = |row: &Row| match semantics.of(row.syscall) {
+            lines if lines.asks_about_paths() => row.counts.calls,
+            lines if lines.may_open => row.counts.failed(),
+            _ => 0,
+        };
+        let all = others.map(|(_, f)| f.count).chain(rows.map(asked)).fold(0, u64::saturating_add);
+        2 * all >= f.count
+    };
+    let is_idle = |(family, f): &(&Starting, &Family)| match waits(&family.1) {
+        true => !looks(family, f),
+        false => f.life_ns / f.count.max(1) >= LONG_LIFE,
+    };
+    families.iter().filter(is_idle).map(|(family, _)| family.clone()).collect()
+}
+
+/// How many of an image's instances were started as programs: into those that are folded into one, their own
+/// forks are folded too.
 fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Process) -> u64 {
     if image.instances <= 1 {
         return image.instances;
@@ -252,6 +278,38 @@ mod tests {
         let counts: Vec<u64> = of(&items("/bin/sh")).iter().map(|c| c.count).collect();
         assert_eq!(counts, [30]);
         assert!(of(&items("/bin/other")).is_empty());
+    }
+
+    /// Made where the [`items`] are, so many of them starting this program, which lives so many ns.
+    fn starting(program: &str, life_ns: u64) -> Recording {
+        let mut recording = items("/bin/sh");
+        for image in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date") {
+            (image.exe, image.life_ns) = (program.into(), life_ns);
+        }
+        recording
+    }
+
+    #[test]
+    fn a_program_that_takes_its_time_is_not_started_for_nothing() {
+        let told = |recording: &Recording| children(recording, &Semantics::new(), &Options::default()).len();
+        let (short, long) = (3_000_000, 300_000_000);
+        assert_eq!((told(&starting("/bin/date", short)), told(&starting("/bin/date", long))), (1, 0));
+        // Who sleeps and looks at nothing wants time to pass; who looks could wait for what it looks for.
+        let paces = starting("/bin/sleep", 20_000_000);
+        assert_eq!(told(&paces), 0);
+        let mut looks = paces;
+        looks.rows.push(Row {
+            process: ProcessId(0),
+            syscall: systoll_model::Sysno::named("newfstatat"),
+            context: systoll_model::StackId(0),
+            outer: systoll_model::StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: vec![],
+            counts: systoll_model::Counts { calls: 30, ..Default::default() },
+        });
+        assert_eq!(told(&looks), 1);
     }
 
     #[test]

@@ -359,7 +359,21 @@ fn life(thing: &Thing, n: u64, handle: u64) -> Vec<Made> {
         (send.args, send.result) = ([handle, POINTER, 2000, 0, 0, 0], 2000);
         send
     });
-    std::iter::once(makes).chain(sends).chain([ends]).chain(two).collect()
+    // What has a name is written to and read back, and its name taken away.
+    let named = thing.unnamed_by.first().map(|unlink| {
+        let path = if thing.makes == "open" { 0 } else { 1 };
+        let name = format!("/srv/box/scratch{handle}").into_bytes();
+        makes.put(path, Moment::Entry, name.clone());
+        let moves = |call| {
+            let mut moved = Made::new(call);
+            (moved.args, moved.result) = ([handle, POINTER, 2000, 0, 0, 0], 2000);
+            moved
+        };
+        let mut away = Made::new(unlink);
+        away.put(0, Moment::Entry, name);
+        vec![moves("write"), moves("read"), away]
+    });
+    std::iter::once(makes).chain(sends).chain(named.into_iter().flatten()).chain([ends]).chain(two).collect()
 }
 
 fn is_of(test: &When, arg: u8) -> bool {
@@ -513,10 +527,14 @@ fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
             first.result = 9;
             second.args[0] = if tied { 9 } else { 8 };
         }
-        Tie::Path => {
+        Tie::Path | Tie::Question => {
             let name = |made: &mut Made, n: u64| {
                 let arg = Sysno::from_name(made.name).unwrap().signature().unwrap();
-                let at = arg.args.iter().position(|arg| arg.kind == ArgKind::Path).unwrap() as u8;
+                let Some(at) = arg.args.iter().position(|arg| arg.kind == ArgKind::Path) else {
+                    made.set(0, made.args[0] + FD + n % 50);
+                    return;
+                };
+                let at = at as u8;
                 if at > 0 {
                     made.set(0, AT_FDCWD as u32 as u64);
                 }

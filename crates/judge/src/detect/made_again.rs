@@ -6,7 +6,7 @@ use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Thing, Way, value};
+use crate::semantics::{Effect, Thing, Way, value};
 use crate::signs::Signs;
 use systoll_model::WindowCall;
 
@@ -49,6 +49,13 @@ struct Life {
     held: u64,
     /// True if bytes went through it.
     moved_any: bool,
+    /// Whether bytes that were put into it came back from it.
+    read_back: bool,
+    /// Its name, where it has one, and whether that was taken away.
+    name: Option<String>,
+    unnamed: bool,
+    /// The descriptor that it is a second one of.
+    copy_of: Option<i32>,
 }
 
 impl Life {
@@ -68,6 +75,13 @@ impl Life {
             bytes.extend_from_slice([fd as u64, opened].map(u64::to_le_bytes).as_flattened());
             bytes.extend_from_slice(observed.call.fd.as_deref().unwrap_or_default().as_bytes());
         }
+        let name = match thing.unnamed_by {
+            [] => None,
+            _ => Some(named(step)?),
+        };
+        if let Some((folder, _)) = name.as_deref().and_then(|name| name.rsplit_once('/')) {
+            bytes.extend_from_slice(folder.as_bytes());
+        }
         let length = thing.ends_length.map_or(0, |(_, arg)| observed.arg(arg));
         Some(Self {
             made: at,
@@ -80,6 +94,10 @@ impl Life {
             length,
             held: 0,
             moved_any: false,
+            read_back: false,
+            name,
+            unnamed: false,
+            copy_of: thing.copy.then(|| observed.descriptor(0)),
         })
     }
 
@@ -91,7 +109,17 @@ impl Life {
 
     fn is_short(&self) -> bool {
         let soon = self.ended.last().is_some_and(|end| end - self.made <= self.thing.life);
-        soon && self.held <= HELD && (self.moved_any || !self.thing.used)
+        let gone = self.name.is_none() || self.unnamed && self.read_back;
+        soon && gone && self.held <= HELD && (self.moved_any || !self.thing.used)
+    }
+
+    /// Whether the step has it live on elsewhere, or has to have it: a second descriptor keeps a file open, or is to come
+    /// back where the first one was; a name may have been given to another file.
+    fn is_needed_by(&self, step: &Step<'_>, handle: u64) -> bool {
+        let copies = step.effects.iter().any(|e| matches!(e, Effect::Redirects(_) | Effect::Shares));
+        let kept = self.copy_of.is_some_and(|fd| step.lets_go(fd) || copies && step.observed.arg(0) == handle);
+        let renamed = step.lines.names() && self.name.is_some() && step.observed.call.errno().is_none();
+        kept || renamed && named(step) == self.name
     }
 
     fn calls(&self) -> impl Iterator<Item = usize> {
@@ -100,7 +128,17 @@ impl Life {
     }
 }
 
-/// A handle, with the call that ends it.
+/// The path that a step makes, moves or takes away.
+fn named(step: &Step<'_>) -> Option<String> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Path { at, path } | Effect::OpensPath { at, path, .. } => {
+            Some(step.observed.path(at, path)?.into_owned())
+        }
+        _ => None,
+    })
+}
+
+/// A handle, by the call that gives it up.
 type Held = (&'static str, u64);
 
 /// The things of a window.
@@ -143,6 +181,7 @@ impl Lives {
 
     /// Notes the calls that work on a thing.
     fn uses(&mut self, at: usize, step: &Step<'_>) {
+        self.lets_live(at, step);
         if step.moved.is_some_and(|moved| moved.line.carries) {
             // The message may pass descriptors to others (SCM_RIGHTS): forget which things are open.
             self.alive.clear();
@@ -156,8 +195,25 @@ impl Lives {
             if life.thing.holds && !step.ends {
                 life.used.push(at);
             }
+            let taken = step.moved.filter(|moved| moved.line.way == Way::In).and_then(|moved| moved.got);
+            life.read_back |= life.held > 0 && taken.is_some_and(|got| got > 0);
             let moved = step.moved.filter(|moved| moved.line.way == Way::Out).and_then(|moved| moved.got);
             life.held = life.held.saturating_add(moved.unwrap_or(0));
+        }
+    }
+
+    /// Notes whose name a step takes away, and forgets what it has live on.
+    fn lets_live(&mut self, at: usize, step: &Step<'_>) {
+        let all = &mut self.all;
+        self.alive.retain(|(_, handle), place| all.get(*place).is_none_or(|life| !life.is_needed_by(step, *handle)));
+        let call = step.observed.syscall.name().unwrap_or_default();
+        let takes =
+            |life: &&mut Life| life.open > 0 && life.thing.unnamed_by.contains(&call) && named(step) == life.name;
+        if step.observed.call.errno().is_none()
+            && let Some(life) = all.iter_mut().rev().find(takes)
+        {
+            life.unnamed = true;
+            life.used.push(at);
         }
     }
 
@@ -236,8 +292,10 @@ impl MadeAgain {
             let seen = self.known.contains(&key);
             let alike = |other: &&Sort| (other.0, other.1) == (sort.0, sort.1);
             let of_kind: usize = ended.iter().filter(|(other, _)| alike(other)).map(|(_, lives)| lives.len()).sum();
-            let again = of_sort.len() >= CYCLES || seen && of_kind >= CYCLES;
-            // One thing is needed in all, not one in each window.
+            // Of what is done with it for long a window shows but one.
+            let holds = of_sort.iter().any(|life| life.thing.holds);
+            let again = of_sort.len() >= CYCLES || seen && (holds || of_kind >= CYCLES);
+            // One of them is needed in all, not one in each window.
             if !seen && self.known.len() < REMEMBERED {
                 self.known.insert(key);
             }
@@ -246,9 +304,9 @@ impl MadeAgain {
             }
             for life in of_sort.iter().skip(usize::from(!seen)) {
                 for step in life.calls().filter_map(|at| steps.get(at)) {
-                    let Thing { thing, unsure: weak, gives_up, .. } = *life.thing;
+                    let Thing { thing, unsure: weak, instead, gives_up, .. } = *life.thing;
                     let facts = Facts::default().with(Fact::Mapping, life.thing.file.is_some());
-                    let claim = Claim { facts, ..Claim::of(Kind::Toggle, thing, "make it once and keep it") };
+                    let claim = Claim { facts, ..Claim::of(Kind::Toggle, thing, instead) };
                     put(claims, step.index, Claim { weak, gives_up, ..claim });
                 }
             }
@@ -264,7 +322,8 @@ impl Detector for MadeAgain {
     }
 
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
-        if steps.iter().filter(|step| step.makes.is_some()).count() < CYCLES {
+        let made = |step: &&Step<'_>| step.makes.is_some();
+        if steps.iter().filter(made).count() < CYCLES && !steps.iter().filter_map(|step| step.makes).any(|t| t.holds) {
             return;
         }
         let lives = Lives::of(steps);

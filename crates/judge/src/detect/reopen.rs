@@ -8,8 +8,9 @@ use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Opened, Step};
 use crate::semantics::{
-    Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
+    Act, Effect, FD_FLAGS, FILE_STATUS, MADE_UP, ObservedCall, POSITION, RANDOM_FILES, STATUS_FLAGS, Semantics, Way,
 };
+use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::sync::Arc;
 use systoll_model::Recording;
@@ -23,19 +24,30 @@ const REMEMBERED: usize = 1 << 20;
 const LARGE: u64 = 64 << 10;
 /// Least number of a file's openings for its reads to be claimed in windows that don't show the opening.
 const OFTEN: u64 = 16;
+/// Names of moved files that are remembered.
+const MOVED: usize = 1 << 10;
 
 /// Claims openings of files that were open before, and the calls that go with them.
 pub(super) struct Reopen<'a> {
     /// Properties of files from all windows together.
     rereads: Rereads<'a>,
-    /// The bytes last read from a path: reading the same bytes again was needless.
+    /// Files that any process moved elsewhere: who writes there next is to write to a new one.
+    moved: Vec<Cow<'a, str>>,
+    /// What was read last of a path: bytes that come again need not have been read.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
 
 impl<'a> Reopen<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        Self { rereads: Rereads::new(recording, semantics), contents: Map::default(), size: 0 }
+        let moved = moved_away(recording, semantics);
+        Self { rereads: Rereads::new(recording, semantics), moved, contents: Map::default(), size: 0 }
+    }
+
+    /// Whether the file at the path was moved elsewhere; a relative name may stand for it.
+    fn is_moved(&self, path: &str) -> bool {
+        let is = |moved: &str| path == moved || !moved.starts_with('/') && path.ends_with(&*["/", moved].concat());
+        self.moved.iter().any(|moved| is(moved))
     }
 }
 
@@ -60,7 +72,7 @@ impl Detector for Reopen<'_> {
             let walks = || walked.get(at).is_some_and(|walks| *walks);
             let rest = steps.get(at + 1..(at + 1 + CYCLE).min(steps.len())).unwrap_or_default();
             if opened.writes {
-                writing(step, opened, rest, claims);
+                writing(step, opened, self.is_moved(&opened.path), rest, claims);
             } else {
                 self.reading(step, opened, walks, rest, claims);
             }
@@ -105,16 +117,38 @@ fn foreign(step: &Step<'_>) -> bool {
     step.forks || step.opened.is_some()
 }
 
-/// Claims an append and the calls that the shell makes around it, except for the write itself.
-fn writing(step: &Step<'_>, opened: &Opened<'_>, rest: &[Step<'_>], claims: &mut Claims) {
-    // A file that is created or truncated is a different one each time.
+/// Names of files that processes moved elsewhere, as far as windows show.
+fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a, str>> {
+    let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
+    let renames = calls.filter_map(|(window, call)| {
+        let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+        let lines = semantics.of(observed.syscall);
+        let from = lines.names().then(|| {
+            lines.effects(&observed).iter().find_map(|effect| match effect {
+                Effect::Path { at, path } => observed.path(at, path),
+                _ => None,
+            })
+        });
+        from.flatten().filter(|_| call.errno().is_none())
+    });
+    let mut names: Vec<Cow<'a, str>> = renames.collect();
+    names.sort();
+    names.dedup();
+    names.truncate(MOVED);
+    names
+}
+
+/// An append and what the shell does around it: all but the writing itself. Where the file was `moved` elsewhere
+/// meanwhile, opening it again may be what it takes to find the new one.
+fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
+    // A file made anew is another file each time.
     if !opened.again || opened.anew {
         return;
     }
-    put(claims, step.index, claim(Kind::Toggle, opened, false));
+    put(claims, step.index, claim(Kind::Toggle, opened, moved));
     for step in rest.iter().take_while(|s| !foreign(s)) {
         if plumbing(step) {
-            put(claims, step.index, claim(Kind::Toggle, opened, false));
+            put(claims, step.index, claim(Kind::Toggle, opened, moved));
         }
     }
 }
@@ -173,9 +207,9 @@ impl Reopen<'_> {
             return;
         }
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        // A folder that is listed again within a glance, hundreds of times, is not looked at for news.
-        let listed = often && lists(fd, rest) && habit.is_some_and(|file| file.quick);
-        let weak = !(made_up(&opened.path) || listed);
+        // Nobody wants to know of a change that often.
+        let ceaseless = habit.is_some_and(|file| file.unchanged && file.ceaseless);
+        let weak = !made_up(&opened.path) && !ceaseless;
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {
@@ -244,7 +278,7 @@ impl Reopen<'_> {
         // The first `file.openings` reads of the row may have been the needed ones.
         if step.observed.call.nth > file.openings {
             let object = Some(claims.object(path));
-            put(claims, step.index, Claim { weak: true, object, ..anew() });
+            put(claims, step.index, Claim { weak: !file.ceaseless, object, ..anew() });
         }
     }
 

@@ -7,7 +7,7 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::ledger::of_rows;
 use crate::replay::Step;
-use crate::semantics::{Act, NAME, PATH};
+use crate::semantics::{Act, FILE_STATUS, NAME, PATH, Way};
 use crate::signs::Signs;
 use std::cell::LazyCell;
 use std::ops::Range;
@@ -61,6 +61,7 @@ impl Detector for Repeat {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let looks = Looks::of(steps);
         let walked = LazyCell::new(|| walks(steps));
+        let followed = LazyCell::new(|| followed(steps));
         let mut walk: Vec<usize> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             if !extends(&walk, steps, step) {
@@ -70,6 +71,7 @@ impl Detector for Repeat {
                 walk.push(at);
             } else if (asked_before(step) || looks.same_search(at))
                 && (looks.enough(at, step) || self.is_habit(step))
+                && !(is_status(step) && step.object.as_deref().is_some_and(|path| followed.contains(path)))
                 && let Some(claim) = about_state(Kind::Repeat, step, claims)
             {
                 let walks = walked.get(at).is_some_and(|walks| *walks);
@@ -84,8 +86,31 @@ impl Detector for Repeat {
     }
 }
 
-/// Directories that a window asks about. A program that keeps a listing asks with good reason whether it is still
-/// valid; a habit is to ask about many in a row, or about one all the time.
+fn is_status(step: &Step<'_>) -> bool {
+    step.meaning.as_ref().is_some_and(|m| m.line.about.is(&PATH))
+}
+
+/// Files that stay open while the window goes on, and of which the program looks whether there is more: read at the end,
+/// or asked for their status by the descriptor. Who also asks for the status by the name wants to know whether it still
+/// leads to that file, which is why it asks again and again (tail -F).
+fn followed<'s>(steps: &'s [Step<'_>]) -> Set<&'s str> {
+    let name = |step: &'s Step<'_>| step.observed.call.fd.as_deref().filter(|file| file.starts_with('/'));
+    let at_end = |step: &Step<'_>| step.moved.is_some_and(|m| m.line.way == Way::In && m.got == Some(0));
+    let asks = |step: &Step<'_>| step.meaning.as_ref().is_some_and(|m| m.line.about.is(&FILE_STATUS));
+    let mut files: Set<&str> = steps.iter().filter(|step| at_end(step) || asks(step)).filter_map(name).collect();
+    for step in steps {
+        if let Some(opened) = &step.opened {
+            files.remove(&*opened.path);
+        }
+        if let Some(file) = name(step).filter(|_| step.lets_go(step.observed.descriptor(0))) {
+            files.remove(file);
+        }
+    }
+    files
+}
+
+/// Directories that a window asks about. A program that keeps a listing asks whether it is still good,
+/// which is as it should be; a habit is asking many in a row, or one all the time.
 struct Looks<'s> {
     /// For each step the run of such questions to which it belongs: its number of different directories, and its
     /// number of questions that were asked before.

@@ -6,6 +6,7 @@ use crate::finding::Kind;
 use crate::replay::Step;
 use crate::semantics::{FILE_STATUS, Followed, Sequel, Spare, Tie};
 use crate::signs::Signs;
+use systoll_model::Moment;
 
 /// Claims calls for which the tables have a cheaper way.
 pub(super) struct SlowPath;
@@ -85,6 +86,13 @@ fn follow(followed: &Followed, at: usize, steps: &[Step<'_>], claims: &mut Claim
 fn tied(tie: Tie, first: &Step<'_>, second: &Step<'_>) -> bool {
     match tie {
         Tie::Descriptor => first.observed.descriptor(0) == second.observed.descriptor(0),
+        Tie::Question => {
+            let of = |step: &Step<'_>| step.lines.fd.and_then(|_| step.observed.call.args.first().copied());
+            let asked = |step: &Step<'_>| step.observed.data(1, Moment::Entry).map(<[u8]>::to_vec);
+            first.object.as_deref() == second.object.as_deref()
+                && of(first) == of(second)
+                && asked(first) == asked(second)
+        }
         Tie::Made => first.observed.call.result == Some(second.observed.descriptor(0).into()),
         Tie::Path => {
             // A program that is about to write may have to know what was there.

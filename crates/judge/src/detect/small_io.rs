@@ -391,8 +391,8 @@ impl Run {
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(stream), stream, steps, claims);
-                // The poll for more data goes with the read.
-                let between = steps.get(from..*at).unwrap_or_default().iter();
+                // Looking whether there is more goes with the reading; messages come one by one, be they read in one call.
+                let between = steps.get(from..*at).filter(|_| !self.message).unwrap_or_default().iter();
                 between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time(stream)));
             }
             from = at + 1;

@@ -4,17 +4,21 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
-use crate::semantics::{Act, ObservedCall, SYNCED, Semantics};
+use crate::semantics::{Act, Effect, ObservedCall, SYNCED, Semantics};
 use crate::signs::Signs;
 use std::sync::Arc;
-use systoll_model::{Recording, Window};
+use systoll_model::{Recording, Row, Window};
 
 /// Number of syncs for each output to others up to which the program may owe them durable data.
 const ANSWERS: u64 = 4;
+/// Calls that lie at most between a file's sync and its new name, and between that and the folder's sync.
+const NEAR: usize = 6;
 
 /// Claims syncs of a file that was synced before, in processes that hardly tell others anything.
 pub(super) struct Sync {
     silent: Set<u32>,
+    /// Processes that give a file another name.
+    renaming: Set<u32>,
     synced: Set<(u32, Arc<str>)>,
 }
 
@@ -22,9 +26,11 @@ impl Sync {
     /// Counts the syncs of each process and its outputs to others, exactly.
     pub(super) fn new(recording: &Recording, semantics: &Semantics) -> Self {
         if !recording.rows.iter().any(|row| semantics.of(row.syscall).sets(&SYNCED)) {
-            return Self { silent: Set::default(), synced: Set::default() };
+            return Self { silent: Set::default(), renaming: Set::default(), synced: Set::default() };
         }
         let rows = looked_at(recording, semantics);
+        let renames = |row: &&Row| semantics.of(row.syscall).names() && row.counts.calls > 0;
+        let renaming = recording.rows.iter().filter(renames).map(|row| row.process.0).collect();
         let mut tally: Map<u32, (u64, u64)> = Map::default();
         for (row, seen) in recording.rows.iter().zip(rows) {
             let lines = semantics.of(row.syscall);
@@ -36,8 +42,42 @@ impl Sync {
             }
         }
         let silent = tally.into_iter().filter(|(_, (syncs, shows))| shows.saturating_mul(ANSWERS) <= *syncs);
-        Self { silent: silent.map(|(process, _)| process).collect(), synced: Set::default() }
+        Self { silent: silent.map(|(process, _)| process).collect(), renaming, synced: Set::default() }
     }
+
+    /// Whether the sync is one of two that a file takes which is put in the place of another as a whole: of its bytes before
+    /// it gets its name, so that the name never stands for half a file, and of the folder after that. `None` where the
+    /// window's edge hides that.
+    fn is_of_replacing(&self, step: &Step<'_>, file: &str, steps: &[Step<'_>]) -> Option<bool> {
+        if !self.renaming.contains(&step.observed.window.process.0) {
+            return Some(false);
+        }
+        let (before, after) = steps.split_at(step.index);
+        let near = after.iter().skip(1).take(NEAR).any(|s| names(s).is_some_and(|[from, _]| is_path(&from, file)));
+        let folder = |[_, to]: [String; 2]| to.rsplit_once('/').is_none_or(|(folder, _)| is_path(folder, file));
+        let behind = before.iter().rev().take(NEAR).any(|s| names(s).is_some_and(folder));
+        if near || behind {
+            return Some(true);
+        }
+        (before.len() >= NEAR && after.len() > NEAR).then_some(false)
+    }
+}
+
+/// The names that a file has before and after the step, where it gets another or one more.
+fn names(step: &Step<'_>) -> Option<[String; 2]> {
+    if !step.lines.names() || step.observed.call.errno().is_some() {
+        return None;
+    }
+    let mut paths = step.effects.iter().filter_map(|effect| match effect {
+        Effect::Path { at, path } => Some(step.observed.path(at, path)?.into_owned()),
+        _ => None,
+    });
+    Some([paths.next()?, paths.next()?])
+}
+
+/// Whether a path, which may be relative, can be that of the file.
+fn is_path(path: &str, file: &str) -> bool {
+    path == file || !path.starts_with('/') && file.ends_with(&*["/", path].concat())
 }
 
 /// The calls of a row in windows.
@@ -86,7 +126,11 @@ impl Detector for Sync {
             let Some(file) = step.observed.call.fd.as_ref().filter(|f| f.starts_with('/')) else { continue };
             let before = !self.synced.insert((process, file.clone()));
             if before && self.silent.contains(&process) {
-                put(claims, step.index, claim());
+                match self.is_of_replacing(step, file, steps) {
+                    Some(true) => {}
+                    Some(false) => put(claims, step.index, claim()),
+                    None => claims.leave_out(step.index),
+                }
             }
         }
     }

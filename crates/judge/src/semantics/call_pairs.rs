@@ -10,8 +10,10 @@ pub(crate) enum Tie {
     Descriptor,
     /// The first makes the descriptor that the second works on.
     Made,
-    /// Both name the same path.
+    /// The second opens the path that the first is about.
     Path,
+    /// Both ask the same of the same path or descriptor.
+    Question,
 }
 
 /// The needless call of the two.
@@ -74,7 +76,19 @@ const fn asks_first(first: &'static str) -> Sequel {
     }
 }
 
-/// Returns a line for a peek at data that the following call reads.
+/// A question for how long the answer is, which the answer itself tells.
+const fn asks_length(first: &'static str, then: &'static [&'static str]) -> Sequel {
+    Sequel {
+        then,
+        tie: Tie::Question,
+        within: 1,
+        does: "asks how long an answer is and then for the answer, which says so too",
+        instead: "ask with a buffer that is usually enough (256 bytes), and for the length only where that fails with ERANGE",
+        ..asks_first(first)
+    }
+}
+
+/// A look at what the call that follows takes.
 const fn peeks(first: &'static str) -> Sequel {
     Sequel {
         then: READS,
@@ -171,6 +185,12 @@ pub(crate) static SEQUELS: &[Sequel] = &[
     peeks("recvfrom").when(&[AllBits(3, MSG_PEEK)]),
     peeks("recvmsg").when(&[AllBits(2, MSG_PEEK)]),
     peeks("ioctl").when(&[Is(1, FIONREAD)]),
+    asks_length("getxattr", &["getxattr"]).when(&[Is(3, 0)]),
+    asks_length("lgetxattr", &["lgetxattr"]).when(&[Is(3, 0)]),
+    asks_length("fgetxattr", &["fgetxattr"]).when(&[Is(3, 0)]),
+    asks_length("listxattr", &["listxattr"]).when(&[Is(2, 0)]),
+    asks_length("llistxattr", &["llistxattr"]).when(&[Is(2, 0)]),
+    asks_length("flistxattr", &["flistxattr"]).when(&[Is(2, 0)]),
     looks_for_error(),
     asks_last(),
     flags("open", SETS_CLOEXEC, "open it with O_CLOEXEC").when(&[NoBits(1, O_CLOEXEC)]),

@@ -57,4 +57,4 @@ pub(crate) use state_lines::StateLine;
 pub(crate) use stores::{Store, UsedBy};
 pub(crate) use things::Thing;
 pub(crate) use vocabulary::{Act, How, Source};
-pub(crate) use waits::{Arm, SuspectWait, Where};
+pub(crate) use waits::{Arm, SuspectWait, WAITING_PROGRAMS, Where};

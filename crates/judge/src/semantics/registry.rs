@@ -4,14 +4,14 @@ use super::alternatives::{CHEAPER, Cheaper};
 use super::call_pairs::{SEQUELS, Sequel};
 use super::effects::{EFFECT_LINES, Effect, EffectLine, Effects};
 use super::errors::{ATTRIBUTE_QUESTIONS, Attribute, IN_VAIN, InVain};
-
 use super::io::{ENTERS, Enter, LOOKS, Look, TRANSFERS, Transfer, Way};
 use super::locks::{FILE_LOCKS, FileLock, KERNEL_LOCKS, KernelLock};
 use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
-use super::state::{KEPT_UNLESS, State};
+use super::shown::{SHOWN, Shown};
+use super::state::{KEPT_UNLESS, NAME, PATH, State};
 #[cfg(test)]
 use super::state::{POSITION, SIZE, SYNCED};
 use super::state_lines::{STATE_LINES, StateLine};
@@ -291,8 +291,8 @@ impl Lines {
             Eight::Contained => !self.sequels.is_empty(),
             Eight::NoChange => sets,
             Eight::DeadStore => {
-                let renames = self.effects.iter().filter(|e| matches!(e.effect, Effect::Path { .. })).count() == 2;
-                let idle = [&SIZE, &SYNCED];
+                let renames = self.names();
+                let idle = [&SOCKET_OPTION, &SIZE, &SYNCED];
                 let overwritten = opens || renames || idle.into_iter().any(|state| self.sets(state));
                 !self.arms.is_empty() || self.may_store() || self.transfers_out() || overwritten
             }
@@ -540,7 +540,18 @@ impl Lines {
         self.effects.iter().any(|line| line.when.is_empty() && test(line.effect))
     }
 
-    /// Returns true if the call may set such state.
+    /// Whether it gives a file another name, or one more.
+    pub(crate) fn names(&self) -> bool {
+        self.effects.iter().filter(|line| matches!(line.effect, Effect::Path { .. })).count() == 2
+    }
+
+    /// Whether it may ask what a path leads to.
+    pub(crate) fn asks_about_paths(&self) -> bool {
+        let asks = |line: &StateLine| line.about.is(&PATH) || line.about.is(&NAME);
+        self.states.iter().any(|line| asks(line) && matches!(line.act, Act::Ask(_)))
+    }
+
+    /// Whether it may set such state.
     pub(crate) fn sets(&self, state: &'static State) -> bool {
         self.states.iter().any(|line| line.about.id() == state.id() && matches!(line.act, Act::Set { .. }))
     }

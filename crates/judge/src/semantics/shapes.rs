@@ -115,7 +115,7 @@ static SHAPES: &[Shape] = &[
             /* no change     */ Part("what is registered, no call tells"),
             /* dead store    */ Part("events come by themselves, and what a flag or a position is used for, the calls beside it tell"),
             /* undone        */ Part("it adds up, and no call tells what was before"),
-            /* made again    */ No("what it sets has no handle, or what comes until it is taken off is what it is for"),
+            /* made again    */ Part("what it sets has no handle, or what comes until it is taken off is what it is for"),
             /* in pieces     */ No("it has no form for several, or its entries lie in memory that is not read"),
             /* dearer road   */ Part("no other call gives the same for less"),
         ],

@@ -318,8 +318,9 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     attempt("unlinkat").key(&[AT, Arg(2)]),
     attempt("rmdir").key(&[PLAIN]),
     attempt("symlink").key(&[In(0), Path { at: None, path: 1 }]),
-    // The same watch number again proves that nobody removed the watch in between.
-    set("inotify_add_watch", &WATCH).key(&[Fd(0), Path { at: None, path: 1 }]).value(ArgAndResult(2)),
+    // The same number again says that it is the same file, and that nothing took the watch off in between: whatever
+    // came to be or went in a folder meanwhile.
+    set("inotify_add_watch", &WATCH).key(&[Fd(0), In(1)]).value(ArgAndResult(2)),
     attempt("inotify_add_watch").key(&[Path { at: None, path: 1 }]),
     attempt("chmod").key(&[PLAIN, Arg(1)]),
     attempt("chown").key(&[PLAIN, Args(3)]),

@@ -3,7 +3,7 @@
 
 use super::read::ObservedCall;
 use super::vocabulary::Source::{self, Arg, Args, In};
-use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits};
+use super::vocabulary::When::{self, AllBits, AnyBits, Is, NoBits, OneOf};
 use systoll_model::Moment;
 use systoll_model::constants::*;
 
@@ -58,13 +58,20 @@ pub(crate) struct Thing {
     pub life: usize,
     /// True if its content ends with it, so that work on it is lost.
     pub holds: bool,
-    /// True if it counts only after bytes went through it: an unused one may have been made to test that it can be.
+    /// Whether it is a second descriptor of the one that its first argument holds.
+    pub copy: bool,
+    /// The calls that take its name away, where it has one. Of such a thing nothing stays if its maker reads back what it
+    /// wrote and takes the name away: nobody else was told of it.
+    pub unnamed_by: &'static [&'static str],
+    /// Whether it counts only where bytes went through it: else it may be made to see whether it can be.
     pub used: bool,
     /// True if the program may need a new one each time, so that its claims are remarks.
     pub unsure: bool,
     /// Its name, for a sentence.
     pub thing: &'static str,
-    /// The drawback of keeping it; empty if there is none.
+    /// What to do instead.
+    pub instead: &'static str,
+    /// What keeping it gives up.
     pub gives_up: &'static str,
 }
 
@@ -86,9 +93,12 @@ const fn thing(makes: &'static str, thing: &'static str) -> Thing {
         ends_length: None,
         life: 8,
         holds: false,
+        copy: false,
+        unnamed_by: &[],
         used: false,
         unsure: false,
         thing,
+        instead: "make it once and keep it",
         gives_up: "",
     }
 }
@@ -167,7 +177,25 @@ const fn scratch(makes: &'static str, flags: &'static [When], sort: &'static [So
     Thing { life: 24, holds: true, ..thing(makes, SCRATCH).when(flags).sort(sort) }
 }
 
-/// A mapping of a file: the same bytes at another address.
+/// A temporary file with a name of its own (O_EXCL makes sure of that), whose flags stand in the argument.
+const fn named(makes: &'static str, flags: &'static [When], sort: &'static [Source]) -> Thing {
+    Thing {
+        unnamed_by: &["unlink", "unlinkat"],
+        instead: "keep what would be written there in memory (a string, StringIO, BytesIO, open_memstream)",
+        ..scratch(makes, flags, sort)
+    }
+}
+
+/// A second descriptor.
+const fn copy(makes: &'static str) -> Thing {
+    Thing {
+        copy: true,
+        instead: "use the descriptor that is there (in Rust &File, or an Arc<File>, instead of try_clone)",
+        ..thing(makes, "a second descriptor").sort(&[Arg(0)])
+    }
+}
+
+/// A mapping of a file: the same bytes at another place.
 const MAPPING: Thing = Thing {
     file: Some(4),
     ends_length: Some((1, 1)),
@@ -177,7 +205,8 @@ const MAPPING: Thing = Thing {
         .ends(ends("munmap"))
 };
 
-/// The things. Byte streams to others and files with a name are absent on purpose: others see that they are made.
+/// The table. Streams of bytes to others, and files whose names stay, are absent on purpose: making one says something
+/// to others.
 #[rustfmt::skip]
 pub(crate) static THINGS: &[Thing] = &[
     // A block is described by its length.
@@ -190,7 +219,8 @@ pub(crate) static THINGS: &[Thing] = &[
     thing("msgget", "a message queue").when(PRIVATE).ends(End { when: REMOVES, ..ends("msgctl") }),
     thing("pkey_alloc", "a protection key").sort(&[Arg(1)]).ends(ends("pkey_free")),
     thing("mlock", "a lock on a range of memory").handle(Handle::Arg(0)).sort(&[Args(2)]).ends(ends("munlock")),
-    thing("dup", "a second descriptor").sort(&[Arg(0)]),
+    copy("dup"),
+    copy("fcntl").when(&[OneOf(1, &[F_DUPFD, F_DUPFD_CLOEXEC])]),
     thing("eventfd", EVENTS).sort(&[Arg(0)]),
     thing("eventfd2", EVENTS).sort(&[Arg(1)]),
     thing("signalfd", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),
@@ -217,4 +247,6 @@ pub(crate) static THINGS: &[Thing] = &[
         .unsure("all are sent from one port, which makes answers easier to forge"),
     scratch("open", &[AllBits(1, O_TMPFILE)], &[In(0), Arg(1)]),
     scratch("openat", &[AllBits(2, O_TMPFILE)], &[In(1), Arg(2)]),
+    named("open", &[AllBits(1, O_CREAT | O_EXCL | O_RDWR)], &[Arg(1)]),
+    named("openat", &[AllBits(2, O_CREAT | O_EXCL | O_RDWR)], &[Arg(2)]),
 ];

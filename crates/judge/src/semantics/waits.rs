@@ -143,6 +143,9 @@ pub(crate) static TELL_READY: &[TellsReady] = &[
     tells_ready("epoll_wait"), tells_ready("epoll_pwait"), tells_ready("epoll_pwait2"),
 ];
 
+/// Programs that do nothing but let time pass.
+pub(crate) const WAITING_PROGRAMS: &[&str] = &["sleep", "usleep"];
+
 /// A call that wakes waiters, of which there may be none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wake {

@@ -1,0 +1,118 @@
+//! Sequences that look needless, each beside the one that is: what tells them apart is what lies in between.
+
+mod common;
+
+use common::{Call, call, judged, only, rounds, stat, stat_bytes};
+use systoll_judge::{Finding, Judgement, Kind};
+
+const BUSY: u64 = 2_000_000;
+const CWD: u64 = (-100i32) as u32 as u64;
+const LOG: &str = "/srv/app.log";
+
+/// The findings, remarks included, of a cause.
+fn of_cause<'j>(judgement: &'j Judgement, cause: &'j str) -> impl Iterator<Item = &'j Finding> {
+    judgement.findings.iter().chain(&judgement.also).filter(move |f| f.cause.as_deref() == Some(cause))
+}
+
+#[test]
+fn a_name_looked_at_beside_the_open_file() {
+    let at_end = || call("read", "read", &[5, 0x1000, 4096], 0).fd(LOG).toll(300);
+    let own = || call("fstat", "fstat", &[5, 0x2000], 0).output(1, &stat_bytes(3, 4)).fd(LOG).toll(200);
+    let follows = rounds(5_000, |_| vec![stat(LOG, "stat", 3, 4), at_end(), own()]);
+    assert_eq!(of_cause(&judged(&follows, BUSY), "stat-per-op").count(), 0);
+    let another = rounds(5_000, |_| vec![stat("/srv/app.conf", "stat", 3, 4), at_end(), own()]);
+    assert_eq!(of_cause(&judged(&another, BUSY), "stat-per-op").count(), 1);
+}
+
+#[test]
+fn a_sync_before_a_file_gets_its_name() {
+    let sync = |file: &'static str| call("fsync", "fsync", &[6], 0).fd(file).toll(900).waited(4_000_000);
+    let write = || call("write", "write", &[6, 0x1000, 400], 400).fd("/srv/state.new").toll(700);
+    let rename = || call("rename", "rename", &[1, 2], 0).path(0, "/srv/state.new").path(1, "/srv/state").toll(900);
+    let close = || call("close", "close", &[6], 0).toll(200);
+    let saves = rounds(300, |_| vec![write(), sync("/srv/state.new"), close(), rename(), sync("/srv"), close()]);
+    assert_eq!(of_cause(&judged(&saves, BUSY), "sync-per-op").count(), 0);
+    let appends = rounds(300, |_| vec![write(), sync("/srv/state.new")]);
+    assert_eq!(only(judged(&appends, BUSY)).cause.as_deref(), Some("sync-per-op"));
+    // Another file is given a name.
+    let other = || call("rename", "rename", &[1, 2], 0).path(0, "/var/a").path(1, "/var/b").toll(900);
+    let beside = rounds(300, |_| vec![write(), sync("/srv/state.new"), other()]);
+    assert_eq!(of_cause(&judged(&beside, BUSY), "sync-per-op").count(), 1);
+}
+
+#[test]
+fn a_second_descriptor_around_each_operation() {
+    let made = || call("fcntl", "fcntl", &[5, 1030, 3], 9).fd("/srv/store").toll(300);
+    let reads = || call("pread64", "pread", &[9, 0x1000, 4096, 0], 4096).fd("/srv/store").toll(700);
+    let close = |fd| call("close", "close", &[fd], 0).toll(300);
+    let found = only(judged(&rounds(5_000, |_| vec![made(), reads(), close(9)]), BUSY));
+    assert_eq!((found.kind, found.syscalls.len()), (Kind::Toggle, 2), "{found:#?}");
+    assert!(found.cures[0].how.contains("descriptor that is there"), "{found:#?}");
+    // It keeps what the first one led to, which comes back; or the first one is closed.
+    let copies = |from, to| call("dup2", "dup2", &[from, to], to as i64).toll(300);
+    let saved = rounds(5_000, |_| vec![made(), copies(7, 5), reads(), copies(9, 5), close(9)]);
+    let moved = rounds(5_000, |_| vec![made(), close(5), reads(), close(9)]);
+    for trace in [saved, moved] {
+        let judgement = judged(&trace, BUSY);
+        assert!(judgement.findings.iter().all(|f| f.kind != Kind::Toggle), "{judgement:#?}");
+    }
+}
+
+#[test]
+fn a_temporary_file_that_only_its_maker_reads() {
+    const NEW: u64 = 0o302;
+    let name = |n: u64| format!("/tmp/box/page{n}");
+    let file = "/tmp/box/page";
+    let round = |n: u64, between: &dyn Fn() -> Vec<Call>| {
+        let made = call("openat", "open", &[CWD, 1, NEW, 0o600], 9).path(1, &name(n)).toll(9_000);
+        let wrote = call("write", "write", &[9, 0x1000, 900], 900).fd(file).toll(2_000);
+        let gone = call("unlink", "unlink", &[1], 0).path(0, &name(n)).toll(9_000);
+        let close = call("close", "close", &[9], 0).fd(file).toll(2_000);
+        [vec![made, wrote], between(), vec![gone, close]].concat()
+    };
+    let back = || {
+        let start = call("lseek", "lseek", &[9, 0, 0], 0).fd(file).toll(200);
+        vec![start, call("read", "read", &[9, 0x1000, 4096], 900).fd(file).toll(700)]
+    };
+    let judgement = judged(&rounds(3_000, |n| round(n, &back)), BUSY);
+    let told = |j: &Judgement| j.findings.iter().any(|f| f.kind == Kind::Toggle && f.why.contains("temporary file"));
+    assert!(told(&judgement), "{judgement:#?}");
+    // A lock file, which nobody reads; a file that gets another name before.
+    assert!(!told(&judged(&rounds(3_000, |n| round(n, &Vec::new)), BUSY)));
+    let kept = |n: u64| {
+        let rename = call("rename", "rename", &[1, 2], 0).path(0, &name(n)).path(1, "/srv/page").toll(900);
+        round(n, &|| [back(), vec![rename.clone()]].concat())
+    };
+    assert!(!told(&judged(&rounds(3_000, kept), BUSY)));
+}
+
+#[test]
+fn a_folder_watched_anew_after_each_of_its_files() {
+    let watch = |number| call("inotify_add_watch", "watch", &[4, 1, 8], number).path(1, "/var/spool").toll(2_000);
+    let gone = |n| call("unlink", "unlink", &[1], 0).path(0, &format!("/var/spool/{n}")).toll(700);
+    let found = only(judged(&rounds(3_000, |n| vec![gone(n), watch(1)]), BUSY));
+    assert_eq!((found.kind, found.cause.as_deref()), (Kind::NoOp, Some("watch-again")));
+    // It is another folder each time, of the same name.
+    let anew = judged(&rounds(3_000, |n| vec![gone(n), watch(n as i64)]), BUSY);
+    assert_eq!(of_cause(&anew, "watch-again").count(), 0);
+}
+
+#[test]
+fn a_wait_before_each_of_some_messages() {
+    let waits = || call("epoll_wait", "epoll_wait", &[4, 0x1000, 8, u64::MAX], 1).toll(800);
+    let takes = || call("recvfrom", "recv", &[5, 0x1000, 64], 64).fd("UDP:[127.0.0.1:53]").toll(900);
+    let judgement = judged(&rounds(5_000, |_| vec![waits(), takes()]), BUSY);
+    assert_eq!(of_cause(&judgement, "tiny-io").count(), 0, "{judgement:#?}");
+}
+
+#[test]
+fn an_answer_read_in_parts_of_which_the_first_waits() {
+    const PEER: &str = "TCP:[127.0.0.1:5000->127.0.0.1:80]";
+    let send = || call("sendto", "send", &[5, 0x1000, 40], 40).fd(PEER).toll(2_000);
+    let takes = |waited| call("recvfrom", "recv", &[5, 0x2000, 4], 4).fd(PEER).toll(900).waited(waited);
+    let held = |waited: u64| rounds(60, move |_| vec![send(), send(), takes(waited), takes(0), takes(0), takes(0)]);
+    let judgement = judged(&held(43_000_000), 1_000_000);
+    let found = judgement.findings.iter().find(|f| f.cause.as_deref() == Some("nagle-delay"));
+    assert_eq!(found.map(|f| f.kind), Some(Kind::Blocking), "{judgement:#?}");
+    assert_eq!(of_cause(&judged(&held(3_000_000), 1_000_000), "nagle-delay").count(), 0);
+}
