@@ -49,8 +49,6 @@ struct Figures {
     failed: u64,
     /// True if the ledger tells how many calls are needless.
     by_ledger: bool,
-    /// Whether most of what its rows wait is needless.
-    by_waiting: bool,
     /// Whether it is of more than one system call.
     several: bool,
     later: Option<Later>,
@@ -90,7 +88,6 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         single_thread: single && threads.len() <= 1,
         failed: 0,
         by_ledger: false,
-        by_waiting: false,
         several: group
             .rows
             .windows(2)
@@ -185,27 +182,6 @@ impl Figures {
         }
     }
 
-    /// Whether what was needlessly waited for is most of what the rows wait, though it is few of their calls: of a function
-    /// that reads each message in two parts the first waits, and the second is there. Their waiting is then that alone.
-    fn tell_by_waiting(&mut self, group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], options: &Options) {
-        if !group.by_wait || group.startup.is_some() || self.strong_share() >= options.min_row_share {
-            return;
-        }
-        let waited = |calls: &mut dyn Iterator<Item = &WindowCall>| {
-            calls.filter_map(|call| call.waited_ns).fold(0u64, u64::saturating_add)
-        };
-        let seen = recording.windows.iter().flat_map(|window| &window.calls);
-        let all = waited(&mut seen.filter(|call| group.rows.contains(&call.row)));
-        let of_group = group.rows.iter().filter_map(|id| views.get(id.0 as usize));
-        let claimed = of_group.flat_map(|view| view.claimed.iter());
-        let needless = waited(&mut claimed.filter(|claimed| !claimed.claim.weak).map(|claimed| claimed.call));
-        let share = needless as f64 / all.max(1) as f64;
-        if share >= options.min_row_share && share > self.strong_share() {
-            self.waited *= share.min(1.0);
-            self.by_waiting = true;
-        }
-    }
-
     /// How many of the calls are needless: at least, probably, at most.
     fn needless(&self) -> [f64; 3] {
         let e = self.estimate(false);
@@ -264,7 +240,6 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     f.later = (!group.by_wait && group.children.is_none())
         .then(|| deferred_cost(&group.rows, f.needless(), f.shares(), shown))
         .flatten();
-    f.tell_by_waiting(group, recording, views, options);
     let f = f;
     let phase = phase(&group.rows, recording);
     let share = |ns: f64, of: f64| if of > 0.0 { (ns / of).clamp(0.0, 1.0) } else { 0.0 };
@@ -491,7 +466,8 @@ fn confidence(
         let enough = group.startup.is_some()
             || (f.strong >= options.min_waits as f64
                 && f.agreeing >= options.min_agreeing_waits
-                && (f.by_waiting || looked_at && share >= options.min_row_share));
+                && looked_at
+                && share >= options.min_row_share);
         if costs && enough && f.waited >= options.min_ns as f64 {
             return Some(Confidence::High);
         }

@@ -104,15 +104,3 @@ fn a_wait_before_each_of_some_messages() {
     let judgement = judged(&rounds(5_000, |_| vec![waits(), takes()]), BUSY);
     assert_eq!(of_cause(&judgement, "tiny-io").count(), 0, "{judgement:#?}");
 }
-
-#[test]
-fn an_answer_read_in_parts_of_which_the_first_waits() {
-    const PEER: &str = "TCP:[127.0.0.1:5000->127.0.0.1:80]";
-    let send = || call("sendto", "send", &[5, 0x1000, 40], 40).fd(PEER).toll(2_000);
-    let takes = |waited| call("recvfrom", "recv", &[5, 0x2000, 4], 4).fd(PEER).toll(900).waited(waited);
-    let held = |waited: u64| rounds(60, move |_| vec![send(), send(), takes(waited), takes(0), takes(0), takes(0)]);
-    let judgement = judged(&held(43_000_000), 1_000_000);
-    let found = judgement.findings.iter().find(|f| f.cause.as_deref() == Some("nagle-delay"));
-    assert_eq!(found.map(|f| f.kind), Some(Kind::Blocking), "{judgement:#?}");
-    assert_eq!(of_cause(&judged(&held(3_000_000), 1_000_000), "nagle-delay").count(), 0);
-}

@@ -23,7 +23,7 @@ pub(crate) fn deferred_cost(
     let within = |(count, ns): (Estimate, Estimate)| {
         (ns.estimate <= most).then_some((count, Estimate { high: ns.high.min(most), ..ns }))
     };
-    let faults = priced(prices.fault, || faults::faults(rows, share, shown)).and_then(within);
+    let faults = priced(prices.fault, || faults::faults(rows, share, shown));
     let switches = priced(prices.switch, || switches::switches(rows, needless, shown)).and_then(within);
     if faults.is_none() && switches.is_none() {
         return None;

@@ -1,15 +1,20 @@
 //! Detects a program that is started anew for each item. It reads exact counts, since processes leave no windows.
 
 use crate::options::Options;
-use crate::semantics::{Effect, Semantics, WAITING_PROGRAMS};
+use crate::semantics::{Effect, ObservedCall, Semantics, WAITING_PROGRAMS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use systoll_model::{Process, ProcessId, Recording, Row, RowId};
 
-/// How long a program lives at least, in ns, beside which its start is nothing: a hundred times what a start takes.
+/// Calls by which a process becomes a program, and those that wait for one. Signals and questions about processes are of
+/// the same class, and are made for other reasons: Go's run-time sends its own threads signals all the time.
+const BECOMES: [&str; 2] = ["execve", "execveat"];
+const AWAITS: [&str; 3] = ["wait4", "waitid", "waitpid"];
+
+/// Least average life of a program, ns, beside which its start is negligible: a hundred times what a start takes.
 const LONG_LIFE: u64 = 100_000_000;
 
-/// Many short children of one process.
+/// Many short-lived children of one process.
 pub(crate) struct Children {
     /// The programs that they run, the most frequent first; never empty.
     pub programs: Vec<Started>,
@@ -49,9 +54,9 @@ struct Family {
     makers: BTreeSet<ProcessId>,
     count: u64,
     cpu_ns: u64,
-    /// How long they lived, added up.
+    /// The sum of their lives, ns.
     life_ns: u64,
-    /// What became the program.
+    /// Processor time between fork and exec, summed, ns.
     start_ns: u64,
     /// The part of `start_ns` measured in processes that were not folded, ns, and the number of these processes.
     single: (u64, u64),
@@ -142,13 +147,13 @@ pub(crate) fn children(recording: &Recording, semantics: &Semantics, options: &O
 /// A program that one process starts.
 type Starting = (ProcessId, Arc<str>);
 
-/// Programs that were started to take their time: those that lived long beside what they did, so that the start is nothing;
-/// and those that only wait, unless who starts them looks at something as often, and so could wait for that.
+/// Returns the programs that were started to take their time: those whose life is long beside their start, and those that
+/// only wait, unless their starter looks at something as often and could wait for that.
 fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starting, Family>) -> BTreeSet<Starting> {
     let waits = |program: &str| program.rsplit('/').next().is_some_and(|name| WAITING_PROGRAMS.contains(&name));
     let looks = |(maker, _): &Starting, f: &Family| {
         let others = families.iter().filter(|((of, program), _)| of == maker && !waits(program));
-        let rows = recording.rows.iter().filter(|row| f.makers.contains(&row.process));
+        let rows = recording.rows.iter().filter(|row| row.process == *maker || f.makers.contains(&row.process));
         let asked = |row: &Row| match semantics.of(row.syscall) {
             lines if lines.asks_about_paths() => row.counts.calls,
             lines if lines.may_open => row.counts.failed(),
@@ -164,8 +169,8 @@ fn idle(recording: &Recording, semantics: &Semantics, families: &BTreeMap<Starti
     families.iter().filter(is_idle).map(|(family, _)| family.clone()).collect()
 }
 
-/// How many of an image's instances were started as programs: into those that are folded into one, their own
-/// forks are folded too.
+/// Returns how many of an image's instances were started as programs. Instances folded into one include their own
+/// forks, which do not count.
 fn started(recording: &Recording, semantics: &Semantics, at: u32, image: &Process) -> u64 {
     if image.instances <= 1 {
         return image.instances;

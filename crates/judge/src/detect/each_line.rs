@@ -541,8 +541,12 @@ fn sequel(line: &Sequel, n: u64, tied: bool) -> Vec<Made> {
                 made.put(at, Moment::Entry, format!("/srv/box/{n}").into_bytes());
             };
             name(&mut first, n);
-            name(&mut second, if tied { n } else { n + 100 });
+            name(&mut second, if tied { n } else { n + 125 });
             second.result = 9;
+            if line.tie == Tie::Question {
+                first.result = 9;
+                (second.args[2], second.args[3]) = (POINTER, 256);
+            }
         }
     }
     vec![first, second]

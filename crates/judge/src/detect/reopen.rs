@@ -207,9 +207,8 @@ impl Reopen<'_> {
             return;
         }
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        // Nobody wants to know of a change that often.
-        let ceaseless = habit.is_some_and(|file| file.unchanged && file.ceaseless);
-        let weak = !made_up(&opened.path) && !ceaseless;
+        let listed = often && lists(fd, rest) && habit.is_some_and(|file| file.quick);
+        let weak = !(made_up(&opened.path) || listed);
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         if opened.again {
@@ -278,7 +277,7 @@ impl Reopen<'_> {
         // The first `file.openings` reads of the row may have been the needed ones.
         if step.observed.call.nth > file.openings {
             let object = Some(claims.object(path));
-            put(claims, step.index, Claim { weak: !file.ceaseless, object, ..anew() });
+            put(claims, step.index, Claim { weak: true, object, ..anew() });
         }
     }
 

@@ -13,9 +13,8 @@ const SEEN: u64 = 3;
 /// Least number of a small file's openings in all, from exact counts: a file that is opened so often is not opened
 /// for news.
 const MANY: u64 = 256;
-/// Openings, and ns from one to the next, by which a file is opened faster than anybody wants to know of a change.
-const CEASELESS: u64 = 1_000;
-const SOONER: u64 = 1_000_000;
+/// Time from one opening to the next, in ns, below which nobody looks for news: a reader looks no more often than this.
+const GLANCE: u64 = 10_000_000;
 /// Calls after the opening within which its status is asked.
 const SOON: usize = 4;
 /// Largest distance from an opening to its closing, calls.
@@ -35,9 +34,9 @@ struct Seen<'a> {
     /// Number of times that its status, or its content, was the same as before.
     alike: u64,
     changed: bool,
-    /// When it was first and last opened to be read, and last to be written, ns since the run's start.
+    /// Time of its first opening for reading, ns since the run's start.
     first_read: Option<u64>,
-    last_read: Option<u64>,
+    /// Time of its last opening for writing, ns since the run's start.
     last_write: Option<u64>,
 }
 
@@ -61,18 +60,11 @@ impl<'a> Seen<'a> {
             self.last_write = self.last_write.max(Some(at_ns));
         } else {
             self.first_read = Some(self.first_read.map_or(at_ns, |first| first.min(at_ns)));
-            self.last_read = self.last_read.max(Some(at_ns));
         }
     }
 
-    /// Whether so many openings lie so close together that a change can't be what they are for.
-    fn is_ceaseless(&self, openings: u64) -> bool {
-        let span = self.last_read.zip(self.first_read).map(|(last, first)| last.saturating_sub(first));
-        openings >= CEASELESS && span.is_some_and(|ns| ns / openings < SOONER)
-    }
-
-    /// Whether it was opened to be written to once reading had begun: what was made before is as any other file, and
-    /// whether a window shows that is chance.
+    /// Returns true if it was opened for writing after it was first read. A file that was written only before is like
+    /// any other, and it is chance if a window shows that.
     fn is_written(&self) -> bool {
         self.last_write.is_some_and(|last| self.first_read.is_none_or(|first| last >= first))
     }
@@ -135,8 +127,8 @@ pub(super) struct Reread {
     pub unchanged: bool,
     /// True if it is opened so often that a small one counts too.
     pub many: bool,
-    /// Whether it is opened a thousand times and more, more than once a millisecond.
-    pub ceaseless: bool,
+    /// Whether it is opened again so soon that nobody looks for news.
+    pub quick: bool,
 }
 
 impl<'a> Rereads<'a> {
@@ -159,8 +151,8 @@ impl<'a> Rereads<'a> {
         let any = looks.any;
         let habit = |seen: &Seen<'_>| {
             let openings = seen.openings.estimate(&any, recording) as u64;
-            let (unchanged, ceaseless) = (seen.alike > 0 && !seen.changed, seen.is_ceaseless(openings));
-            Reread { openings, unchanged, many: openings >= MANY, ceaseless }
+            let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
+            Reread { openings, unchanged: seen.alike > 0 && !seen.changed, many: openings >= MANY, quick }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {

@@ -10,7 +10,6 @@ use super::memory::{Amount, FREES, Frees, LOADS, Loads};
 use super::names::{NO_FOLLOWS, NoFollow};
 use super::ranges::{RANGED, Ranged};
 use super::read::ObservedCall;
-use super::shown::{SHOWN, Shown};
 use super::state::{KEPT_UNLESS, NAME, PATH, State};
 #[cfg(test)]
 use super::state::{POSITION, SIZE, SYNCED};
@@ -292,7 +291,7 @@ impl Lines {
             Eight::NoChange => sets,
             Eight::DeadStore => {
                 let renames = self.names();
-                let idle = [&SOCKET_OPTION, &SIZE, &SYNCED];
+                let idle = [&SIZE, &SYNCED];
                 let overwritten = opens || renames || idle.into_iter().any(|state| self.sets(state));
                 !self.arms.is_empty() || self.may_store() || self.transfers_out() || overwritten
             }
@@ -540,18 +539,18 @@ impl Lines {
         self.effects.iter().any(|line| line.when.is_empty() && test(line.effect))
     }
 
-    /// Whether it gives a file another name, or one more.
+    /// Returns true if the call gives a file another name, or one more.
     pub(crate) fn names(&self) -> bool {
         self.effects.iter().filter(|line| matches!(line.effect, Effect::Path { .. })).count() == 2
     }
 
-    /// Whether it may ask what a path leads to.
+    /// Returns true if the call may ask what a path leads to.
     pub(crate) fn asks_about_paths(&self) -> bool {
         let asks = |line: &StateLine| line.about.is(&PATH) || line.about.is(&NAME);
         self.states.iter().any(|line| asks(line) && matches!(line.act, Act::Ask(_)))
     }
 
-    /// Whether it may set such state.
+    /// Returns true if the call may set such state.
     pub(crate) fn sets(&self, state: &'static State) -> bool {
         self.states.iter().any(|line| line.about.id() == state.id() && matches!(line.act, Act::Set { .. }))
     }
