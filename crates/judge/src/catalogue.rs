@@ -328,7 +328,7 @@ impl Cure {
         self.fit_of_any_call(author, about).filter(|_| self.is_for_called(author))
     }
 
-    /// Whether it is for the function that the code called, as far as that is known.
+    /// Returns true if it is for the function that the code called, as far as that is known.
     pub(crate) fn is_for_called(&self, author: &Author) -> bool {
         let is_called = |called: &str| self.called.iter().any(|pattern| glob(pattern, called));
         self.called.is_empty() || author.called.as_deref().is_none_or(is_called)

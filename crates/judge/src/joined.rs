@@ -47,7 +47,7 @@ pub(crate) fn verdicts(
     findings
 }
 
-/// Whether two groups of a program have one cause and one way to end it.
+/// Returns true if two groups of a program have one cause and one way to end it.
 fn are_one(one: (&Group<'_>, &Finding), other: (&Group<'_>, &Finding), recording: &Recording) -> bool {
     let cause = |of: (&Group<'_>, &Finding)| of.1.cause.clone();
     let plain = |(group, _): (&Group<'_>, &Finding)| group.startup.is_none() && group.children.is_none();

@@ -58,7 +58,8 @@ fn heaviest_stack(recording: &Recording, id: RowId) -> Vec<&Frame> {
     })
 }
 
-/// Whether the C library was called by an interpreter or by one of its modules, not by a library that serves others too.
+/// Returns true if the C library was called by an interpreter or by one of its modules, not by a library that serves
+/// others too.
 fn by_interpreter(recording: &Recording, language: CodeLanguage, frames: &[&Frame]) -> bool {
     let of_libc = |frame: &&&Frame| matches!(frame.class, FrameClass::Libc | FrameClass::Loader | FrameClass::Vdso);
     let Some(module) = frames.iter().find(|frame| !of_libc(frame)).and_then(|frame| frame.module) else { return true };

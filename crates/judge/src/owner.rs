@@ -184,7 +184,7 @@ impl Owner {
             .then(|| Self::Program(program.name().to_owned()))
     }
 
-    /// Who the reader is, to that code.
+    /// Returns who the reader is, to that code.
     pub(crate) fn reader(&self) -> Actor {
         match self {
             Self::Reader => Actor::Author,

@@ -107,7 +107,7 @@ pub(crate) fn per_unit(wanted: Wanted<'_>, shown: JudgedView<'_>) -> Option<PerU
         .map(|r| r.0)
 }
 
-/// What the rows' claimed calls are about.
+/// Returns what the rows' claimed calls are about.
 fn objects<'a>(rows: &[RowId], views: &'a [RowView<'_>]) -> Set<&'a str> {
     let of_rows = rows.iter().filter_map(|id| views.get(id.0 as usize));
     of_rows.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref()).collect()

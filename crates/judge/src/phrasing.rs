@@ -71,8 +71,8 @@ pub(crate) fn put(
     whole
 }
 
-/// What is left to who called a function of a library that makes the calls inside: the cures in the language are for
-/// others, which the code does not call.
+/// Returns what is left to who called a function of a library that makes the calls inside: the cures in the language
+/// are for others, which the code does not call.
 fn call_less(
     cause: &Cause,
     offered: &[&Cure],
@@ -102,7 +102,7 @@ fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Fi
     }
 }
 
-/// What `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
+/// Returns what `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
 fn asked_as(cause: &Cause, cure: &Cure) -> String {
     let first = cause.cures.iter().find(|c| c.is_applied());
     match cause.cures.iter().position(|c| std::ptr::eq(c, cure)) {
@@ -207,7 +207,7 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
     cures.any(|cure| cure.fit(&author, &[]).is_some() && calls.ask_for(cure))
 }
 
-/// Whether the cause says of such calls that they make a remark at most.
+/// Returns true if the cause says of such calls that they make a remark at most.
 pub(crate) fn makes_a_remark(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));

@@ -471,8 +471,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Whether a call that changes what a path leads to leaves the file that stands there: it sets what stands beside it,
-    /// or opens it. What is made only where nothing is, is another.
+    /// Returns true if a call that changes what a path leads to leaves the file that stands there: it sets what stands
+    /// beside it, or opens it. What is made only where nothing is, is another.
     fn stays_the_file(&self, observed: &ObservedCall<'_>) -> bool {
         let lines = self.semantics.of(observed.syscall);
         let beside = SETTLED.iter().any(|(by_path, by_file)| lines.sets(by_path) || lines.sets(by_file));
@@ -504,14 +504,14 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Whether an effect is that of an opening which makes the file.
+/// Returns true if an effect is that of an opening which makes the file.
 fn makes(effect: Effect, observed: &ObservedCall<'_>) -> bool {
     let Effect::OpensPath { flags, .. } = effect else { return false };
     // Where no argument holds the flags they are not known.
     flags.is_none_or(|flags| observed.arg(flags) as u32 & O_EXCL != 0)
 }
 
-/// Whether two descriptors may lead to one file: by its name, where both have one.
+/// Returns true if two descriptors may lead to one file: by its name, where both have one.
 fn maybe_same(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
@@ -526,7 +526,7 @@ fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
     Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
 }
 
-/// Whether a wait is but a look: one that has a time and ran out, and that soon.
+/// Returns true if a wait is but a look: one that has a time and ran out, and that soon.
 fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
     look.most_ns == u64::MAX || observed.call.elapsed_ns <= look.most_ns && found_nothing(look, observed)
 }

@@ -447,7 +447,7 @@ fn calls_by_the_32_bit_gate_are_reported() {
     assert!(plan.unplanned.is_empty(), "{plan:?}");
 }
 
-/// So many bytes of filling, then `parts`.
+/// Returns this many bytes of filling, then `parts`.
 fn after_filling(filling: usize, parts: &[&[u8]]) -> Site {
     let nops = vec![0x90; filling];
     only(&[&[&nops[..]], parts].concat()).0

@@ -57,7 +57,7 @@ impl Detector for DeadStore {
     }
 }
 
-/// What a step stores.
+/// Returns what a step stores.
 fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     let line = step.lines.store(&step.observed)?;
     let mut key = Vec::new();
@@ -75,7 +75,7 @@ fn descriptor(step: &Step<'_>) -> Option<i32> {
 }
 
 impl Newest {
-    /// Whether the step may use what was set, or the descriptor's number may come back as another file's.
+    /// Returns true if the step may use what was set, or the descriptor's number may come back as another file's.
     fn is_used_by(&self, step: &Step<'_>) -> bool {
         if step.forks || self.fd.is_some_and(|fd| step.lets_go(fd)) {
             return true;
@@ -91,7 +91,7 @@ impl Newest {
         }
     }
 
-    /// Whether others may have looked before the step set it anew: also where the recording has no times.
+    /// Returns true if others may have looked before the step set it anew: also where the recording has no times.
     fn was_seen(&self, steps: &[Step<'_>], step: &Step<'_>) -> bool {
         let from = steps.get(self.at).map(|from| from.observed.call.entry_ns);
         let lasted = from.and_then(|from| step.observed.call.entry_ns.checked_sub(from)).filter(|ns| *ns > 0);
@@ -113,7 +113,7 @@ impl Newest {
     }
 }
 
-/// Whether the program itself looks at files' times or its name.
+/// Returns true if the program itself looks at files' times or its name.
 fn looks(step: &Step<'_>) -> bool {
     let asks = |m: &Meaning<'_>| {
         let about = m.line.about;

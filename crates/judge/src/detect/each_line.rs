@@ -308,14 +308,14 @@ fn what_is_set_to_what_it_is_is_claimed_and_what_is_set_to_something_else_is_not
     }
 }
 
-/// Whether a line says what an argument points to.
+/// Returns true if a line says what an argument points to.
 fn is_told(line: &StateLine, arg: u8) -> bool {
     line.when.iter().any(|test| {
         matches!(test, When::InNoBits(of, _) | When::InAnyBits(of, _) | When::InZeros(of) | When::InTimes(of) if *of == arg)
     })
 }
 
-/// Whether the call itself tells what was set before, so that one is enough.
+/// Returns true if the call itself tells what was set before, so that one is enough.
 fn tells_old(line: &StateLine) -> bool {
     matches!(line.act, Act::Set { old, value, .. } if old.is_some() || matches!(value, Source::Arg(1)) && line.call == "rt_sigprocmask")
 }

@@ -113,8 +113,8 @@ impl Life {
         soon && gone && self.held <= HELD && (self.moved_any || !self.thing.used)
     }
 
-    /// Whether the step has it live on elsewhere, or has to have it: a second descriptor keeps a file open, or is to come
-    /// back where the first one was; a name may have been given to another file.
+    /// Returns true if the step has it live on elsewhere, or has to have it: a second descriptor keeps a file open, or
+    /// is to come back where the first one was; a name may have been given to another file.
     fn is_needed_by(&self, step: &Step<'_>, handle: u64) -> bool {
         let copies = step.effects.iter().any(|e| matches!(e, Effect::Redirects(_) | Effect::Shares));
         let kept = self.copy_of.is_some_and(|fd| step.lets_go(fd) || copies && step.observed.arg(0) == handle);

@@ -35,13 +35,13 @@ impl Detector for NoOp {
     }
 }
 
-/// What a set to what was set before is, by what undoes such state.
+/// Returns what a set to what was set before is, by what undoes such state.
 fn kind_of(state: &State) -> Kind {
     if state.undone == Undone::Unseen { Kind::Toggle } else { Kind::NoOp }
 }
 
-/// Whether nothing can have been written to the file since it was brought to the disk: the program wrote it itself, and
-/// between the two calls it neither waited for anyone nor made a call about the file.
+/// Returns true if nothing can have been written to the file since it was brought to the disk: the program wrote it
+/// itself, and between the two calls it neither waited for anyone nor made a call about the file.
 fn is_clean(step: &Step<'_>, steps: &[Step<'_>]) -> bool {
     let fd = step.observed.descriptor(0);
     let about = |s: &Step<'_>| s.lines.fd == Some(0) && s.observed.descriptor(0) == fd;

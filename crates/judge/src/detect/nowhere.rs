@@ -36,7 +36,7 @@ pub(super) struct Nowhere {
 }
 
 impl Nowhere {
-    /// Whether there are names to look for.
+    /// Returns true if there are names to look for.
     pub(super) fn misses(&self) -> bool {
         !self.miss.is_empty()
     }

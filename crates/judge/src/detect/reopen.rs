@@ -44,7 +44,7 @@ impl<'a> Reopen<'a> {
         Self { rereads: Rereads::new(recording, semantics), moved, contents: Map::default(), size: 0 }
     }
 
-    /// Whether the file at the path was moved elsewhere; a relative name may stand for it.
+    /// Returns true if the file at the path was moved elsewhere; a relative name may stand for it.
     fn is_moved(&self, path: &str) -> bool {
         let is = |moved: &str| path == moved || !moved.starts_with('/') && path.ends_with(&*["/", moved].concat());
         self.moved.iter().any(|moved| is(moved))
@@ -307,7 +307,7 @@ fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
     until_closed.any(|s| s.meaning.is_none() && s.observed.call.result.is_some_and(|got| got > 0))
 }
 
-/// Whether a folder's entries are taken from a descriptor, as far as the window goes.
+/// Returns true if a folder's entries are taken from a descriptor, as far as the window goes.
 fn lists(fd: i64, rest: &[Step<'_>]) -> bool {
     let own = |s: &&Step<'_>| i64::from(s.observed.descriptor(0)) == fd && s.lines.fd == Some(0);
     let takes = |s: &Step<'_>| s.moved.is_none() && s.lines.always_does(|effect| matches!(effect, Effect::Reads(0)));

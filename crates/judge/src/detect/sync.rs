@@ -45,9 +45,9 @@ impl Sync {
         Self { silent: silent.map(|(process, _)| process).collect(), renaming, synced: Set::default() }
     }
 
-    /// Whether the sync is one of two that a file takes which is put in the place of another as a whole: of its bytes before
-    /// it gets its name, so that the name never stands for half a file, and of the folder after that. `None` where the
-    /// window's edge hides that.
+    /// Returns true if the sync is one of two that a file takes which is put in the place of another as a whole: of its
+    /// bytes before it gets its name, so that the name never stands for half a file, and of the folder after that.
+    /// `None` where the window's edge hides that.
     fn is_of_replacing(&self, step: &Step<'_>, file: &str, steps: &[Step<'_>]) -> Option<bool> {
         if !self.renaming.contains(&step.observed.window.process.0) {
             return Some(false);
@@ -75,7 +75,7 @@ fn names(step: &Step<'_>) -> Option<[String; 2]> {
     Some([paths.next()?, paths.next()?])
 }
 
-/// Whether a path, which may be relative, can be that of the file.
+/// Returns true if a path, which may be relative, can be that of the file.
 fn is_path(path: &str, file: &str) -> bool {
     path == file || !path.starts_with('/') && file.ends_with(&*["/", path].concat())
 }

@@ -120,7 +120,7 @@ impl Toggle {
     }
 }
 
-/// Whether memory goes away, or other memory comes to where some was.
+/// Returns true if memory goes away, or other memory comes to where some was.
 fn maps_anew(step: &Step<'_>) -> bool {
     step.effects.iter().any(|effect| matches!(effect, Effect::Memory)) && !step.signs.any(Signs::SETS)
 }
@@ -139,7 +139,7 @@ fn turn(history: &History<'_>, steps: &[Step<'_>]) -> Option<Turn> {
 /// Values a piece of state took, by the step that set them.
 type History<'s> = Vec<(usize, &'s [u8])>;
 
-/// What undoes the state of a history.
+/// Returns what undoes the state of a history.
 fn undone(history: &History<'_>, steps: &[Step<'_>]) -> Undone {
     let first = history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref());
     first.map_or(Undone::Returns, |meaning| meaning.line.about.undone)

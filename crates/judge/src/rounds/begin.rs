@@ -2,7 +2,7 @@
 
 use super::anchor::Anchored;
 use super::kinds::{KindId, Kinds};
-use super::shape::Part;
+use super::part::Part;
 use super::stretches::Stretches;
 use crate::hash::Map;
 use crate::semantics::{Effect, Lines, Semantics};
@@ -41,7 +41,7 @@ impl Turns<'_> {
         parts.rotate_left(at);
     }
 
-    /// Of each part how often it, or what comes after it, uses what was made in a round before it.
+    /// Returns for each part how often it, or what comes after it, uses what was made in a round before it.
     fn cuts(&self, parts: &[Part], found: &Anchored) -> Vec<u64> {
         let mut of_kind: Map<KindId, Vec<usize>> = Map::default();
         for (at, part) in parts.iter().enumerate() {
@@ -77,7 +77,7 @@ impl Turns<'_> {
         self.kinds.get(kind).map(|kind| kind.syscall)
     }
 
-    /// Whether a kind's calls tell what is ready, or take from where others put something.
+    /// Returns true if a kind's calls tell what is ready, or take from where others put something.
     fn takes_in(&self, kind: KindId) -> bool {
         let Some(lines) = self.syscall(kind).map(|syscall| self.semantics.of(syscall)) else { return false };
         let from_outside = || {
@@ -89,7 +89,7 @@ impl Turns<'_> {
     }
 }
 
-/// What a call makes, if that has a handle.
+/// Returns what a call makes, if that has a handle.
 fn makes(call: &WindowCall, lines: &Lines) -> Option<Handle> {
     let result = call.result.filter(|result| *result >= 0)?;
     let opens = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);

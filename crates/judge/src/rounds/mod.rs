@@ -12,6 +12,7 @@
 mod anchor;
 mod begin;
 mod kinds;
+mod part;
 mod pattern_of;
 mod place;
 mod rest;

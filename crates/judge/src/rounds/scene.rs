@@ -3,10 +3,11 @@
 use super::anchor::{Anchored, LEAST, Member, WHOLE, conforms};
 use super::begin::Turns;
 use super::kinds::{Kind, KindId, Kinds, waited};
+use super::part::{Part, Seen};
 use super::pattern_of::{data, objects, offsets, option, sizes};
 use super::place::common_place;
 use super::round::{Round, RoundCall, RoundClaimed, RoundRow, RoundStep, Times};
-use super::shape::{Part, Seen, shape};
+use super::shape::shape;
 use super::stretches::Stretches;
 use crate::finding::{Estimate, Finding};
 use crate::hash::{Map, Set};

@@ -3,6 +3,7 @@
 use super::anchor::{Anchored, Member};
 use super::begin::Turns;
 use super::kinds::KindId;
+use super::part::{Part, Seen};
 use super::stretches::Stretches;
 use crate::hash::Map;
 
@@ -10,45 +11,6 @@ use crate::hash::Map;
 const LONGEST_INNER: usize = 8;
 /// Largest number of steps of a round.
 const MOST_STEPS: usize = 64;
-
-/// Number of repetitions in a row, over all instances that show them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Seen {
-    pub(super) least: u64,
-    pub(super) most: u64,
-    /// Sum of the numbers, weighted by instance.
-    pub(super) sum: f64,
-    pub(super) weight: f64,
-}
-
-impl Seen {
-    fn once(times: u64) -> Self {
-        Self { least: times, most: times, sum: times as f64, weight: 1.0 }
-    }
-
-    fn and(self, other: Self, weight: f64) -> Self {
-        Self {
-            least: self.least.min(other.least),
-            most: self.most.max(other.most),
-            sum: self.sum + weight * other.sum / other.weight,
-            weight: self.weight + weight,
-        }
-    }
-
-    /// Returns the mean number of repetitions.
-    pub(super) fn mean(self) -> f64 {
-        if self.weight > 0.0 { self.sum / self.weight } else { 0.0 }
-    }
-}
-
-/// A part of a round: one kind, or a loop of several kinds.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
-    /// The kinds, each with its number of calls in a row.
-    pub(super) kinds: Vec<(KindId, Seen)>,
-    /// Number of times that the whole sequence is made.
-    pub(super) times: Seen,
-}
 
 /// Folds repetitions into loops: `a b b b c d c d` becomes `a`, three times `b`, twice `c d`.
 fn collapse(kinds: impl Iterator<Item = KindId>) -> Vec<Part> {

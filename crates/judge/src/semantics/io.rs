@@ -256,7 +256,7 @@ impl Look {
         Self { when, ..self }
     }
 
-    /// Whether it is a wait that ran out.
+    /// Returns true if it is a wait that ran out.
     pub(crate) fn runs_out(&self) -> bool {
         self.most_ns < u64::MAX
     }

@@ -116,7 +116,7 @@ impl<'a> ObservedCall<'a> {
     }
 }
 
-/// Whether a descriptor's name is one of a pipe or an ordinary file.
+/// Returns true if a descriptor's name is one of a pipe or an ordinary file.
 fn holds_bytes(name: &str) -> bool {
     let own = |folders: &[&str]| folders.iter().any(|folder| name.starts_with(folder));
     name.starts_with(PIPES) || name.starts_with('/') && !own(MADE_UP) && !own(DEVICES)
@@ -125,13 +125,13 @@ fn holds_bytes(name: &str) -> bool {
 /// What stands for "now" where a nanosecond would stand (UTIME_NOW of linux/stat.h).
 const NOW: u64 = (1 << 30) - 1;
 
-/// Whether these are two times, neither of which is "now".
+/// Returns true if these are two times, neither of which is "now".
 fn names_times(bytes: &[u8]) -> bool {
     let fraction = |at: usize| bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map(|b| u64::from_le_bytes(*b));
     [8, 24].into_iter().all(|at| fraction(at).is_some_and(|ns| ns != NOW))
 }
 
-/// Whether there are bytes, and all are zero.
+/// Returns true if there are bytes, and all are zero.
 fn zeros(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0)
 }
@@ -289,7 +289,7 @@ impl Generations {
         put(&mut self.files_at, path, version);
     }
 
-    /// What the path leads to holds something else from now on, and is still the same file.
+    /// Returns what the path leads to holds something else from now on, and is still the same file.
     pub(crate) fn void_content(&mut self, path: PathId) {
         let version = self.next();
         put(&mut self.contents, path, version);

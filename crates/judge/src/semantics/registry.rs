@@ -394,12 +394,12 @@ impl Lines {
         self.links.ends.iter().copied().find(|end| call.holds(end.when))
     }
 
-    /// What it sets that is used later.
+    /// Returns what it sets that is used later.
     pub(crate) fn store(&self, call: &ObservedCall<'_>) -> Option<&'static Store> {
         first(&self.stores, call)
     }
 
-    /// Whether it may set what is used later.
+    /// Returns true if it may set what is used later.
     pub(crate) fn may_store(&self) -> bool {
         !self.stores.is_empty()
     }
@@ -560,12 +560,12 @@ impl Lines {
         self.transfers.iter().any(|line| line.way == Way::Out)
     }
 
-    /// Whether it may move bytes into the program.
+    /// Returns true if it may move bytes into the program.
     pub(crate) fn transfers_in(&self) -> bool {
         self.transfers.iter().any(|line| line.way == Way::In)
     }
 
-    /// Whether it maps memory, a file's code among other things.
+    /// Returns true if it maps memory, a file's code among other things.
     pub(crate) fn maps(&self) -> bool {
         !self.loads.is_empty()
     }

@@ -182,9 +182,12 @@ fn hanging_and_changing_cures_are_reported() {
 
 #[test]
 fn less_processor_time_in_the_same_wall_time_and_the_reverse() {
-    let same = change(0.0, -1.0, 1.0, Verdict::NoDifference);
-    let c = measured(side(1e9, 1e9), side(1e9, 1e7), same, change(-98.8, -99.0, -98.0, Verdict::Faster));
-    assert!(written(&c, None, "b").ends_with("  proved   83 times less CPU, same wall time\n"));
+    for (span, said) in [(0.5, "same wall time"), (2.0, "no difference in wall time shown")] {
+        let wall = change(0.0, -span, span, Verdict::NoDifference);
+        let c = measured(side(1e9, 1e9), side(1e9, 1e7), wall, change(-98.8, -99.0, -98.0, Verdict::Faster));
+        let text = written(&c, None, "b");
+        assert!(text.contains(&format!("  proved   83 times less CPU, {said}\n")), "{text}");
+    }
     let slower = change(150.0, 140.0, 160.0, Verdict::Slower);
     let c = measured(side(1e9, 1e9), side(2e9, 2e9), slower, change(20.0, 19.0, 21.0, Verdict::Slower));
     assert!(written(&c, None, "b").ends_with("  shown    2.5 times as long, 20.0 % more CPU\n"));

@@ -98,7 +98,7 @@ fn is_ours(line: &Line<'_>) -> bool {
     line.path.starts_with(NAME)
 }
 
-/// What is ours in a process, by what lies there.
+/// Returns what is ours in a process, by what lies there.
 fn look(pid: i32, maps: &Maps, mem: Mem) -> Result<Ours, Unseen> {
     let word = |at: u64| {
         let mut bytes = [0; 8];
