@@ -155,7 +155,7 @@ const SHORT_ID: usize = 12;
 /// `libpod-ID.scope`, `cri-containerd-ID.scope`, `crio-ID.scope`, and `NAME`, `lxc.payload.NAME` or `machine-NAME.scope`.
 fn is_in_container(path: &str, container: &str) -> bool {
     let is_id = |word: &str| word.len() >= SHORT_ID && word.bytes().all(|b| b.is_ascii_hexdigit());
-    path.split('/').any(|part| {
+    path.split('/').filter(|part| !part.is_empty()).any(|part| {
         let part = part.strip_suffix(".scope").or_else(|| part.strip_suffix(".service")).unwrap_or(part);
         let name = part.strip_prefix("lxc.payload.").or_else(|| part.strip_prefix("machine-")).unwrap_or(part);
         let id = part.rsplit('-').next().unwrap_or(part);

@@ -113,11 +113,10 @@ impl Life {
         soon && gone && self.held <= HELD && (self.moved_any || !self.thing.used)
     }
 
-    /// Returns true if the step has it live on elsewhere, or has to have it: a second descriptor keeps a file open, or
-    /// is to come back where the first one was; a name may have been given to another file.
-    fn is_needed_by(&self, step: &Step<'_>, handle: u64) -> bool {
-        let copies = step.effects.iter().any(|e| matches!(e, Effect::Redirects(_) | Effect::Shares));
-        let kept = self.copy_of.is_some_and(|fd| step.lets_go(fd) || copies && step.observed.arg(0) == handle);
+    /// Returns true if the step needs it: a second descriptor keeps a file open whose first one is closed; a name may have
+    /// been given to another file.
+    fn is_needed_by(&self, step: &Step<'_>) -> bool {
+        let kept = self.copy_of.is_some_and(|fd| step.lets_go(fd));
         let renamed = step.lines.names() && self.name.is_some() && step.observed.call.errno().is_none();
         kept || renamed && named(step) == self.name
     }
@@ -205,7 +204,7 @@ impl Lives {
     /// Notes whose name a step takes away, and forgets what it has live on.
     fn lets_live(&mut self, at: usize, step: &Step<'_>) {
         let all = &mut self.all;
-        self.alive.retain(|(_, handle), place| all.get(*place).is_none_or(|life| !life.is_needed_by(step, *handle)));
+        self.alive.retain(|_, place| all.get(*place).is_none_or(|life| !life.is_needed_by(step)));
         let call = step.observed.syscall.name().unwrap_or_default();
         let takes =
             |life: &&mut Life| life.open > 0 && life.thing.unnamed_by.contains(&call) && named(step) == life.name;
