@@ -116,7 +116,9 @@ impl Life {
     /// Returns true if the step needs it: a second descriptor keeps a file open whose first one is closed; a name may have
     /// been given to another file.
     fn is_needed_by(&self, step: &Step<'_>) -> bool {
-        let kept = self.copy_of.is_some_and(|fd| step.lets_go(fd));
+        // Where another file is put over the first descriptor, the copy is there to be put back: around each step.
+        let closes = step.effects.iter().any(|e| matches!(e, Effect::Closes(0)));
+        let kept = self.copy_of.is_some_and(|fd| closes && step.observed.descriptor(0) == fd);
         let renamed = step.lines.names() && self.name.is_some() && step.observed.call.errno().is_none();
         kept || renamed && named(step) == self.name
     }
