@@ -9,13 +9,13 @@ pub(crate) struct Call {
     pub(crate) tid: u32,
     /// Which it is.
     pub(crate) syscall: Syscall,
-    /// What stands between its brackets.
+    /// The text between its brackets.
     pub(crate) text: Vec<u8>,
-    /// How `text` is to be read.
+    /// The notation of `text`.
     pub(crate) written: Written,
-    /// What it returned, as in rax; `None` if it never did.
+    /// The result as in rax; `None` if it never returned.
     pub(crate) result: Option<i64>,
-    /// What stands behind the equals sign, where a descriptor's file or a set of flags may be.
+    /// The text behind the equals sign, which may hold a descriptor's file or a set of flags.
     pub(crate) told: Vec<u8>,
     /// When and how long.
     pub(crate) times: Times,
@@ -31,7 +31,7 @@ impl Default for Syscall {
     }
 }
 
-/// What a call's arguments are written in.
+/// The notation of a call's arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Written {
     /// Strings, structs and names, as strace has them.
@@ -56,7 +56,7 @@ pub(crate) struct Times {
 pub(crate) struct Calls([bool; 512]);
 
 impl Calls {
-    /// Those that `are`.
+    /// Returns the calls for which `are` is true.
     pub(crate) fn those(are: impl Fn(&Signature) -> bool) -> Self {
         let mut all = [false; 512];
         for (number, place) in (0..).zip(&mut all) {
@@ -65,7 +65,7 @@ impl Calls {
         Self(all)
     }
 
-    /// Whether the call is one of them.
+    /// Returns true if the call is one of them.
     pub(crate) fn contains(&self, syscall: Sysno) -> bool {
         self.0.get(syscall.0 as usize).copied().unwrap_or(false)
     }

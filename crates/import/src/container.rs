@@ -13,7 +13,7 @@ const TELLING: usize = 64;
 /// Returns the text of a file: unpacked, in UTF-8, with line feeds between its lines.
 ///
 /// # Errors
-/// That it can't be read, or is of a kind that is not read.
+/// If it can't be read, or is of a kind that is not read.
 pub(crate) fn text<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn BufRead + 'a>, ImportError> {
     let head = reader.fill_buf()?;
     // The magic numbers are those of RFC 1952, the .xz format, RFC 8878, PKWARE's APPNOTE, DuckDB's storage and Parquet's.
@@ -39,7 +39,7 @@ pub(crate) fn text<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn BufRead 
 /// Returns the text that `tool` packed.
 ///
 /// # Errors
-/// That already its beginning can't be unpacked: a decoder tells that once, and takes the file for empty afterwards.
+/// If its beginning can't be unpacked: a decoder reports that once, and takes the file for empty afterwards.
 fn unpacked<'a>(reader: impl Read + 'a, tool: &'static str) -> Result<Box<dyn BufRead + 'a>, ImportError> {
     let mut reader = BufReader::with_capacity(1 << 18, reader.take(MOST_UNPACKED));
     reader.fill_buf().map_err(|e| ImportError::Damaged { tool, why: e.to_string() })?;
@@ -68,7 +68,7 @@ fn first_of_zip<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn Read + 'a>,
     }
 }
 
-/// How characters are written.
+/// Encoding of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     /// As they are read: UTF-8, or bytes of any kind.

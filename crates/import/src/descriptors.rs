@@ -1,4 +1,4 @@
-//! What descriptors are behind, followed from call to call where the trace does not say.
+//! Follows the files of descriptors from call to call where the trace does not name them.
 
 use crate::hash::Map;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// What a descriptor is behind.
+    /// Returns the name of a descriptor's file.
     pub(crate) fn name(&self, process: u32, fd: i32) -> Option<Arc<str>> {
         let open = self.tables.get(&process)?;
         open.stay.get(&fd).or_else(|| open.closed_by_exec.get(&fd)).cloned()

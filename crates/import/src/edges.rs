@@ -1,18 +1,18 @@
-//! Whether a trace shows its program from beginning to end, or is an excerpt.
+//! Tells a trace that shows its program from beginning to end from an excerpt.
 
 use crate::lex::name_end;
 
 /// Bytes of the longest mark for lines that were left out.
 const LONGEST_CUT: usize = 12;
 
-/// What is seen of a trace's beginning and end.
+/// The signs of a trace's beginning and end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Edges {
-    /// Whether any call was seen.
+    /// True if any call was seen.
     any: bool,
-    /// Whether the first lines show a program's start, or strace attach to it.
+    /// True if the first lines show a program's start, or strace attach to it.
     begins: bool,
-    /// Whether a program's end is seen, or strace's leaving it.
+    /// True if a program's end is seen, or strace's leaving it.
     ends: bool,
     /// Places where somebody left lines out, and wrote so.
     cuts: u64,

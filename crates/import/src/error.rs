@@ -22,7 +22,7 @@ pub enum ImportError {
     Damaged {
         /// The packer.
         tool: &'static str,
-        /// What the unpacking said.
+        /// The message of the unpacking program.
         why: String,
     },
     /// It is a packed message that is no trace: a profile, as `systoll run --save` writes it.
@@ -31,7 +31,7 @@ pub enum ImportError {
     /// It is a table of a database.
     #[error("it is a {kind}, which is not read: of systing's, systing-util convert IN -o OUT.pb makes a trace that is")]
     Table {
-        /// What it is.
+        /// The kind of file.
         kind: &'static str,
     },
     /// Another tool wrote it, whose traces are not read.
@@ -39,7 +39,7 @@ pub enum ImportError {
     Foreign {
         /// The tool.
         tool: &'static str,
-        /// What to do instead.
+        /// The advice.
         instead: &'static str,
     },
     /// No line is one of a trace.

@@ -36,7 +36,7 @@ struct Running {
     start_ns: u64,
 }
 
-/// Who made a thread, and whether it shares its maker's process.
+/// The maker of a thread, and the kind of its birth.
 #[derive(Clone, Copy, Debug)]
 struct Birth {
     /// The process that its maker was of, and what that ran: files of several threads are read one after the other, so
@@ -50,7 +50,7 @@ struct Birth {
 #[derive(Clone, Copy, Debug)]
 struct Making {
     maker: u32,
-    /// Whether the child shares the maker's process.
+    /// True if the child shares the maker's process.
     shares: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Family {
     threads: Map<u32, Thread>,
     processes: Map<u32, Running>,
     births: Map<u32, Birth>,
-    /// What the trace tells beside its calls: of a thread its process.
+    /// Facts that the trace tells beside its calls: the process of a thread.
     told: Map<u32, Told>,
     /// Processes of threads that were told of, by their ids.
     of_pid: Map<u32, u32>,
@@ -74,16 +74,16 @@ pub(crate) struct Family {
     ordinals: u32,
     /// Calls that make a child and have not returned, in the order in which they were entered.
     making: Vec<Making>,
-    /// Whether threads that no call made belong to the process that was attached to.
+    /// The process that was attached to, to which threads belong that no call made.
     attached: Option<u32>,
-    /// How the first process ended.
+    /// The end of the first process.
     pub(crate) exit: Option<Exit>,
     /// Threads that there ever were.
     pub(crate) seen: u64,
     root: Option<u32>,
 }
 
-/// What is new with a thread that is met for the first time.
+/// News about a thread that is seen for the first time.
 pub(crate) struct Met {
     pub(crate) thread: Thread,
     /// Where it is of a new process that another has made.
@@ -100,7 +100,7 @@ pub(crate) struct Forked {
 /// A thread that has ended.
 pub(crate) struct Gone {
     pub(crate) thread: Thread,
-    /// Whether it was its process's last.
+    /// True if it was its process's last one.
     pub(crate) last: bool,
 }
 
@@ -194,12 +194,12 @@ impl Family {
         self.threads.get_mut(&tid)
     }
 
-    /// Whether the thread was met.
+    /// Returns true if the thread was seen.
     pub(crate) fn knows(&self, tid: u32) -> bool {
         self.threads.contains_key(&tid)
     }
 
-    /// Whether the thread has not been seen, but was told of.
+    /// Returns true if the thread has not been seen, but a call announced it.
     pub(crate) fn expects(&self, tid: u32) -> bool {
         self.births.contains_key(&tid)
     }

@@ -8,7 +8,7 @@ use crate::strace::named;
 /// A tool whose traces are not read.
 struct Tool {
     name: &'static str,
-    /// What to do instead.
+    /// The advice.
     instead: &'static str,
     /// Returns whether it wrote a line.
     wrote: fn(&[u8]) -> bool,
@@ -51,7 +51,7 @@ fn has(line: &[u8], text: &[u8]) -> bool {
     memchr::memmem::find(line, text).is_some()
 }
 
-/// What stands behind the last equals sign.
+/// Returns the text behind the last equals sign.
 fn result(line: &[u8]) -> Option<&[u8]> {
     line.get(memchr::memmem::rfind(line, b" = ")? + 3..)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Told {
     pub(crate) source: Option<SourceLine>,
 }
 
-/// What a stack says of a call.
+/// The stack of a call, in parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     /// Up to the user's frame.
@@ -44,13 +44,13 @@ pub(crate) struct Context {
     pub(crate) outer: StackId,
     /// The user's frame.
     pub(crate) user: Option<FrameId>,
-    /// What it called.
+    /// The function that the user's frame called.
     pub(crate) api: Option<Arc<str>>,
     pub(crate) api_module: Option<ModuleId>,
 }
 
 impl Context {
-    /// Of a call whose stack is not known.
+    /// The context of a call whose stack is not known.
     pub(crate) const NONE: Self =
         Self { context: StackId(0), whole: StackId(0), outer: StackId(0), user: None, api: None, api_module: None };
 }
@@ -63,7 +63,7 @@ pub(crate) struct Frames {
     module_index: Map<String, ModuleId>,
     frame_index: Map<Told, FrameId>,
     stack_index: Map<Vec<FrameId>, StackId>,
-    /// Whether some were left out.
+    /// True if some were left out.
     pub(crate) bounded: bool,
 }
 
@@ -81,7 +81,7 @@ impl Frames {
         }
     }
 
-    /// What a stack, innermost frame first, says of its call.
+    /// Returns the parts of a stack, which has its innermost frame first.
     pub(crate) fn context(&mut self, told: &[Told]) -> Context {
         let ids: Vec<FrameId> = told.iter().take(MAX_DEPTH).map_while(|frame| self.frame(frame)).collect();
         if ids.is_empty() || self.stacks.len() + 3 > MAX_STACKS {

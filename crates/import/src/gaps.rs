@@ -1,7 +1,7 @@
 //! Time between a thread's calls: what the program computed, the tracer's own share taken off, and what others on the
 //! box took of it.
 
-/// What lasts longer than this in a call that waits for nothing was spent waiting for a processor.
+/// Time, ns, from which on a call that does not wait was waiting for a processor.
 const LONG_NS: u64 = 300_000;
 /// Where others took more than this part of such calls' time, they took too much of the gaps to tell what is left.
 const DISTURBED: f64 = 0.15;
@@ -27,7 +27,7 @@ impl Default for Gaps {
     }
 }
 
-/// What gaps tell.
+/// The result of measuring gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Computed {
     /// The trace has no times.
@@ -54,8 +54,8 @@ impl Gaps {
         *sum = sum.saturating_add(ns);
     }
 
-    /// What the program computed: all gaps, each by as much shorter as the middle one is long, which is taken to be the
-    /// tracer's.
+    /// Returns the program's own computing time: the sum of all gaps, each shortened by the median gap, which is taken
+    /// to be the tracer's.
     pub(crate) fn computed(&self) -> Computed {
         let gaps: u64 = self.buckets.iter().map(|b| b.times).sum();
         let mut before = 0;

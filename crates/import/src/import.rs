@@ -35,7 +35,7 @@ impl Import {
     /// its id at the end of `name`, which says nothing else.
     ///
     /// # Errors
-    /// That the file can't be read, is empty, or is no trace.
+    /// If the file can't be read, is empty, or is no trace.
     pub fn read(&mut self, name: &str, reader: impl BufRead) -> Result<(), ImportError> {
         let mut reader = reader;
         let is_gzip = reader.fill_buf()?.starts_with(&[0x1f, 0x8b]);
@@ -101,7 +101,7 @@ impl Import {
     /// The recording. It has no prices: see [`crate::price`].
     ///
     /// # Errors
-    /// That nothing was read that is a call.
+    /// If no call was read.
     pub fn finish(self) -> Result<Recording, ImportError> {
         if self.trace.notes.found_nothing() {
             let first = self.trace.notes.first_unknown().map(str::to_owned);
@@ -119,7 +119,7 @@ struct File<'a> {
     reading: Reading,
 }
 
-/// How far it is known what wrote a file.
+/// The state of finding out what wrote a file.
 enum Reading {
     /// No line has told: they are kept.
     Undecided(Head),

@@ -8,7 +8,7 @@ const MOST: usize = 1 << 20;
 /// A line without its end.
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
-    /// Whether it ended as lines do; the last one of a file that is cut does not.
+    /// True if it ended as lines do; the last line of a file that is cut does not.
     pub(crate) whole: bool,
 }
 

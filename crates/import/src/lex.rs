@@ -31,7 +31,7 @@ const MOST: usize = 12;
 pub(crate) struct Arguments<'a> {
     all: [&'a [u8]; MOST],
     count: usize,
-    /// What follows the closing bracket; `None` where there is none.
+    /// The text behind the closing bracket; `None` if there is none.
     pub(crate) rest: Option<&'a [u8]>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Arguments<'a> {
         self.all.iter().take(self.count).copied()
     }
 
-    /// That at `index`, empty where there is none.
+    /// Returns the argument at `index`, or an empty one.
     pub(crate) fn get(&self, index: usize) -> &'a [u8] {
         self.all.get(index).copied().unwrap_or_default()
     }
@@ -121,7 +121,7 @@ pub(crate) fn members(text: &[u8], most: usize) -> Vec<&[u8]> {
     all
 }
 
-/// What stands between `open` at its start and `close` at its end.
+/// Returns the text between `open` at its start and `close` at its end.
 pub(crate) fn within(text: &[u8], open: u8, close: u8) -> Option<&[u8]> {
     text.strip_prefix(&[open])?.strip_suffix(&[close])
 }
@@ -160,7 +160,7 @@ fn comment_end(text: &[u8], at: usize) -> usize {
     find(text.get(at..).unwrap_or_default(), b"*/", 1).map_or(text.len(), |found| at + found + 1)
 }
 
-/// Whether the bracket at `at` opens what a descriptor or a process is: it stands right behind a number or name.
+/// Returns true if the bracket at `at` opens a descriptor's or a process's name: it stands right behind a number or name.
 fn is_behind(text: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| text.get(at));
     before.is_some_and(u8::is_ascii_alphanumeric) && !matches!(text.get(at + 1), Some(b'<' | b'=' | b' '))

@@ -10,9 +10,9 @@ const OLD_NAMES: &[(&str, u32)] = &[("MEMBARRIER_CMD_SHARED", MEMBARRIER_CMD_GLO
 /// A string, and whether it was cut short.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text {
-    /// What it holds.
+    /// Its content.
     pub(crate) bytes: Vec<u8>,
-    /// Whether the trace says that there was more, or ends within.
+    /// True if the trace says that there was more, or ends within.
     pub(crate) cut: bool,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn number(text: &[u8]) -> Option<i64> {
     Some(sum)
 }
 
-/// What stands in front of a comment; behind one, where a raw number's name is one.
+/// Returns the text in front of a comment, or behind one that stands in front of a raw number's name.
 fn without_comment(text: &[u8]) -> &[u8] {
     find(text, b"/*", 0).and_then(|at| text.get(..at)).unwrap_or(text)
 }

@@ -1,4 +1,4 @@
-//! What a trace lacks, and what of it could not be read: told as problems of the recording.
+//! Collects what a trace lacks and what could not be read, as problems of the recording.
 
 use crate::call::{Call, Written};
 use crate::decode::Decoded;
@@ -16,7 +16,7 @@ const MOST_OTHERS: usize = 32;
 const MANY_CALLS: u64 = 200;
 const FEW_KINDS: usize = 8;
 
-/// What was noticed while reading.
+/// Notes made while reading.
 #[derive(Default)]
 pub(crate) struct Notes {
     calls: u64,
@@ -33,15 +33,15 @@ pub(crate) struct Notes {
     first_unknown: Option<String>,
     nameless: Map<String, u64>,
     others: Vec<Problem>,
-    /// Whether something was read that says it is a whole trace, with its lines.
+    /// True if only a summary of a whole trace was read, and none of its lines.
     pub(crate) only_summed_up: bool,
-    /// What strace's text shows of the program's beginning and end.
+    /// The signs of the program's beginning and end in strace's text.
     pub(crate) edges: Edges,
     /// Calls that had not returned when the trace ended.
     pub(crate) unfinished: u64,
     /// Calls that returned and whose beginning is not there.
     pub(crate) without_beginning: u64,
-    /// Whether the last line is not whole.
+    /// True if the last line is not whole.
     pub(crate) cut: bool,
     /// Calls of functions of libraries, which ltrace tells beside.
     pub(crate) library_calls: u64,
@@ -103,7 +103,7 @@ impl Notes {
         }
     }
 
-    /// Whether nothing of a trace was found.
+    /// Returns true if nothing of a trace was found.
     pub(crate) fn found_nothing(&self) -> bool {
         self.calls == 0 && !self.only_summed_up
     }

@@ -17,7 +17,7 @@ pub(crate) struct Entered {
     pub(crate) written: Written,
     pub(crate) entry_ns: Option<u64>,
     pub(crate) stack: Vec<Told>,
-    /// Whether the line ended where none may: the program wrote in between, or the trace is cut.
+    /// True if the line ended in its middle: the program wrote in between, or the trace is cut.
     pub(crate) broken: bool,
 }
 
@@ -60,14 +60,14 @@ impl Pending {
         self.calls.get_mut(&tid).map(|entered| &mut entered.stack)
     }
 
-    /// What one thread was in, another is from now on.
+    /// Gives the pending call of one thread to another thread id.
     pub(crate) fn rename(&mut self, from: u32, to: u32) {
         if let Some(entered) = self.calls.remove(&from) {
             self.calls.insert(to, entered);
         }
     }
 
-    /// Those left when the trace ends, by thread.
+    /// Returns the calls left when the trace ends, by thread.
     pub(crate) fn drain(&mut self) -> Vec<(u32, Entered)> {
         self.bytes = 0;
         let mut all: Vec<(u32, Entered)> = self.calls.drain().collect();

@@ -18,14 +18,14 @@ pub(crate) struct PerfScript {
     stack_of: Option<u32>,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event<'a> {
     Enters(Option<Sysno>, &'a [u8], Form),
     Returns(Option<Sysno>, i64),
 }
 
-/// How the registers stand there.
+/// The notation of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// `(0, 7f, …)`.
@@ -102,7 +102,7 @@ impl PerfScript {
     }
 }
 
-/// Whether a line is one of these.
+/// Returns true if a line is one of these.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     event(line).is_some()
 }

@@ -23,9 +23,9 @@ struct Line<'a> {
     elapsed_ns: Option<u64>,
     tid: u32,
     name: &'a [u8],
-    /// What stands behind the opening bracket.
+    /// The text behind the opening bracket.
     rest: &'a [u8],
-    /// Whether it was entered before.
+    /// True if it was entered before.
     continued: bool,
 }
 
@@ -106,7 +106,7 @@ fn never_returned(trace: &mut Trace, tid: u32, entered: Entered) {
     trace.call(&call, &stack);
 }
 
-/// Whether a line is one of these.
+/// Returns true if a line is one of these.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     taken_apart(line).is_some_and(|told| named(told.name).is_some())
 }

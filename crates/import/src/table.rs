@@ -19,7 +19,7 @@ pub(crate) struct Counted {
     pub(crate) nth: u64,
 }
 
-/// What a call answered.
+/// The answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// It never returned.
@@ -30,18 +30,18 @@ pub(crate) enum Answer {
     Is(i64),
 }
 
-/// How a call ended, for its row's figures.
+/// The end of a call, for its row's figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) answer: Answer,
-    /// Whether a positive result counts bytes.
+    /// True if a positive result counts bytes.
     pub(crate) transfers: bool,
     pub(crate) elapsed_ns: Option<u64>,
     /// Elapsed time that was surely waiting.
     pub(crate) waited_ns: u64,
 }
 
-/// What is counted.
+/// The counts.
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) images: Vec<Process>,
@@ -79,7 +79,7 @@ impl Table {
         id
     }
 
-    /// Whether images were folded.
+    /// Returns true if images were folded.
     pub(crate) fn images_folded(&self) -> bool {
         !self.folded.is_empty()
     }
@@ -181,7 +181,7 @@ impl Table {
         }
     }
 
-    /// What threads called, in order.
+    /// Returns the calls of each thread, in order.
     pub(crate) fn threads(&self) -> Vec<ThreadRow> {
         let mut all: Vec<ThreadRow> = self
             .threads

@@ -1,4 +1,4 @@
-//! What every format fills: calls, counted and looked at, of threads that come and go.
+//! Collects what every format yields: calls, counted and sampled, of threads that come and go.
 
 use crate::call::{Call, Calls, Times};
 use crate::decode::{self, Decoded, decode};
@@ -56,7 +56,7 @@ struct Place {
     counted: Counted,
     /// Since the trace's beginning.
     entry_ns: u64,
-    /// How long it took, as far as the trace tells.
+    /// Elapsed time, as far as the trace tells.
     elapsed_ns: Option<u64>,
     /// Signals that came before it.
     signals: u32,
@@ -72,9 +72,9 @@ pub(crate) struct Trace {
     pub(crate) gaps: Gaps,
     pub(crate) notes: Notes,
     pub(crate) clock: Clock,
-    /// What dear calls were about, and how many there were.
+    /// Objects of the calls that are looked at one by one, and their numbers.
     pub(crate) ledger: systoll_model::Notes,
-    /// Whether moments are those at which lines were written, and not those at which calls were entered: another tool
+    /// True if moments are those at which lines were written, and not those at which calls were entered: another tool
     /// than the tracer put them there.
     pub(crate) stamped_when_written: bool,
     looks: u64,
@@ -112,7 +112,7 @@ impl Clock {
         }
     }
 
-    /// What all times are later than they should be.
+    /// Offset that all times have too much, ns.
     pub(crate) fn late_by(&self) -> u64 {
         self.earliest.filter(|earliest| *earliest != u64::MAX).unwrap_or(0)
     }
@@ -319,7 +319,7 @@ impl Trace {
         }
     }
 
-    /// What a call changes for the calls that follow: children, programs, descriptors.
+    /// Notes what a call changes for the calls that follow: children, programs, descriptors.
     fn changes(&mut self, call: &Call, process: u32, now: u64) {
         let name = call.syscall.0.name().unwrap_or_default();
         match (name, call.result) {
@@ -374,8 +374,8 @@ impl Trace {
     }
 }
 
-/// Of a call's elapsed time what was surely waiting: all of a long call that may wait. A tracer's own stops take tens
-/// of microseconds, and what they take varies by as much.
+/// Returns the part of a call's elapsed time that was surely waiting: all of a long call that may wait. A tracer's own
+/// stops take tens of microseconds, and what they take varies by as much.
 fn waited(signature: Option<&Signature>, elapsed: Option<u64>) -> u64 {
     let waits = signature.is_some_and(|s| s.waits || s.may_block);
     elapsed.filter(|ns| waits && *ns >= LONG_NS).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! How long a call waited where no line says how long it took.
+//! Estimates how long a call waited where no line has its elapsed time.
 //!
 //! A wait that ran out of time lasted as long as it was given, which stands among its arguments. Of others, the thread's
 //! next line tells: it was written once the call had returned.
@@ -20,14 +20,14 @@ pub(crate) struct Untimed {
     pub(crate) entry_ns: u64,
 }
 
-/// Whether a call waits.
+/// The likelihood that a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
     /// It never does, as far as the table tells.
     Nothing,
     /// It may.
     Maybe,
-    /// That is what it is for.
+    /// Waiting is its purpose.
     Surely,
 }
 

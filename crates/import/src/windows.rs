@@ -73,7 +73,7 @@ impl Windows {
         }
     }
 
-    /// Whether the call is to be looked at; a window is then open for it.
+    /// Returns true if the call is to be recorded; a window is then open for it.
     pub(crate) fn wants(&mut self, process: ProcessId, thread: u32, counted: Counted) -> bool {
         let due = self.due(counted);
         let at = thread as usize;
@@ -147,7 +147,7 @@ impl Windows {
         self.rows.get_mut(at)
     }
 
-    /// Whether a place picked for the row has come; picks the next octave's when it begins.
+    /// Returns true if a place picked for the row has come; picks the next octave's when it begins.
     fn due(&mut self, counted: Counted) -> bool {
         let octave = counted.nth.max(1).ilog2();
         let start = 1u64 << octave;
@@ -191,8 +191,8 @@ impl Windows {
         }
     }
 
-    /// Of a row's windows: never the first; the older of two in an octave already past; else the oldest, whose octave
-    /// is the smallest part of the row.
+    /// Returns the row's window that tells least: never the first; the older of two in an octave already past; else the
+    /// oldest, whose octave is the smallest part of the row.
     fn least_telling(&self, ids: &[usize], newest: u8) -> usize {
         let octave = |at: usize| {
             let kept = ids.get(at).and_then(|id| self.kept.get(*id)).and_then(Option::as_ref);

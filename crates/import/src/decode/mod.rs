@@ -30,11 +30,11 @@ const SOMEWHERE: u64 = 0x6000_0000_0000;
 pub(crate) struct Decoded {
     /// Registers.
     pub(crate) args: [u64; 6],
-    /// What they point to.
+    /// The memory that they point to.
     pub(crate) data: Vec<ArgData>,
-    /// What the trace says that the call's descriptor is behind.
+    /// The file of the call's descriptor as the trace names it.
     pub(crate) fd: Option<Arc<str>>,
-    /// Whether structs were abbreviated, or kept as text.
+    /// True if structs were abbreviated, or kept as text.
     pub(crate) vague: bool,
     /// True if the trace has cut a struct short.
     pub(crate) abbreviated: bool,
@@ -115,7 +115,7 @@ pub(crate) fn strings_at(call: &Call, index: usize) -> Vec<Arc<str>> {
     all
 }
 
-/// What a descriptor is behind, as a recording has it: without what kind of device it is.
+/// Returns the name of a descriptor's file as recordings have it: without the kind of device.
 pub(crate) fn file_name(told: &[u8]) -> Arc<str> {
     let bare = memchr::memchr(b'<', told).filter(|at| *at > 0).and_then(|at| told.get(..at)).unwrap_or(told);
     let bare = if bare.contains(&b'[') { told } else { bare };
@@ -172,12 +172,12 @@ fn words(found: &Arguments<'_>) -> [u64; 6] {
     args
 }
 
-/// What a trace shows of memory.
+/// A piece of memory that a trace shows.
 struct Shown {
     bytes: Vec<u8>,
-    /// Whether there was more of it.
+    /// True if the trace shows only its beginning.
     cut: bool,
-    /// Whether parts of it were abbreviated, or kept as text.
+    /// True if parts of it were abbreviated, or kept as text.
     vague: bool,
 }
 
@@ -202,7 +202,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What the argument points to before and after the call, and whether that is less than was there.
+    /// Returns the memory that the argument points to before and after the call, and true if the trace shows less than
+    /// was there.
     fn memory(&self, text: &[u8]) -> (Vec<ArgData>, bool) {
         let (mut all, mut vague) = (Vec::new(), false);
         let arrow = find(text, b" => ", 1);
@@ -246,7 +247,7 @@ impl Place<'_> {
         }
     }
 
-    /// How many bytes the kernel read or wrote there.
+    /// Returns the number of bytes that the kernel read or wrote there.
     fn there(&self, result: Option<i64>, at: Moment) -> Option<u64> {
         let size = self.kind.size()?;
         if at == Moment::Exit

@@ -4,7 +4,7 @@ use crate::call::{Call, Written};
 use crate::lex::arguments;
 use systoll_model::constants::number_of;
 
-/// What constants of an argument begin with in the kernel's headers: perf leaves it out.
+/// Prefixes of an argument's constants in the kernel's headers, which perf leaves out.
 #[rustfmt::skip]
 static BEGINNINGS: &[(&str, &str, &str)] = &[
     ("open", "flags", "O_"), ("openat", "flags", "O_"), ("openat2", "flags", "O_"), ("mmap", "prot", "PROT_"),
@@ -22,7 +22,7 @@ static BEGINNINGS: &[(&str, &str, &str)] = &[
     ("clone", "clone_flags", "CLONE_"), ("membarrier", "cmd", "MEMBARRIER_CMD_"),
 ];
 
-/// What the kernel's tracepoints call arguments that the manual calls otherwise.
+/// Names of arguments in the kernel's tracepoints where the manual has others.
 #[rustfmt::skip]
 static OTHER_NAMES: &[(&str, &[&str])] = &[
     ("dfd", &["dirfd", "olddirfd"]), ("filename", &["pathname", "path"]), ("len", &["length", "count", "buflen", "size"]),

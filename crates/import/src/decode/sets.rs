@@ -4,7 +4,7 @@ use crate::lex::{members, within};
 use crate::literal::number;
 use systoll_model::signal_number;
 
-/// Whether the argument `name` of `call` is a set of signals.
+/// Returns true if the argument `name` of `call` is a set of signals.
 pub(super) fn is_signals(call: &str, name: &str) -> bool {
     match name {
         "set" | "oldset" | "sigmask" => call != "pselect6",
@@ -13,7 +13,7 @@ pub(super) fn is_signals(call: &str, name: &str) -> bool {
     }
 }
 
-/// Whether the call is about a set of processors.
+/// Returns true if the call has a set of processors.
 pub(super) fn is_processors(call: &str) -> bool {
     matches!(call, "sched_getaffinity" | "sched_setaffinity")
 }

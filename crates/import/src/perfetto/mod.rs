@@ -43,8 +43,9 @@ pub(crate) fn head(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether a file that begins so is one of these: its first packet is one, as far as can be seen, and what follows is
-/// another. Text that begins with an empty line is not: its second byte would be the length of what is no message.
+/// Returns true if a file that begins with `head` is one of these: its first packet is one, as far as can be seen, and
+/// what follows is another. Text that begins with an empty line is not: its second byte would be the length of what is
+/// no message.
 pub(crate) fn recognise(head: &[u8]) -> bool {
     let Some((packet, rest)) = wire::first(head) else { return false };
     let mut inside = fields(packet);
@@ -89,9 +90,9 @@ struct Perfetto {
     order: Order,
     begun: Begun,
     pending: Pending,
-    /// Whether another machine's kernel numbered the calls.
+    /// True if another machine's kernel numbered the calls.
     other_machine: bool,
-    /// Whether buffers were too small for what was traced.
+    /// True if buffers were too small for the trace.
     lost: bool,
     /// Packets that can't be read to their end.
     unread: u64,
@@ -99,7 +100,7 @@ struct Perfetto {
     untimed: u64,
 }
 
-/// What a packet says about itself.
+/// The facts that a packet has about itself.
 #[derive(Clone, Copy, Default)]
 struct About {
     at_ns: u64,

@@ -9,7 +9,7 @@ use systoll_model::Sysno;
 /// Events that wait for earlier ones: half a second of a million calls a second.
 const MOST: usize = 1 << 19;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// A slice of a thread's track of system calls begins; the name is none of a call's where there is no number.
@@ -18,7 +18,7 @@ pub(super) enum What {
     Ends,
     /// The kernel's event of a call's entry, with the registers.
     Enters(Option<Sysno>, [u64; 6]),
-    /// That of its return.
+    /// The kernel's event of a call's return.
     Returns(Option<Sysno>, i64),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Event {
 
 struct Waiting {
     event: Event,
-    /// Of events at one time the first one written is the first.
+    /// Position in the file: of events at one time the first one written comes first.
     order: u64,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Slice {
 #[derive(Default)]
 struct Nested {
     slices: Vec<Slice>,
-    /// How many began deeper than slices are kept: they end first.
+    /// Number of slices that began deeper than slices are kept: they end first.
     deeper: u64,
 }
 
@@ -129,7 +129,7 @@ impl Begun {
         thread.slices.pop()
     }
 
-    /// How many have not ended.
+    /// Returns the number of slices that have not ended.
     pub(super) fn left(&self) -> u64 {
         self.threads.values().map(|thread| thread.slices.len() as u64 + thread.deeper).sum()
     }

@@ -10,13 +10,13 @@ use systoll_model::Sysno;
 const MOST_TRACKS: usize = 1 << 18;
 /// Names that numbers stand for.
 const MOST_NAMES: usize = 1 << 16;
-/// What systing calls a thread's track of system calls, 1.0 and later, and before.
+/// Names that systing gives a thread's track of system calls: 1.0 and later, and before.
 const OF_CALLS: [&[u8]; 2] = [b"syscalls", b"Syscalls"];
 /// Bytes of a name, and words of a command line, that are kept.
 const MOST_BYTES: usize = 256;
 const MOST_WORDS: usize = 16;
 
-/// What a trace tells of a process or thread.
+/// Facts that a trace tells of a process or thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) pid: u32,
@@ -33,7 +33,7 @@ struct Track {
     of_calls: bool,
 }
 
-/// What a name stands for: a call, or nothing that we know.
+/// The meaning of a name: a call, or nothing that we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Call(Sysno),
@@ -54,7 +54,7 @@ pub(super) struct Tracks {
     tracks: Map<u64, Track>,
     /// By sequence, then by number: a sequence's are forgotten at once, as often as the file likes.
     names: Map<u64, Map<u64, Name>>,
-    /// How many these are.
+    /// Number of these.
     named: usize,
 }
 
@@ -103,7 +103,7 @@ impl Tracks {
         self.named -= self.names.remove(&sequence).map_or(0, |names| names.len());
     }
 
-    /// What a number stands for.
+    /// Returns the name that a number stands for.
     pub(super) fn name(&self, sequence: u64, number: u64) -> Option<&Name> {
         self.names.get(&sequence)?.get(&number)
     }

@@ -42,7 +42,7 @@ pub(super) struct Field<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     left: &'a [u8],
-    /// Whether it ended with what is no field.
+    /// True if it ended with bytes that are no field.
     pub(super) broken: bool,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn first(mut head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 pub(super) struct Packets<R> {
     reader: R,
     packet: Vec<u8>,
-    /// Whether the file ends in the middle of one, or goes on with what is none.
+    /// True if the file ends in the middle of a packet, or goes on with bytes that are none.
     pub(super) cut: bool,
     /// Packets that are too long.
     pub(super) passed_over: u64,

@@ -1,4 +1,4 @@
-//! What stands in front of a line: which thread, when, from where.
+//! Reads the beginning of a line: which thread, when, from where.
 
 /// A moment, as the tracer was told to write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) fn led(line: &[u8]) -> Led<'_> {
     led
 }
 
-/// What one item in front of a line tells.
+/// The meaning of one item in front of a line.
 #[derive(Clone, Copy)]
 enum Told {
     Stamp(Stamp),
@@ -69,7 +69,7 @@ enum Told {
 #[derive(Clone, Copy)]
 struct Item<'a> {
     told: Told,
-    /// What follows it.
+    /// The text behind it.
     rest: &'a [u8],
 }
 

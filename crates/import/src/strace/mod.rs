@@ -371,7 +371,7 @@ fn beside_lines(trace: &mut Trace, table: &Table, returned: u64) {
     trace.notes.add(ProblemKind::Note, text);
 }
 
-/// What was entered and will never be seen to return.
+/// Counts a call that was entered and will never be seen to return.
 fn lost(trace: &mut Trace, tid: u32, entered: Entered) {
     if entered.broken {
         trace.notes.unknown(&entered.text);
@@ -386,7 +386,7 @@ fn fill(to: &mut Vec<u8>, from: &[u8]) {
     to.extend_from_slice(from);
 }
 
-/// What stands in front of the mark that a call has not returned.
+/// Returns the text in front of the mark that a call has not returned.
 fn unfinished(text: &[u8]) -> Option<&[u8]> {
     let text = text.strip_suffix(b">")?;
     let text = text.strip_suffix(b"<unfinished ...").or_else(|| text.strip_suffix(b"<detached ..."))?;
@@ -398,7 +398,7 @@ fn system_call(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(b"SYS_").or_else(|| name.strip_suffix(b"@SYS"))
 }
 
-/// Whether a line that does not end as calls do begins as one.
+/// Returns true if a line that does not end as calls do begins as one.
 fn is_known(name: &[u8], dialect: Dialect) -> bool {
     match dialect {
         Dialect::Strace => named(name).is_some(),
@@ -414,7 +414,7 @@ pub(crate) fn begins_call(line: &[u8]) -> bool {
         || body.starts_with(b"<... ")
 }
 
-/// Whether a line is one of strace's or ltrace's, and of which.
+/// Returns the dialect of a line that strace or ltrace wrote; `None` for any other line.
 pub(crate) fn recognise(line: &[u8]) -> Option<Dialect> {
     if Summary::default().line(line) {
         return Some(Dialect::Strace);

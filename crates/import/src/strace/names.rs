@@ -1,4 +1,4 @@
-//! What tracers call system calls.
+//! Translates the names that tracers give system calls.
 
 use systoll_model::Sysno;
 

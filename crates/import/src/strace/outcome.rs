@@ -1,18 +1,18 @@
-//! What a call returned: what stands behind its arguments.
+//! Reads a call's result: the text behind its arguments.
 
 use super::leader::elapsed;
 use crate::lex::arguments;
 use crate::literal::plain;
 use crate::trace::failed;
 
-/// What a call returned.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome<'a> {
     /// As in rax; `None` where it never did.
     pub(crate) result: Option<i64>,
     /// The text, where a descriptor's file may be.
     pub(crate) told: &'a [u8],
-    /// How long it took, ns.
+    /// Elapsed time, ns.
     pub(crate) elapsed_ns: Option<u64>,
 }
 

@@ -14,11 +14,11 @@ pub(super) struct Solo {
     tid: u32,
     /// Threads that the tracer said it follows, and that have written no line.
     followed: BTreeSet<u32>,
-    /// Whether lines have had ids.
+    /// True if lines have had ids.
     several: bool,
 }
 
-/// What the tracer says, without its name; a line that no tracer wrote as it is.
+/// Returns the tracer's message without its name; returns a line that no tracer wrote as it is.
 pub(super) fn said_by_tracer(body: &[u8]) -> &[u8] {
     let name =
         memchr::memmem::find(body, b"strace: ").filter(|at| body.get(..*at).is_some_and(|path| !path.contains(&b' ')));

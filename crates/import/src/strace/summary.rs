@@ -38,7 +38,7 @@ impl Table {
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     columns: Vec<Column>,
-    /// Whether a table is being read.
+    /// True while a table is being read.
     reading: bool,
     tables: Vec<Table>,
     /// Whose the table is that comes next, where a line has said so.
@@ -259,8 +259,8 @@ fn nanoseconds(word: &str, each: f64) -> Option<u64> {
 }
 
 /// The columns of a table that begins: `% time     seconds  usecs/call     calls    errors syscall`.
-/// Whether a line may name a table's columns: it begins as one of them does, and no call's bracket is in it. Most lines
-/// of a trace are told apart so, by a byte or two.
+/// Returns true if a line may name a table's columns: it begins as one of them does, and has no call's bracket. Most
+/// lines of a trace are told apart so, by a byte or two.
 fn may_be_header(line: &[u8]) -> bool {
     let begins = match line.trim_ascii_start().first() {
         None => false,

@@ -72,7 +72,7 @@ fn is_worth(before: Score, after: Score, step: &Step) -> bool {
     after.sum() > before.sum() && after.readable.saturating_sub(before.readable) >= by_chance
 }
 
-/// How many lines a tracer wrote, and how many others there are.
+/// Number of lines that a tracer wrote, and of other lines.
 #[derive(Clone, Copy, Debug)]
 struct Score {
     readable: usize,

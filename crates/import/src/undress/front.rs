@@ -11,9 +11,9 @@ const MOST: usize = 240;
 pub(super) struct Front {
     /// Words of it.
     words: usize,
-    /// What ends it where that is no blank: `12:`, `file-12-`.
+    /// The character that ends it if it is no blank: `12:`, `file-12-`.
     mark: Option<u8>,
-    /// Whether a moment is among it that the tracer's own lines have none of.
+    /// True if it has a moment that the tracer's own lines lack.
     moments: bool,
 }
 

@@ -64,7 +64,7 @@ fn decode(text: &[u8], plain: &mut Vec<u8>) {
 pub(super) struct Wrapped {
     /// Bytes of the longest line: none was broken before it was that long, but for the word that did not fit.
     width: usize,
-    /// Whether lines are broken within words.
+    /// True if lines are broken within words.
     within_words: bool,
     begun: Vec<u8>,
     /// Bytes of the line that was added last.
