@@ -29,7 +29,6 @@ pub(crate) fn broken(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         broken.extend(unfilled(file, &text));
         broken.extend(begins_with_fragment(file, &text));
     }
-    broken.extend(stale_exemptions(root, files)?);
     Ok(broken)
 }
 
@@ -128,36 +127,13 @@ fn reads_environment(file: &Path, text: &str) -> Vec<String> {
 /// Words with which no comment of a function begins: the sentence after them is a fragment, without the function's verb or
 /// "Returns".
 const FRAGMENTS: [&str; 7] = ["Whether", "What", "Who", "Of", "So", "That", "Those"];
-/// Folders whose functions still have such comments. The list only shrinks: an entry that is not needed any more is an
-/// error, and new folders are not added.
-const FRAGMENTS_LEFT: &[&str] = &["crates/symbols/src/script"];
 
-/// Returns comments of functions that begin with one of [`FRAGMENTS`], outside the folders of [`FRAGMENTS_LEFT`].
+/// Returns comments of functions that begin with one of [`FRAGMENTS`].
 fn begins_with_fragment(file: &Path, text: &str) -> Vec<String> {
-    if FRAGMENTS_LEFT.iter().any(|folder| file.starts_with(folder)) {
-        return Vec::new();
-    }
     let show = |(at, line): (usize, &str)| {
         format!("{}:{at}: begin with what the function does, or with Returns: {}", file.display(), line.trim())
     };
     fragments(file, text).into_iter().map(show).collect()
-}
-
-/// Returns entries of [`FRAGMENTS_LEFT`] whose files are checked and have no such comment.
-fn stale_exemptions(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
-    let mut stale = Vec::new();
-    for folder in FRAGMENTS_LEFT {
-        let inside = || files.iter().filter(|file| file.starts_with(folder));
-        let mut left = false;
-        for file in inside() {
-            let bytes = std::fs::read(root.join(file)).with_context(|| format!("can't read {}", file.display()))?;
-            left |= !fragments(file, &String::from_utf8_lossy(&bytes)).is_empty();
-        }
-        if !left && inside().next().is_some() {
-            stale.push(format!("{folder}: no comment begins with a fragment any more: take it out of FRAGMENTS_LEFT"));
-        }
-    }
-    Ok(stale)
 }
 
 /// Returns the first lines, by number, of functions' doc comments that begin with one of [`FRAGMENTS`].
@@ -236,11 +212,10 @@ mod tests {
         assert_eq!(check("crates/systoll/src/cli/x.rs", "#[arg(long, env = \"SYSTOLL_AWAY\")]"), 1);
         assert_eq!(check("cases/cases/a/case.toml", &format!("# {} IN", "FILL")), 1);
         let doc = "/// Whether it is.\n#[expect(\n    dead_code\n)]\npub(in crate::a) const fn is() {}";
-        assert_eq!((check("crates/judge/src/x.rs", doc), check("crates/symbols/src/script/x.rs", doc)), (1, 0));
+        assert_eq!(check("crates/judge/src/x.rs", doc), 1);
         assert_eq!(check("crates/judge/src/x.rs", &doc.replace("Whether", "Returns true if")), 0);
         assert_eq!(check("crates/judge/src/x.rs", &doc.replace("///", "/// Tells it.\n///")), 0);
         assert_eq!(check("crates/judge/src/x.rs", "/// What is kept.\nkept: fn() -> bool,"), 0);
-        assert_eq!(check("crates/symbols/src/script/x.rs", "fn is() {}"), 1);
         for open in ["let f = File::open(path)?;", "std::fs::read(path)", "OpenOptions::new().read(true)"] {
             assert_eq!(check("crates/symbols/src/maps.rs", open), 1, "{open}");
             assert_eq!(check("crates/symbols/src/maps.rs", &format!("#[cfg(test)]\nmod tests {{ {open} }}")), 0);

@@ -1,4 +1,4 @@
-//! What is read of scripts, from bytes of the caller's: for fuzzing.
+//! Entry points for fuzzing: readers of scripts' lines over bytes of the caller's.
 
 use super::bash::Bash;
 use super::dash::Dash;

@@ -1,4 +1,4 @@
-//! What every interpreter is asked: which files hold one, and which lines its threads are at.
+//! The questions to every interpreter: which files hold one, and which lines its threads are at.
 //!
 //! A language is a folder beside this file. It recognises its files by what they export ([`Runtime`]), knows
 //! where its version keeps its frames in a process that has the file mapped ([`Interpreter`]), and reads them

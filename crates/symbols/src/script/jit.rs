@@ -13,7 +13,7 @@ use systoll_model::{FrameClass, Language};
 /// Processes whose maps are kept open.
 const MAX_PROCESSES: usize = 64;
 
-/// What compiles scripts as they run.
+/// A compiler of scripts as they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compiler {
     /// Node.
@@ -23,7 +23,7 @@ pub(crate) enum Compiler {
 }
 
 impl Compiler {
-    /// That in a file of this name.
+    /// Returns the compiler in a file of this name.
     pub(crate) fn of(file: &str) -> Option<Self> {
         match file {
             "node" | "nodejs" => Some(Self::V8),
@@ -47,7 +47,7 @@ impl Compiler {
     }
 }
 
-/// Whether a library comes with one of the compilers: what of it calls is called by scripts.
+/// Returns true if a library comes with one of the compilers: its calls are made for scripts.
 pub(crate) fn is_bundled(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
     let of_java = ["libjava.so", "libnio.so", "libnet.so", "libextnet.so", "libzip.so", "libjli.so", "libjimage.so"];
@@ -100,7 +100,7 @@ impl Processes {
         Some(frames)
     }
 
-    /// Whether any process has a map.
+    /// Returns true if any process has a map.
     pub(crate) fn any(&self) -> bool {
         self.maps.values().any(Option::is_some)
     }
@@ -127,7 +127,7 @@ fn line(compiler: Compiler, name: &str) -> Option<(ScriptLine, FrameClass)> {
     Some((ScriptLine { language, function, file, line: None }, class))
 }
 
-/// Whether there is a map of what the process of `tid` compiles, of whichever user.
+/// Returns true if there is a map of what the process of `tid` compiles, of whichever user.
 pub(crate) fn has_map(tid: i32) -> bool {
     process(tid).is_some_and(|process| process.map.symlink_metadata().is_ok())
 }

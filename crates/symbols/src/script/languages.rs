@@ -5,7 +5,7 @@ use super::{bash, dash, hotspot, lua, luajit, perl, php, python, ruby, v8, zsh};
 use crate::elf::ElfFile;
 use std::sync::Arc;
 
-/// What is known of a language's files.
+/// The signs of a language's files.
 struct Files {
     /// Returns the interpreter in a file, if it is one of this language.
     recognise: fn(Candidate<'_>) -> Option<Box<dyn Runtime>>,

@@ -1,6 +1,6 @@
 //! A target's memory, read in pages that are remembered while one stack is looked at.
 //!
-//! Of an earlier look nothing is remembered but which pages it needed: they are read anew, in one request.
+//! Of an earlier look only the pages it needed are remembered: they are read anew, in one request.
 
 use foldhash::{HashMap, HashMapExt};
 use std::ops::Range;
@@ -16,7 +16,7 @@ const MAX_PAGES: usize = 1024;
 /// Most pages asked for at once, before anything needs them.
 const MAX_AHEAD: usize = 64;
 
-/// What has been read of a thread's memory while it waits.
+/// The parts of a thread's memory that were read while it waits.
 pub(crate) struct Memory<'r, 'f> {
     read: &'r mut ReadMemory<'f>,
     room: Room,
@@ -42,7 +42,7 @@ struct Page {
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     bytes: Vec<u8>,
-    /// How much of it has been given out.
+    /// Number of its bytes that are in use.
     used: usize,
 }
 
@@ -130,7 +130,7 @@ impl<'r, 'f> Memory<'r, 'f> {
         Some(page)
     }
 
-    /// What of `most` bytes at `address` lies in its page: one byte at least, or `None`.
+    /// Returns the part of `most` bytes at `address` that lies in its page: one byte at least, or `None`.
     fn some(&mut self, address: u64, most: usize) -> Option<&[u8]> {
         let into = (address % PAGE as u64) as usize;
         let found = self.page(address - into as u64)?.get(into..).filter(|p| !p.is_empty())?;
@@ -201,7 +201,7 @@ impl<'r, 'f> Memory<'r, 'f> {
         Some(text)
     }
 
-    /// Whether there are these bytes at `address`.
+    /// Returns true if there are these bytes at `address`.
     pub(crate) fn holds(&mut self, address: u64, bytes: &[u8]) -> bool {
         let mut at = address;
         let mut rest = bytes;
@@ -216,7 +216,7 @@ impl<'r, 'f> Memory<'r, 'f> {
     }
 }
 
-/// What a look leaves to the next.
+/// The result of a look that the next one uses.
 pub(crate) struct Ended {
     pub(crate) needed: Vec<u64>,
     pub(crate) room: Room,

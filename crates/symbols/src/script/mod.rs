@@ -51,7 +51,7 @@ use systoll_model::FrameClass;
 pub(crate) struct Interpreters {
     /// `None` where its version is not known.
     runtimes: HashMap<ModuleKey, Option<Box<dyn Interpreter>>>,
-    /// What the processes in it have compiled.
+    /// The functions that its processes have compiled.
     compiled: jit::Processes,
     /// By thread: which pages its last look needed.
     needed: HashMap<i32, Vec<u64>>,
@@ -61,14 +61,14 @@ pub(crate) struct Interpreters {
 const MAX_LOOKED: usize = 64;
 
 impl Clone for Interpreters {
-    /// What is known of one process's objects does not hold in another.
+    /// Returns an empty one: facts about one process's objects do not hold in another.
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
 impl Interpreters {
-    /// Whether scripts' lines have been asked for and can be told.
+    /// Returns true if scripts' lines have been asked for and can be told.
     pub(crate) fn any(&self) -> bool {
         self.runtimes.values().any(Option::is_some) || self.compiled.any()
     }
@@ -188,17 +188,17 @@ impl Symbols {
         jit::Compiler::of(self.module(key)?.file_name()).filter(|_| self.runtime(key).is_none())
     }
 
-    /// Whether a file compiles scripts as they run, whose functions only a map tells.
+    /// Returns true if a file compiles scripts as they run, whose functions only a map tells.
     pub fn compiles(&self, key: ModuleKey) -> bool {
         self.compiler(key).is_some()
     }
 
-    /// Whether a file reads scripts and runs them, whose lines can be told.
+    /// Returns true if a file reads scripts and runs them, and their lines can be told.
     pub fn interprets(&self, key: ModuleKey) -> bool {
         self.runtime(key).is_some()
     }
 
-    /// Whether a file holds an interpreter whose lines are to be looked at from its first call on.
+    /// Returns true if a file holds an interpreter whose lines are to be looked at from its first call on.
     pub(crate) fn interprets_at_once(&self, key: ModuleKey) -> bool {
         self.runtime(key).is_some_and(|runtime| runtime.is_brief() || runtime.compiles())
     }
@@ -214,7 +214,7 @@ impl Symbols {
         }
     }
 
-    /// Whether a frame is of an interpreter whose scripts have been read, or of the modules in C
+    /// Returns true if a frame is of an interpreter whose scripts have been read, or of the modules in C
     /// that come with it.
     pub fn is_interpreter(&self, frame: RawFrame) -> bool {
         let Some(key) = frame.module.filter(|_| !self.scripts.runtimes.is_empty()) else {

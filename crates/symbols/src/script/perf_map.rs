@@ -48,7 +48,7 @@ impl PerfMap {
         self.functions.name(address)
     }
 
-    /// Whether it is no longer the file at `path`, or was written anew.
+    /// Returns true if it is no longer the file at `path`, or was written anew.
     pub(crate) fn is_stale(&self, path: &Path) -> bool {
         let (Ok(now), Ok(own)) = (path.symlink_metadata(), self.file.metadata()) else { return false };
         (now.dev(), now.ino()) != (own.dev(), own.ino()) || own.len() < self.read_to
@@ -121,11 +121,11 @@ fn parse(line: &[u8]) -> Option<(u64, u64, Arc<str>)> {
 pub(crate) struct Compiled<'n> {
     pub(crate) function: &'n str,
     pub(crate) file: Option<&'n str>,
-    /// Whether it is of the run-time's own library.
+    /// True if it is of the run-time's own library.
     pub(crate) is_library: bool,
 }
 
-/// What V8 calls a function of a script: `JS:*render /srv/app.js:5:16`, with the kind of code it is
+/// Parses the name that V8 gives a function of a script: `JS:*render /srv/app.js:5:16`, with the kind of code it is
 /// and the place where the function begins. `None` for what is no script's.
 pub(crate) fn of_v8(name: &str) -> Option<Compiled<'_>> {
     let (kind, rest) = name.split_once(':')?;
@@ -144,7 +144,7 @@ pub(crate) fn of_v8(name: &str) -> Option<Compiled<'_>> {
     Some(Compiled { function, file: Some(file), is_library: file.starts_with("node:") || file.is_empty() })
 }
 
-/// What HotSpot calls a method: `int A.leaf(int)`, or perf-map-agent: `LA;::leaf`. `None` for what
+/// Parses the name that HotSpot gives a method: `int A.leaf(int)`, or perf-map-agent: `LA;::leaf`. `None` for what
 /// is no method.
 pub(crate) fn of_hotspot(name: &str) -> Option<Compiled<'_>> {
     const LIBRARY: [&str; 4] = ["java", "javax", "jdk", "sun"];

@@ -1,4 +1,4 @@
-//! What an interpreter keeps on the heap with no variable that leads to it: found by the words of the native stack.
+//! Finds an interpreter's state on the heap, to which no variable leads, by the words of the native stack.
 
 use super::memory::Memory;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Most of a native stack that is looked through, in bytes, and most words of it that are tried.
 const MAX_STACK: u64 = 256 << 10;
 const MAX_TRIED: usize = 512;
-/// What lies between the outermost frame found and the end of a native stack.
+/// Bytes beyond the outermost frame found that still count as the same native stack.
 const BEYOND: u64 = 16 << 10;
 /// Most that are found.
 const MAX_FOUND: usize = 64;

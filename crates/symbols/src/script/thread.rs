@@ -29,7 +29,7 @@ impl Thread {
 
     /// Returns the address of glibc's `struct pthread`, which points to itself twice and holds the thread's id.
     fn address(self, memory: &mut Memory<'_, '_>, outermost: u64) -> Option<u64> {
-        /// What lies between the first frame and the struct: the thread's own variables.
+        /// Bytes between the first frame and the struct: the thread's own variables.
         const WITHIN: u64 = 16 << 10;
         const TID: u64 = 0x2d0;
         let start = outermost & !0xf;
@@ -40,7 +40,7 @@ impl Thread {
         })
     }
 
-    /// Whether `pthread_self` returns `id` in it.
+    /// Returns true if `pthread_self` returns `id` in the thread.
     pub(super) fn is(self, memory: &mut Memory<'_, '_>, id: u64) -> bool {
         // `struct pthread.tid` of glibc (since 2.4) and of musl (since 1.2), on x86-64.
         const TIDS: [u64; 2] = [0x2d0, 0x30];
@@ -51,7 +51,7 @@ impl Thread {
     }
 }
 
-/// What one evaluation on the native stack is executing.
+/// The functions that one evaluation on the native stack is executing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Evaluation {
     /// Innermost first.

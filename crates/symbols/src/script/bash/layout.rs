@@ -58,7 +58,7 @@ const NEXT: u64 = 16;
 /// Most entries of one bucket looked at, and most buckets of a table.
 const MAX_CHAIN: usize = 64;
 const MAX_BUCKETS: u32 = 1 << 20;
-/// What `hash_string` begins with: since 5.1, and before.
+/// The start values of `hash_string`: since 5.1, and before.
 const SEEDS: [u32; 2] = [2_166_136_261, 0];
 
 /// A table of bash's, by the address of the variable or of the context that points to it.
@@ -108,7 +108,7 @@ fn hash(seed: u32, key: &[u8]) -> u32 {
     key.iter().fold(seed, |hash, byte| hash.wrapping_mul(16_777_619) ^ u32::from(*byte))
 }
 
-/// What is left to read of an array: its elements hang in a ring.
+/// The rest of an array to read: its elements hang in a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array {
     head: u64,

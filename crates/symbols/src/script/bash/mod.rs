@@ -21,7 +21,7 @@ use systoll_model::{FrameClass, Language};
 const MAX_FRAMES: usize = 512;
 /// The largest line number that is believed.
 const MAX_LINE: u32 = 1 << 26;
-/// What a script's own level is called: by bash too, at the bottom of `FUNCNAME`.
+/// The name of a script's own level: bash's own, at the bottom of `FUNCNAME`.
 const MAIN: &str = "main";
 /// Signals that a trap may be for: from EXIT, which is 0, up to here. `DEBUG`, `ERR` and `RETURN` lie beyond.
 const SIGNALS: u32 = 65;

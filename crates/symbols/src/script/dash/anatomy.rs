@@ -49,7 +49,7 @@ pub(crate) struct Anatomy {
     pub(crate) evaluators: Vec<Range<u64>>,
 }
 
-/// What an instruction does with one of dash's variables, with a field behind a register, or with its frame.
+/// The effect of an instruction on one of dash's variables, on a field behind a register, or on its frame.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// Its address is taken.
@@ -64,7 +64,7 @@ enum Act {
     Keep { slot: u64, value: Register },
 }
 
-/// What a function does, in the order of its code.
+/// The effects of a function, in the order of its code.
 struct Done {
     extent: Range<u64>,
     acts: Vec<Act>,

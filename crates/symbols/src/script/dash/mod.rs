@@ -74,7 +74,7 @@ enum Step {
     Called(Function),
 }
 
-/// What commands come from.
+/// The source of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Known(Input),

@@ -19,7 +19,7 @@ const NOT: u32 = 25;
 pub(crate) const MAX_LINE: u32 = 1 << 26;
 /// A node's line, of those that have one.
 const LINE: u64 = 4;
-/// What a node is made of first: of two commands, of a loop, of a pipeline.
+/// Offset of the first child of a node: of two commands, of a loop, of a pipeline.
 const FIRST: u64 = 8;
 /// The next command of a list, and this one.
 const LISTED: u64 = 8;

@@ -17,7 +17,7 @@ pub(crate) struct Texts {
     script: Option<(Script, Option<Vec<u8>>)>,
 }
 
-/// How a script is reached.
+/// The way to a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Script {
     /// By what the shell has open.

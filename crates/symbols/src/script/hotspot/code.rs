@@ -24,11 +24,11 @@ pub(crate) struct Blob {
     /// Where its object lies.
     pub(crate) at: u64,
     pub(crate) kind: Kind,
-    /// How many words its frames have, without the return address below the caller's.
+    /// Number of words of its frames, without the return address below the caller's.
     pub(crate) frame_words: Option<u32>,
 }
 
-/// What a piece of code is.
+/// The kind of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The interpreter.
@@ -190,7 +190,7 @@ impl Heap<'_, '_, '_> {
     }
 }
 
-/// What describes a compiled method: where each table is, and at most how many bytes it has.
+/// The tables of a compiled method: where each is, and its bytes at most.
 struct Tables {
     scopes: (u64, u64),
     places: (u64, u64),

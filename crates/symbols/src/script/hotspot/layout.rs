@@ -27,7 +27,7 @@ pub(crate) struct Table {
     pub(crate) address: u64,
 }
 
-/// What the tables say of the fields that are asked for.
+/// The fields that are asked for, as the tables have them.
 #[derive(Debug, Default)]
 struct Fields {
     by_name: HashMap<String, u64>,
@@ -400,7 +400,8 @@ impl CompiledLayout {
 
 #[cfg(any(test, feature = "fuzzing"))]
 impl Layout {
-    /// That of OpenJDK 17, and of 25 where `newer`, whose own variables lie one behind the other from `own` on.
+    /// Returns the layout of OpenJDK 17, or of 25 if `newer`, whose own variables lie one behind the other from `own`
+    /// on.
     pub(crate) fn tried(newer: bool, own: u64) -> Self {
         let parts = if newer {
             let methods = Methods::Mutable { data: 16, before: 28 };

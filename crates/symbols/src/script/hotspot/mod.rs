@@ -159,7 +159,7 @@ impl HotSpot {
 }
 
 impl Heap<'_, '_, '_> {
-    /// Whether `sp` points into a thread's stack.
+    /// Returns true if `sp` points into the thread's stack.
     fn owns(&mut self, thread: u64, sp: u64) -> Option<bool> {
         let base = self.word(thread, self.layout.threads.stack_base)?;
         let size = self.word(thread, self.layout.threads.stack_size)?;

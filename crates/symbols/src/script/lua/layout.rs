@@ -34,7 +34,7 @@ pub(crate) struct Layout {
     pub(crate) whole_lines: Option<WholeLines>,
 }
 
-/// What only 5.1 has: its calls lie in an array.
+/// Fields that only 5.1 has: its calls lie in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Array {
     /// `lua_State.savedpc`.
@@ -43,7 +43,7 @@ pub(crate) struct Array {
     pub(crate) size: u64,
 }
 
-/// What only 5.4 has.
+/// Fields that only 5.4 has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WholeLines {
     /// `Proto.abslineinfo` and `Proto.sizeabslineinfo`.
@@ -51,7 +51,7 @@ pub(crate) struct WholeLines {
     pub(crate) count: u64,
 }
 
-/// What begins each object: its type.
+/// Offset of an object's type.
 pub(crate) const KIND: u64 = 8;
 /// A value's type, and what of it tells functions written in Lua from others.
 pub(crate) const VALUE_KIND: u64 = 8;

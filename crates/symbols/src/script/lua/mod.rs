@@ -26,13 +26,13 @@ const MAX_CALLS: usize = 16 << 10;
 const MAX_LINE: u32 = 1 << 26;
 /// Most bytes that are shown of a text that is run.
 const MAX_SHOWN: usize = 40;
-/// What a file's own level is called, as in Lua's own traces.
+/// The name of a file's own level, as in Lua's own traces.
 pub(crate) const MAIN: &str = "main chunk";
 
 /// A file that holds Lua.
 #[derive(Clone, Copy, Debug)]
 struct LuaFile {
-    /// Of 5.4.6 the 4 and the 6.
+    /// The minor and the patch version: 4 and 6 of 5.4.6.
     minor: u32,
     release: u32,
 }

@@ -46,7 +46,7 @@ const LINE_COUNT: u64 = 76;
 const LINES: u64 = 80;
 /// `GCstr`: its text.
 const TEXT: u64 = 24;
-/// What of a value is a reference.
+/// The bits of a value that are a reference.
 const REFERENCE: u64 = (1 << 47) - 1;
 /// Kinds of frames, in the lowest bits of their links.
 const LINK: u64 = 7;

@@ -1,6 +1,6 @@
 //! Where Perl keeps what, by version: intrpvar.h, cop.h, cv.h, gv.h and hv.h of builds with threads on x86-64.
 //!
-//! What is said of 5.36 is what `offsetof` gives for its headers; of other versions it is as the OpenTelemetry
+//! The offsets of 5.36 are what `offsetof` gives for its headers; those of other versions are as the OpenTelemetry
 //! profiler has it.
 
 /// Offsets of fields, in bytes, where versions differ.
@@ -14,7 +14,7 @@ pub(crate) struct Layout {
     /// Size of `PERL_CONTEXT`, and its subroutine.
     pub(crate) context_size: u64,
     pub(crate) sub: u64,
-    /// Whether what only some hashes have lies in the hash's body rather than behind its buckets.
+    /// True if fields that only some hashes have lie in the hash's body and not behind its buckets.
     pub(crate) has_aux_in_body: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) const TYPE: u8 = 0xf;
 pub(crate) const SUB: u8 = 9;
 pub(crate) const FORMAT: u8 = 10;
 pub(crate) const EVAL: u8 = 11;
-/// Of a sub: entered anew for code in a pattern. Of an eval: `eval { … }`.
+/// Flag of a sub that is entered anew for code in a pattern, and of an `eval { … }`.
 pub(crate) const FAKE: u8 = 0x80;
 pub(crate) const BLOCK: u8 = 0x40;
 /// `COP`.
@@ -74,7 +74,7 @@ pub(crate) const TEXT: u64 = 8;
 pub(crate) const KNOWN: std::ops::RangeInclusive<u8> = 28..=42;
 
 impl Layout {
-    /// That of 5.`version`; `None` where it is not known.
+    /// Returns the layout of 5.`version`; `None` if it is not known.
     pub(crate) fn of(version: u8) -> Option<Self> {
         if !KNOWN.contains(&version) {
             return None;

@@ -26,7 +26,7 @@ const MAX_CONTEXTS: u32 = 4096;
 const MAX_FRAMES: usize = 512;
 /// The largest line number that is believed.
 const MAX_LINE: u32 = 1 << 26;
-/// What lies between the outermost frame found and the end of a native stack.
+/// Bytes beyond the outermost frame found that still count as the same native stack.
 const BEYOND: u64 = 16 << 10;
 /// Where in an interpreter its innermost jump buffer may be kept, and how many may lie within each other.
 const TOP_BUFFER: Range<u64> = 0x200..0x400;
@@ -240,7 +240,8 @@ fn frame(
     Some(Some(lines.frame(line, class)?))
 }
 
-/// Whether a file is of Perl's own library: `…/perl/5.36.0/…`, `…/perl-base/…`, but not what CPAN has installed.
+/// Returns `Runtime` for a file of Perl's own library (`…/perl/5.36.0/…`, `…/perl-base/…`), but not for what CPAN has
+/// installed.
 fn class(file: &str) -> FrameClass {
     let versioned = ["/perl/5.", "/perl5/5.", "/lib/5."].iter().any(|folder| file.contains(folder));
     let installed = ["/site_perl/", "/vendor_perl/", "/local/"].iter().any(|folder| file.contains(folder));

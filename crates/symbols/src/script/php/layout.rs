@@ -1,7 +1,7 @@
 //! Where PHP keeps what, by the number of its engine's interface: zend_globals.h, zend_compile.h and zend_types.h of
 //! builds without threads on x86-64.
 //!
-//! What is said of 8.2 was read from a running one; of other versions it is as the OpenTelemetry profiler has it.
+//! The offsets of 8.2 were read from a running one; those of other versions are as the OpenTelemetry profiler has them.
 
 /// Offsets of fields, in bytes, where versions differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ const KNOWN: &[(u32, &str, Layout)] = &[
 ];
 
 impl Layout {
-    /// That of an engine with this interface; `None` where it is not known.
+    /// Returns the layout of an engine with this interface; `None` if it is not known.
     pub(crate) fn of(interface: u32) -> Option<Self> {
         KNOWN.iter().find(|(number, ..)| *number == interface).map(|(.., layout)| *layout)
     }

@@ -13,7 +13,7 @@ use systoll_model::{FrameClass, Language};
 
 /// Most functions within each other that are told.
 const MAX_FRAMES: usize = 512;
-/// What a script's own level is called, as in PHP's own traces.
+/// The name of a script's own level, as in PHP's own traces.
 const MAIN: &str = "{main}";
 
 /// A file that holds PHP: what it exports, as ELF virtual addresses.

@@ -8,7 +8,7 @@
 use crate::script::memory::Memory;
 use systoll_binfile::word;
 
-/// How a thread's frames hang together.
+/// The links between a thread's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chain {
     /// Frame objects, each run by an evaluation of its own (until 3.10).
@@ -25,7 +25,7 @@ pub(crate) enum Chain {
     /// Each evaluation has an entry frame on the native stack, told by its owner (from 3.12); the
     /// first frame is found through the `_PyCFrame` (3.12) or in the thread (from 3.13).
     Entries {
-        /// Whether a `_PyCFrame` lies between.
+        /// True if a `_PyCFrame` lies between.
         through_cframe: bool,
     },
 }
@@ -135,7 +135,7 @@ const V312: Layout = Layout {
     ..V311
 };
 
-/// What `_Py_DebugOffsets` begins with.
+/// The first bytes of `_Py_DebugOffsets`.
 const COOKIE: &[u8] = b"xdebugpy";
 /// Larger structs are none.
 const MAX_SIZE: u64 = 1 << 24;

@@ -329,7 +329,7 @@ fn text(memory: &mut Memory<'_, '_>, at: u64, layout: Layout) -> Option<String> 
     Some(text)
 }
 
-/// Whether a file is one of the standard library.
+/// Returns `Runtime` for a file of the standard library, else `User`.
 fn class(file: &str) -> FrameClass {
     let library = file.rsplit_once("/lib/python3").map(|(_, rest)| rest);
     let standard = library.is_some_and(|rest| !rest.contains("/site-packages/") && !rest.contains("/dist-packages/"));

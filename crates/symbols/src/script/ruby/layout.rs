@@ -18,7 +18,7 @@ pub(crate) struct Layout {
     pub(crate) instructions: u64,
     /// Size of `iseq_insn_info_entry`.
     pub(crate) entry_size: u64,
-    /// Whether a string's length stands in front of the text also where it is embedded.
+    /// True if a string's length stands in front of the text also where it is embedded.
     pub(crate) long_strings: bool,
 }
 
@@ -59,7 +59,7 @@ const V32: Layout = Layout { context: 48, instructions: 112, long_strings: true,
 const V33: Layout = Layout { frame_size: 56, ..V32 };
 
 impl Layout {
-    /// That of a version; `None` where it is not known.
+    /// Returns the layout of a version; `None` if it is not known.
     pub(crate) fn of(version: (u32, u32)) -> Option<Self> {
         match version {
             (2, 7) => Some(V27),

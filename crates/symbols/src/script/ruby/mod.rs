@@ -23,7 +23,7 @@ const MAX_FRAMES: usize = 1024;
 const MAX_SEQUENCES: usize = 8192;
 /// The most instructions of one that is believed.
 const MAX_INSTRUCTIONS: u64 = 1 << 20;
-/// What lies between the last frame found and the end of a stack.
+/// Bytes beyond the outermost frame found that still count as the same stack.
 const BEYOND: u64 = 16 << 10;
 /// `VM_FRAME_FLAG_FINISH`: the execution ends with this frame.
 const FINISH: u64 = 0x20;
@@ -280,7 +280,7 @@ fn source_line(memory: &mut Memory<'_, '_>, info: u64, entry_size: u64, index: u
     memory.half(entries.wrapping_add(entry * entry_size))
 }
 
-/// Whether a file is of Ruby's own library.
+/// Returns `Runtime` for a file of Ruby's own library, else `User`.
 fn class(file: &str) -> FrameClass {
     if file.starts_with("<internal:") || is_bundled(file) { FrameClass::Runtime } else { FrameClass::User }
 }
@@ -290,7 +290,7 @@ pub(crate) fn is_bundled_module(path: &str) -> bool {
     path.contains("/ruby/") && is_bundled(path)
 }
 
-/// Whether a path is one of those that come with Ruby: `…/ruby/3.1.0/…` and rubygems itself, but
+/// Returns true if a path is one of those that come with Ruby: `…/ruby/3.1.0/…` and rubygems itself, but
 /// not what gems have installed.
 pub(crate) fn is_bundled(path: &str) -> bool {
     let Some((_, rest)) = path.split_once("/ruby/") else { return false };

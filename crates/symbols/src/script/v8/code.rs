@@ -16,7 +16,8 @@ const MAX_TABLE: u64 = 1 << 20;
 /// Most functions that are inlined into each other.
 const MAX_INLINED: usize = 64;
 
-/// What the objects that hold code begin with, as far as any were found.
+/// Map pointers of code objects, as far as any were found: a word that equals one is probably the beginning of a code
+/// object.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     maps: Vec<u64>,

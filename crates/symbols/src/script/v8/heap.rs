@@ -28,7 +28,7 @@ pub(crate) enum Piece<'p> {
     Wide(&'p [u8]),
 }
 
-/// What a piece is handed to; false ends the reading.
+/// The function that gets each piece; false ends the reading.
 pub(crate) type TakePiece<'t> = dyn FnMut(&Piece<'_>) -> bool + 't;
 
 impl Heap<'_, '_, '_> {
@@ -209,11 +209,11 @@ impl Heap<'_, '_, '_> {
 /// Longer names of functions are cut.
 const MAX_NAME: u32 = 512;
 
-/// What a function is called.
+/// The name of a function.
 pub(crate) struct Name {
     /// Empty where it has no name.
     pub(crate) text: String,
-    /// Whether it is the outermost level of a script.
+    /// True if it is the outermost level of a script.
     pub(crate) is_level: bool,
 }
 

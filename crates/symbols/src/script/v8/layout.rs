@@ -1,7 +1,8 @@
 //! Where V8 keeps what, as its build says itself: `v8dbg_…`, the constants that it exports for debuggers
 //! (tools/gen-postmortem-metadata.py of V8).
 //!
-//! What a version does not export lies beside what it does; every object is checked for its type before it is read.
+//! Fields that a version does not export lie beside exported ones; every object is checked for its type before it is
+//! read.
 
 use crate::script::interpreter::Candidate;
 
@@ -60,7 +61,7 @@ pub(crate) struct Types {
     pub(crate) arrays: [u16; 6],
 }
 
-/// How strings are told apart, and their fields.
+/// The kinds of strings, and their fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Strings {
     pub(crate) first_other: u16,
@@ -128,7 +129,7 @@ pub(crate) const SLOTS: u64 = 8;
 /// A type that no object has.
 const NONE: u16 = u16::MAX;
 
-/// What a file exports for debuggers.
+/// The values that a file exports for debuggers.
 struct Exported<'e>(Candidate<'e>);
 
 impl Exported<'_> {
@@ -331,7 +332,7 @@ fn bytecode_sizes(file: Candidate<'_>) -> Vec<u8> {
 
 #[cfg(any(test, feature = "fuzzing"))]
 impl Layout {
-    /// That of Node 20, and of Node 24 where `newer`.
+    /// Returns the layout of Node 20, or of Node 24 if `newer`.
     pub(crate) fn tried(newer: bool) -> Self {
         let either = |new: u64, old: u64| if newer { new } else { old };
         let kind = |new: u16, old: u16| if newer { new } else { old };

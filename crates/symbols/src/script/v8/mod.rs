@@ -25,12 +25,12 @@ use systoll_model::{FrameClass, Language};
 const MAX_FRAMES: usize = 512;
 /// The longest way from a frame to the next.
 const MAX_FRAME: u64 = 1 << 20;
-/// What the outermost level of a script is called, and a function that has no name.
+/// The name of a script's outermost level, and of a function without a name.
 const LEVEL: &str = "(script)";
 const NAMELESS: &str = "(anonymous)";
 /// The file of code that was evaluated.
 const EVALUATED: &str = "<eval>";
-/// What Node's own scripts begin with.
+/// The prefix of Node's own scripts.
 const OWN: &str = "node:";
 
 /// A file that holds V8, by what it exports.
@@ -99,11 +99,11 @@ struct At {
     pointer: u64,
 }
 
-/// What has been told of a stack.
+/// The state of a walk up a stack.
 #[derive(Debug, Default)]
 struct Told {
     evaluations: Vec<Evaluation>,
-    /// How many there are up to the outermost of the program's own.
+    /// Number of evaluations up to the outermost one of the program's own functions.
     own: usize,
     /// The outermost frame pointer that was followed.
     up_to: u64,
@@ -198,8 +198,8 @@ impl V8 {
     }
 }
 
-/// Whether a frame is one of V8's own between functions of JavaScript: instead of a context there is a number that tells
-/// its kind. Of the first kinds are those that are called from outside.
+/// Returns true if a frame is one of V8's own between functions of JavaScript: in place of a context it has a number
+/// that tells its kind. Of the first kinds are those that are called from outside.
 fn is_between(heap: &mut Heap<'_, '_, '_>, pointer: u64) -> bool {
     /// `ENTRY` and `CONSTRUCT_ENTRY`.
     const ENTRIES: u64 = 2;

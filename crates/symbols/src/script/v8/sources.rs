@@ -19,7 +19,7 @@ pub(crate) struct Sources {
     ends: HashMap<Identity, Arc<[u32]>>,
 }
 
-/// What tells one script of a process from another, wherever the heap has moved it.
+/// The identity of a script of a process, wherever the heap has moved it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     number: Option<i32>,
