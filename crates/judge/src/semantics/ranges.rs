@@ -187,6 +187,8 @@ const ADVICE: &[u32] = &[
 #[rustfmt::skip]
 pub(crate) static RANGED: &[Ranged] = &[
     of_memory("madvise", &[Arg(2)]).when(&[OneOf(2, ADVICE)]).any(),
+    // Reading ahead in pieces may keep pace with the work: a remark, of whatever length.
+    Ranged { small: 0, ..of_memory("madvise", &[Arg(2)]).when(&[OneOf(2, &[MADV_WILLNEED])]).any() },
     of_memory("mprotect", &[Arg(2)]).any(),
     of_memory("pkey_mprotect", &[Arg(2), Arg(3)]),
     of_memory("munmap", &[]),
