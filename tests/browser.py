@@ -20,8 +20,8 @@ class Browser:
         ours, theirs = (to_write[1], to_read[0]), (to_write[0], to_read[1])
         profile = os.path.join(box.dir, "chromium")
         command = [tool("chromium"), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
-        # The browser reads from 3 and writes to 4.
-        shell = ["sh", "-c", f'exec 3<&{theirs[0]} 4>&{theirs[1]}; exec "$@"', "sh", *command]
+        # The browser reads from 3 and writes to 4. dash knows no descriptors above 9.
+        shell = ["bash", "-c", f'exec 3<&{theirs[0]} 4>&{theirs[1]}; exec "$@"', "bash", *command]
         self.process = subprocess.Popen(shell, env=box.env, cwd=box.dir, pass_fds=theirs, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for fd in theirs:
             os.close(fd)

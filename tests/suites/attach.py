@@ -433,7 +433,21 @@ def nginx_under_load_loses_nothing(box):
 @test()
 def top_shows_what_calls_cost_and_leaves_the_program(box):
     run = Running(box, "0")
-    master, slave = pty.openpty()
+    with contextlib.ExitStack() as ends:
+        master, slave = (ends.enter_context(open(fd, "rb+", buffering=0)).fileno() for fd in pty.openpty())
+        shown_at_a_terminal(box, run, master, slave)
+    none = box.run([box.systoll, "top", str(run.pid)])
+    assert none.returncode == 125 and b"--batch" in none.stderr, none
+    texts = box.start([box.systoll, "top", "--batch", "2", "--every", "300ms", str(run.pid)], stdout=-1, stderr=-1)
+    while texts.poll() is None:
+        assert run.ask("ppid 50") == "done"
+    out, err = texts.communicate()
+    assert texts.returncode == 0 and out.count(b"] getppid < ") + out.count(b"  getppid < ") == 2 == out.count(b"%CPU") and b"\x1b" not in out, (out, err)
+    is_as_it_was(run.pid)
+    is_fine(run)
+
+
+def shown_at_a_terminal(box, run, master, slave):
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     before = termios.tcgetattr(slave)
     for leave in ("q", signal.SIGTERM, signal.SIGINT):
@@ -456,15 +470,6 @@ def top_shows_what_calls_cost_and_leaves_the_program(box):
         shows_end = os.read(master, 65536)
         assert b"\x1b[?1049l" in shows_end and termios.tcgetattr(slave) == before, (leave, shows_end)
         is_as_it_was(run.pid)
-    none = box.run([box.systoll, "top", str(run.pid)])
-    assert none.returncode == 125 and b"--batch" in none.stderr, none
-    texts = box.start([box.systoll, "top", "--batch", "2", "--every", "300ms", str(run.pid)], stdout=-1, stderr=-1)
-    while texts.poll() is None:
-        assert run.ask("ppid 50") == "done"
-    out, err = texts.communicate()
-    assert texts.returncode == 0 and out.count(b"] getppid < ") + out.count(b"  getppid < ") == 2 == out.count(b"%CPU") and b"\x1b" not in out, (out, err)
-    is_as_it_was(run.pid)
-    is_fine(run)
 
 
 @test()
