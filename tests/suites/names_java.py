@@ -207,7 +207,7 @@ def hold(box, java, javac):
     assert not failed, failed
 
 
-@test(users=("root", "nobody"), backends=BOTH)
+@test(users=("nobody",), backends=BOTH)
 def lines_of_java(box):
     others = filter(None, os.environ.get("SYSTOLL_TEST_JAVAS", "").split(":"))
     for java, javac in [(tool("java"), tool("javac")), *((f"{j}/bin/java", f"{j}/bin/javac") for j in others)]:
