@@ -222,7 +222,7 @@ def hold(box, program):
     assert not failed, failed
 
 
-@test(users=("root", "nobody"), backends=BOTH)
+@test(users=("nobody",), backends=BOTH)
 def lines_of_javascript(box):
     for node in [tool("node"), *filter(None, os.environ.get("SYSTOLL_TEST_NODES", "").split(":"))]:
         hold(box, node)
