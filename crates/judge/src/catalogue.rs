@@ -60,8 +60,8 @@ pub struct Cure {
     pub called: Vec<String>,
     /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
     pub about: Vec<String>,
-    /// Readers who can apply the cure; empty if it is a change of the code that makes the calls, or anybody can apply
-    /// it.
+    /// Readers who can apply the cure. Empty if the cure changes the code that makes the calls, or if every reader can
+    /// apply it.
     pub actors: Vec<Actor>,
     /// If given, the cure is offered only for code that each request of a server starts anew (true), or only for
     /// other code (false).
@@ -76,7 +76,7 @@ pub struct Cure {
     pub since: Option<Version>,
     /// The first version of the language that does not need the cure any more.
     pub older_than: Option<Version>,
-    /// The same few lines before and after the cure.
+    /// A few lines of code before and after the cure.
     pub example: Option<Example>,
 }
 
@@ -109,7 +109,7 @@ pub struct Cause {
     pub matches: Vec<Pattern>,
     /// The mechanism in a sentence or two. May hold `{api}`, `{syscall}`, `{what}`, `{agree}`, `{windows}`.
     pub why: String,
-    /// How a user recognises the disease without systoll.
+    /// The signs by which a user recognises the disease without systoll.
     pub recognise: String,
     /// Its cures, best first.
     pub cures: Vec<Cure>,
@@ -334,7 +334,7 @@ impl Cure {
         self.called.is_empty() || author.called.as_deref().is_none_or(is_called)
     }
 
-    /// The same, whichever function of its library the code called.
+    /// Returns [`Cure::fit`] without regard to the function of the library that the code called.
     pub(crate) fn fit_of_any_call(&self, author: &Author, about: &[&str]) -> Option<Fit> {
         let of_module = |pattern: &String| author.files.iter().any(|file| glob(pattern, file));
         let of_source = |pattern: &String| author.sources.iter().any(|file| glob(pattern, file));
@@ -371,7 +371,7 @@ impl Cure {
         [&self.modules, &self.sources, &self.functions, &self.about].iter().all(|names| names.is_empty())
     }
 
-    /// Returns true if the cure is a change of the code that makes the calls, which nobody but its author can make.
+    /// Returns true if the cure changes the code that makes the calls: only the author of that code can apply it.
     pub(crate) fn changes_the_code(&self) -> bool {
         let in_code = matches!(self.kind, CureKind::Code | CureKind::BuildFlag);
         in_code && self.actors.is_empty() && self.names_nothing()

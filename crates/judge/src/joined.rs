@@ -1,7 +1,7 @@
-//! Groups of one cause that their reader ends in one way are told of as one finding.
+//! Joins groups that have one cause and the same cures into one finding.
 //!
-//! Groups are made by cause and object, as two objects may have different cures. Where they have the same, a reader who
-//! is told twice has nothing to do twice.
+//! Groups are made by cause and object, since two objects may have different cures. If their cures are the same, the reader
+//! has one thing to do, and gets one finding.
 
 use crate::finding::Finding;
 use crate::group::Group;
@@ -11,7 +11,7 @@ use crate::survey::JudgedView;
 use crate::verdict::verdict;
 use systoll_model::Recording;
 
-/// The verdicts of groups, where those that are told alike are one.
+/// Returns the verdicts of groups; groups with one cause and the same cures have one verdict.
 pub(crate) fn verdicts(
     groups: &[Group<'_>],
     shown: JudgedView<'_>,
@@ -49,18 +49,21 @@ pub(crate) fn verdicts(
 
 /// Returns true if two groups of a program have one cause and one way to end it.
 fn are_one(one: (&Group<'_>, &Finding), other: (&Group<'_>, &Finding), recording: &Recording) -> bool {
-    let cause = |of: (&Group<'_>, &Finding)| of.1.cause.clone();
-    let plain = |(group, _): (&Group<'_>, &Finding)| group.startup.is_none() && group.children.is_none();
-    let alike = |(group, finding): (&Group<'_>, &Finding)| (group.by_wait, finding.kind, finding.confidence);
-    let program = |(_, finding): (&Group<'_>, &Finding)| {
-        finding.rows.first().map(|id| recording.process(recording.row(*id).process).exe.clone())
+    type Of<'a> = (&'a Group<'a>, &'a Finding);
+    fn cause<'a>((_, finding): Of<'a>) -> Option<&'a str> {
+        finding.cause.as_deref()
+    }
+    let plain = |(group, _): Of<'_>| group.startup.is_none() && group.children.is_none();
+    let alike = |(group, finding): Of<'_>| (group.by_wait, finding.kind, finding.confidence, finding.phase);
+    let exe = |(_, finding): Of<'_>| {
+        let lead = finding.rows.first()?;
+        Some(&recording.process(recording.row(*lead).process).exe)
     };
     cause(one).is_some()
         && cause(one) == cause(other)
         && plain(one)
         && plain(other)
         && alike(one) == alike(other)
-        && one.1.phase == other.1.phase
         && one.1.cures == other.1.cures
-        && program(one) == program(other)
+        && exe(one) == exe(other)
 }

@@ -8,20 +8,15 @@ use systoll_model::Recording;
 /// Pieces of state that are looked at, at most; beyond that none is settled.
 const MOST: usize = 1 << 16;
 
-/// What is set, of a process: the kind of state, the name, and what of it.
+/// A piece of a process's state: the process, the kind of state, and the name with the part of it that is set.
 type Piece = (u32, StateId, Vec<u8>);
 
 /// Returns the processes, and kinds of state, of which windows show that each piece is set to the same value each time,
 /// that none is taken away, and that all are set in one way: by a path or by a descriptor.
 pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32, StateId)> {
     let both = |(by_path, by_file): &(&'static State, &'static State)| [*by_path, *by_file];
-    let rows = |state: &'static State, process: Option<u32>| {
-        recording.rows.iter().filter(move |row| process.is_none_or(|process| row.process.0 == process)).any(|row| {
-            // One call may set it in either way.
-            semantics.of(row.syscall).sets(state)
-        })
-    };
-    let states: Vec<&'static State> = SETTLED.iter().flat_map(both).filter(|state| rows(state, None)).collect();
+    let is_set = |state: &&'static State| recording.rows.iter().any(|row| semantics.of(row.syscall).sets(state));
+    let states: Vec<&'static State> = SETTLED.iter().flat_map(both).filter(is_set).collect();
     if states.is_empty() {
         return Set::default();
     }
@@ -35,7 +30,7 @@ pub(crate) fn settled(recording: &Recording, semantics: &Semantics) -> Set<(u32,
     seen.settled()
 }
 
-/// What windows show.
+/// The state that windows show.
 #[derive(Default)]
 struct Seen {
     pieces: Map<Piece, Vec<u8>>,
@@ -104,7 +99,7 @@ impl Seen {
     }
 }
 
-/// The name of what a call sets something of, and all that tells it from other such things.
+/// Returns the name of the object that a call sets, and the key that tells the piece from others.
 fn piece(line: &'static StateLine, observed: &ObservedCall<'_>) -> Option<(String, Vec<u8>)> {
     let (mut name, mut key) = (None, Vec::new());
     for source in line.key {

@@ -255,6 +255,21 @@ fn rows_of_threads(recording: &Recording, semantics: &Semantics) -> BTreeSet<Row
 mod tests {
     use super::*;
 
+    /// Returns a row of calls of a process, without callers.
+    fn row(process: ProcessId, name: &str, calls: u64) -> Row {
+        Row {
+            process,
+            syscall: systoll_model::Sysno::named(name),
+            context: systoll_model::StackId(0),
+            outer: systoll_model::StackId(0),
+            api: None,
+            api_module: None,
+            user: None,
+            lines: vec![],
+            counts: systoll_model::Counts { calls, ..Default::default() },
+        }
+    }
+
     /// Returns a recording of a program in which each of 30 items is a child, a child of that child, and a program
     /// started there; `between` is the first child's program.
     fn items(between: &str) -> Recording {
@@ -285,7 +300,7 @@ mod tests {
         assert!(of(&items("/bin/other")).is_empty());
     }
 
-    /// Made where the [`items`] are, so many of them starting this program, which lives so many ns.
+    /// Returns the recording of [`items`] with another program for `date`, which lives for `life_ns`.
     fn starting(program: &str, life_ns: u64) -> Recording {
         let mut recording = items("/bin/sh");
         for image in recording.processes.iter_mut().filter(|p| &*p.exe == "/bin/date") {
@@ -303,17 +318,7 @@ mod tests {
         let paces = starting("/bin/sleep", 20_000_000);
         assert_eq!(told(&paces), 0);
         let mut looks = paces;
-        looks.rows.push(Row {
-            process: ProcessId(0),
-            syscall: systoll_model::Sysno::named("newfstatat"),
-            context: systoll_model::StackId(0),
-            outer: systoll_model::StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: systoll_model::Counts { calls: 30, ..Default::default() },
-        });
+        looks.rows.push(row(ProcessId(0), "newfstatat", 30));
         assert_eq!(told(&looks), 1);
     }
 
@@ -382,17 +387,7 @@ mod tests {
         assert_eq!((count, folded.0), (30, 330));
         // The other processes' calls that execute the program belong to the cost of starting it.
         let line = ProcessId(recording.processes.len() as u32 - 1);
-        recording.rows.push(Row {
-            process: line,
-            syscall: systoll_model::Sysno::named("execve"),
-            context: systoll_model::StackId(0),
-            outer: systoll_model::StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: systoll_model::Counts::default(),
-        });
+        recording.rows.push(row(line, "execve", 0));
         let [family] = &children(&recording, &Semantics::new(), &Options::default())[..] else { panic!("one family") };
         assert_eq!(family.rows, [RowId(0)]);
         assert!((folded.1 / start_ns - 11.0).abs() < 0.01, "{start_ns} {}", folded.1);
@@ -401,19 +396,9 @@ mod tests {
     #[test]
     fn signals_and_threads_start_no_program() {
         let mut recording = items("/bin/sh");
-        let row = |name: &str| Row {
-            // What forked on the way.
-            process: ProcessId(1),
-            syscall: systoll_model::Sysno::named(name),
-            context: systoll_model::StackId(0),
-            outer: systoll_model::StackId(0),
-            api: None,
-            api_module: None,
-            user: None,
-            lines: vec![],
-            counts: systoll_model::Counts { calls: 9, ..Default::default() },
-        };
-        recording.rows = ["tgkill", "clone", "clone", "wait4", "pidfd_send_signal"].map(row).to_vec();
+        // The process that forked on the way makes the calls.
+        recording.rows =
+            ["tgkill", "clone", "clone", "wait4", "pidfd_send_signal"].map(|name| row(ProcessId(1), name, 9)).to_vec();
         let call = |at: u32, flags: u64| systoll_model::WindowCall {
             row: RowId(at),
             nth: 1,

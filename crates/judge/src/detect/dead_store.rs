@@ -1,6 +1,7 @@
-//! What is set and set anew before anybody used it.
+//! Detects values that a program sets again before any call or process used them (dead stores).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::glance::GLANCE;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Step};
@@ -8,15 +9,13 @@ use crate::semantics::{ATTRIBUTES, Act, Effect, FILE_STATUS, PATH, SOCKET_OPTION
 use crate::signs::Signs;
 use systoll_model::Sysno;
 
-/// How long a thing must last to be seen by others, in ns: a reader looks no more often than this.
-const GLANCE: u64 = 10_000_000;
-/// Stores that were overwritten in a window before the one it ends with is left out.
+/// Least number of overwritten stores in a window for which its last store is left out.
 const OVERWRITTEN: usize = 2;
 
 /// Claims stores that were overwritten before they were used.
 pub(super) struct DeadStore;
 
-/// What is set: the call, and what tells it from other such things.
+/// The key of a store: the call, and the values that tell its object from others.
 type Place = (Sysno, Vec<u8>);
 
 /// The newest store of a thing, and those before it that were overwritten.
@@ -68,7 +67,7 @@ fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     Some((line, (step.observed.syscall, key)))
 }
 
-/// The descriptor that a step is about.
+/// Returns the descriptor that a step is about.
 fn descriptor(step: &Step<'_>) -> Option<i32> {
     let arg = step.lines.fd.and_then(|arg| u8::try_from(arg).ok())?;
     Some(step.observed.descriptor(arg))
@@ -106,7 +105,7 @@ impl Newest {
         for step in self.overwritten.iter().filter_map(|at| steps.get(*at)) {
             put(claims, step.index, claim(self.line));
         }
-        // Whether the last of a window is overwritten as well lies behind it.
+        // The window ends before it shows if its last store is overwritten too.
         if let Some(step) = steps.get(self.at).filter(|_| cut && overwritten >= OVERWRITTEN) {
             leave_out_later(step, claims);
         }

@@ -251,7 +251,7 @@ fn a_question_asked_again_is_claimed_and_one_whose_answer_changes_is_not() {
     }
 }
 
-/// The same call about another thing; `None` where there is but one.
+/// Returns the call of [`asks`] about another object; `None` if there is only one.
 fn another(line: &StateLine, n: u64) -> Option<Made> {
     let mut made = asks(line, 2);
     let mut differs = false;

@@ -12,6 +12,7 @@ mod each_line;
 mod edge;
 mod entries;
 mod failing;
+mod glance;
 mod handoff;
 mod held_back;
 mod herd;

@@ -24,7 +24,7 @@ const CHANCE: u64 = 64;
 /// Claims releasing a lock and taking it again, with nothing in between that could wait for others, if no other
 /// process was seen to want it.
 pub(super) struct Relock {
-    /// Files that more than one process locks, or whose lock somebody had to wait for; `None` for files without a
+    /// Files that more than one process locks, or for whose lock a thread had to wait; `None` for files without a
     /// name.
     wanted: Set<Option<Arc<str>>>,
 }

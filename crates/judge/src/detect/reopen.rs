@@ -13,7 +13,7 @@ use crate::semantics::{
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::sync::Arc;
-use systoll_model::Recording;
+use systoll_model::{Recording, WindowCall};
 
 /// Largest number of calls between an opening and the calls that belong to it.
 const CYCLE: usize = 24;
@@ -31,7 +31,7 @@ const MOVED: usize = 1 << 10;
 pub(super) struct Reopen<'a> {
     /// Properties of files from all windows together.
     rereads: Rereads<'a>,
-    /// Files that any process moved elsewhere: who writes there next is to write to a new one.
+    /// Files that any process moved elsewhere: the next writer at that name is to write to a new file.
     moved: Vec<Cow<'a, str>>,
     /// What was read last of a path: bytes that come again need not have been read.
     contents: Map<(u32, String), Vec<u8>>,
@@ -117,19 +117,21 @@ fn foreign(step: &Step<'_>) -> bool {
     step.forks || step.opened.is_some()
 }
 
-/// Names of files that processes moved elsewhere, as far as windows show.
+/// Returns the names of files that processes moved elsewhere, as far as windows show.
 fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a, str>> {
+    let rows: Vec<bool> = recording.rows.iter().map(|row| semantics.of(row.syscall).names()).collect();
+    // Most programs move no file: their windows need no look.
+    if !rows.contains(&true) {
+        return Vec::new();
+    }
     let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
-    let renames = calls.filter_map(|(window, call)| {
+    let moves = |call: &WindowCall| rows.get(call.row.0 as usize) == Some(&true) && call.errno().is_none();
+    let renames = calls.filter(|(_, call)| moves(call)).filter_map(|(window, call)| {
         let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-        let lines = semantics.of(observed.syscall);
-        let from = lines.names().then(|| {
-            lines.effects(&observed).iter().find_map(|effect| match effect {
-                Effect::Path { at, path } => observed.path(at, path),
-                _ => None,
-            })
-        });
-        from.flatten().filter(|_| call.errno().is_none())
+        semantics.of(observed.syscall).effects(&observed).iter().find_map(|effect| match effect {
+            Effect::Path { at, path } => observed.path(at, path),
+            _ => None,
+        })
     });
     let mut names: Vec<Cow<'a, str>> = renames.collect();
     names.sort();

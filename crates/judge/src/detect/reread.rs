@@ -1,5 +1,6 @@
 //! Properties of files that are opened again and again, from all windows together: whether they changed.
 
+use super::glance::GLANCE;
 use crate::hash::Map;
 use crate::octave::octaves;
 use crate::semantics::{Act, Effect, FILE_STATUS, ObservedCall, POSITION, Semantics, Value, Way, answer};
@@ -13,8 +14,6 @@ const SEEN: u64 = 3;
 /// Least number of a small file's openings in all, from exact counts: a file that is opened so often is not opened
 /// for news.
 const MANY: u64 = 256;
-/// Time from one opening to the next, in ns, below which nobody looks for news: a reader looks no more often than this.
-const GLANCE: u64 = 10_000_000;
 /// Calls after the opening within which its status is asked.
 const SOON: usize = 4;
 /// Largest distance from an opening to its closing, calls.

@@ -1,14 +1,13 @@
-//! Detects files that are rewritten again and again, each time before anybody could look at them (dead stores).
+//! Detects files that are rewritten again and again, each time before another process could read them (dead stores).
 
 use super::claim::{Claim, Claims, Detector, leave_out_later, put};
+use super::glance::GLANCE;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
 use crate::semantics::{Effect, SYNCED, Way};
 use crate::signs::Signs;
 
-/// Least time for which a file must last to be looked at, ns: a reader looks no more often.
-const GLANCE: u64 = 10_000_000;
 /// Least number of times in a window that a file was rewritten for a habit.
 const AGAIN: usize = 3;
 

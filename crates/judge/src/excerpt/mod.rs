@@ -1,6 +1,6 @@
 //! Findings on an excerpt: lines copied out of the trace of a run.
 //!
-//! An excerpt has few calls because somebody copied few, so neither their number nor their price tells if they
+//! An excerpt has few calls because the user copied few lines, so neither their number nor their price tells if they
 //! matter. It does show how consistently calls repeat, their share of the lines shown, and, where lines have times,
 //! their rate.
 

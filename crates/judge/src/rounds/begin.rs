@@ -1,4 +1,4 @@
-//! Where a round begins: with what makes, or takes in, what its other calls use.
+//! Chooses the call with which a round begins: the one that makes, or takes in, the objects of its other calls.
 
 use super::anchor::Anchored;
 use super::kinds::{KindId, Kinds};
@@ -8,12 +8,12 @@ use crate::hash::Map;
 use crate::semantics::{Effect, Lines, Semantics};
 use systoll_model::{ArgKind, Sysno, WindowCall};
 
-/// Stretches that are looked through.
+/// Most stretches that are looked through.
 const LOOKS: usize = 32;
-/// What is less is no address.
+/// Least value of an argument that counts as an address.
 const LEAST_ADDRESS: u64 = 1 << 16;
 
-/// What rounds are turned by.
+/// The data by which a round's beginning is chosen.
 #[derive(Clone, Copy)]
 pub(super) struct Turns<'a> {
     pub(super) kinds: &'a Kinds,
@@ -21,7 +21,7 @@ pub(super) struct Turns<'a> {
     pub(super) semantics: &'a Semantics,
 }
 
-/// What one call makes and others use.
+/// An object that one call makes and others use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Handle {
     Descriptor(i32),
@@ -89,7 +89,7 @@ impl Turns<'_> {
     }
 }
 
-/// Returns what a call makes, if that has a handle.
+/// Returns the handle of the object that a call makes.
 fn makes(call: &WindowCall, lines: &Lines) -> Option<Handle> {
     let result = call.result.filter(|result| *result >= 0)?;
     let opens = |effect| matches!(effect, Effect::Opens | Effect::OpensPath { .. } | Effect::Shares);
@@ -99,7 +99,7 @@ fn makes(call: &WindowCall, lines: &Lines) -> Option<Handle> {
     lines.maps().then_some(Handle::Address(result as u64))
 }
 
-/// The handles that a call names.
+/// Returns the handles that a call names.
 fn uses(call: &WindowCall, syscall: Sysno) -> impl Iterator<Item = Handle> {
     let kinds = syscall.signature().map_or(&[][..], |signature| signature.args);
     let args = kinds.iter().zip(call.args);
