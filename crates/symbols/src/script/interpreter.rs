@@ -56,6 +56,14 @@ pub(crate) struct Look<'l, 'r, 'f> {
     pub(crate) lines: &'l mut ScriptLines,
 }
 
+/// Bytes beyond the outermost frame found that still count as the same native stack.
+const BEYOND: u64 = 16 << 10;
+
+/// Returns the native stack around its unwound part.
+pub(crate) fn around(unwound: &Range<u64>) -> Range<u64> {
+    unwound.start..unwound.end.saturating_add(BEYOND)
+}
+
 impl Look<'_, '_, '_> {
     /// Returns the part of the native stack that was unwound; `None` if nothing was.
     pub(crate) fn stack(&self) -> Option<Range<u64>> {

@@ -1,13 +1,12 @@
 //! Finds an interpreter's state on the heap, to which no variable leads, by the words of the native stack.
 
+use super::interpreter::around;
 use super::memory::Memory;
 use std::ops::Range;
 
 /// Most of a native stack that is looked through, in bytes, and most words of it that are tried.
 const MAX_STACK: u64 = 256 << 10;
 const MAX_TRIED: usize = 512;
-/// Bytes beyond the outermost frame found that still count as the same native stack.
-const BEYOND: u64 = 16 << 10;
 /// Most that are found.
 const MAX_FOUND: usize = 64;
 
@@ -18,11 +17,10 @@ pub(crate) fn by_stack<T: Ord>(
     stack: &Range<u64>,
     mut is_one: impl FnMut(&mut Memory<'_, '_>, u64, Range<u64>) -> Option<T>,
 ) -> Vec<T> {
-    let end = stack.end.saturating_add(BEYOND);
-    let native = stack.start & !7..end;
+    let native = around(&(stack.start & !7..stack.end));
     let mut tried: Vec<u64> = Vec::new();
     let mut found = Vec::new();
-    for at in (native.start..end.min(native.start.saturating_add(MAX_STACK))).step_by(8) {
+    for at in (native.start..native.end.min(native.start.saturating_add(MAX_STACK))).step_by(8) {
         let Some(word) = memory.word(at) else { break };
         let might = word.is_multiple_of(8) && word >= 0x1000 && !native.contains(&word);
         if !might || tried.contains(&word) {

@@ -11,7 +11,7 @@ mod statement;
 use self::layout as at;
 use self::layout::{KNOWN, Layout};
 use self::statement::{Sought, closest};
-use super::interpreter::{Candidate, Interpreter, Look, Runtime};
+use super::interpreter::{Candidate, Interpreter, Look, Runtime, around};
 use super::memory::{Memory, readable};
 use super::thread::{Evaluation, Thread};
 use crate::RawFrame;
@@ -26,8 +26,6 @@ const MAX_CONTEXTS: u32 = 4096;
 const MAX_FRAMES: usize = 512;
 /// The largest line number that is believed.
 const MAX_LINE: u32 = 1 << 26;
-/// Bytes beyond the outermost frame found that still count as the same native stack.
-const BEYOND: u64 = 16 << 10;
 /// Where in an interpreter its innermost jump buffer may be kept, and how many may lie within each other.
 const TOP_BUFFER: Range<u64> = 0x200..0x400;
 const MAX_BUFFERS: usize = 256;
@@ -129,7 +127,7 @@ impl Perl {
     fn runs_on(&mut self, memory: &mut Memory<'_, '_>, interpreter: u64, stack: &Range<u64>) -> bool {
         let on_stack = |memory: &mut Memory<'_, '_>, offset: u64| {
             let buffer = memory.word(interpreter.wrapping_add(offset));
-            buffer.is_some_and(|at| at >= stack.start && at < stack.end.saturating_add(BEYOND))
+            buffer.is_some_and(|at| around(stack).contains(&at))
         };
         if let Some(offset) = self.buffer {
             return on_stack(memory, offset);

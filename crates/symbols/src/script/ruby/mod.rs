@@ -4,7 +4,7 @@ pub(crate) mod layout;
 
 use self::layout as at;
 use self::layout::Layout;
-use super::interpreter::{Candidate, Interpreter, Look, Runtime};
+use super::interpreter::{Candidate, Interpreter, Look, Runtime, around};
 use super::memory::Memory;
 use super::thread::Evaluation;
 use crate::RawFrame;
@@ -23,8 +23,6 @@ const MAX_FRAMES: usize = 1024;
 const MAX_SEQUENCES: usize = 8192;
 /// The most instructions of one that is believed.
 const MAX_INSTRUCTIONS: u64 = 1 << 20;
-/// Bytes beyond the outermost frame found that still count as the same stack.
-const BEYOND: u64 = 16 << 10;
 /// `VM_FRAME_FLAG_FINISH`: the execution ends with this frame.
 const FINISH: u64 = 0x20;
 /// Types of objects, in the low bits of their flags.
@@ -142,7 +140,7 @@ impl Ruby {
             if memory.word(thread.wrapping_add(layout.thread_vm)) == Some(vm) {
                 let context = memory.pointer(thread.wrapping_add(layout.context))?;
                 let tag = memory.word(context.wrapping_add(at::TAG))?;
-                if tag >= stack.start && tag < stack.end.saturating_add(BEYOND) {
+                if around(&stack).contains(&tag) {
                     return Some(context);
                 }
             }
