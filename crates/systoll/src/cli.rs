@@ -175,7 +175,7 @@ pub enum Command {
     /// Watch processes that run already, for a while, and leave them as they were
     #[command(override_usage = "systoll attach [OPTIONS] PID|NAME|:PORT...")]
     #[command(after_help = attach::EXAMPLES)]
-    #[command(mut_arg("processes", |arg| arg.required_unless_present_any(["pids", "units", "cgroup", "containers"])))]
+    #[command(mut_arg("processes", |arg| arg.required_unless_present_any(attach::SelectArgs::OPTIONS)))]
     Attach(Box<AttachArgs>),
     /// Show what system calls cost a second, live: by caller, with findings and their cures
     #[command(

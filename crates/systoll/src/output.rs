@@ -27,6 +27,17 @@ pub(crate) enum Output {
     File(Place),
 }
 
+impl When {
+    /// Returns true if output is coloured that goes to a terminal, or does not (`terminal`).
+    pub(crate) fn colours(self, terminal: bool) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => terminal && environment::allows_colours(),
+        }
+    }
+}
+
 impl Output {
     /// Opens the file that is named, else `stream`.
     pub(crate) fn open(path: Option<&Path>, stream: Output) -> Result<Self, Failure> {
@@ -56,12 +67,7 @@ impl Output {
             Self::Stderr => io::stderr().is_terminal(),
             Self::File(_) => false,
         };
-        let color = match when {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => terminal && environment::allows_colours(),
-        };
-        Style { color, width: self.width(terminal), whole_names: !terminal }
+        Style { color: when.colours(terminal), width: self.width(terminal), whole_names: !terminal }
     }
 
     fn width(&self, terminal: bool) -> usize {

@@ -5,8 +5,7 @@ mod pace;
 mod viewer;
 mod watcher;
 
-use crate::cli::{TopArgs, TopGroup, TopSort, When};
-use crate::environment;
+use crate::cli::{TopArgs, TopGroup, TopSort};
 use crate::explain::catalogue;
 use crate::failure::Failure;
 use crate::output::{ascii, to_stderr};
@@ -71,12 +70,7 @@ fn state(args: &TopArgs) -> State {
         TopSort::Waited => SortBy::Waited,
         TopSort::Name => SortBy::Name,
     };
-    let has_colour = match args.color {
-        When::Always => true,
-        When::Never => false,
-        When::Auto => environment::allows_colours(),
-    };
-    let look = Look { has_colour, is_ascii: ascii::wanted(), is_batch: args.batch.is_some() };
+    let look = Look { has_colour: args.color.colours(true), is_ascii: ascii::wanted(), is_batch: args.batch.is_some() };
     State::new(Choice { group, sort, is_reversed: false, filter: args.filter.clone() }, look)
 }
 

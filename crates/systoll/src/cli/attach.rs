@@ -39,7 +39,10 @@ pub struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// Returns true if no process is named.
+    /// The options that name processes, beside the arguments.
+    pub const OPTIONS: [&str; 4] = ["pids", "units", "cgroup", "containers"];
+
+    /// Returns true if neither an argument nor one of [`Self::OPTIONS`] names a process.
     pub fn is_empty(&self) -> bool {
         self.pids.is_empty()
             && self.units.is_empty()
@@ -88,4 +91,22 @@ pub struct AttachArgs {
     /// Seed of the windows' random places, to repeat a run's choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn each_way_to_name_processes_is_enough() {
+        for words in [&["-p", "7"][..], &["--service", "a"], &["--cgroup", "/a"], &["--container", "a"], &["7"]] {
+            let all = |command| ["systoll", command].into_iter().chain(words.iter().copied());
+            let Ok(Cli { command: Command::Attach(args), .. }) = Cli::try_parse_from(all("attach")) else {
+                panic!("{words:?}")
+            };
+            assert!(!args.select.is_empty(), "{words:?}");
+        }
+        assert!(Cli::try_parse_from(["systoll", "attach", "--tree"]).is_err());
+    }
 }

@@ -1,5 +1,6 @@
 //! Bounds the share of time that something may take which is done again and again.
 
+use nix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 /// Processor time that may be spent at once, beside the share: the first look at a program names all of its code.
@@ -13,7 +14,7 @@ pub(crate) struct Pace {
     parts: u32,
     start: Instant,
     next: Instant,
-    /// The thread's processor time when it began.
+    /// The thread's processor time when it began; `None` between two times.
     began: Option<Duration>,
     spent: Duration,
 }
@@ -30,7 +31,7 @@ impl Pace {
         if now < self.next || self.spent > allowed {
             return false;
         }
-        self.began = own_cpu();
+        self.began = Some(own_cpu());
         // It is due at regular times, not as long after it was done as it was late.
         let due = self.next + self.every;
         self.next = if due > now { due } else { now + self.every };
@@ -39,8 +40,8 @@ impl Pace {
 
     /// Notes that it has been done, by the same thread.
     pub(crate) fn end(&mut self) {
-        if let Some((began, now)) = self.began.take().zip(own_cpu()) {
-            self.spend(now.saturating_sub(began));
+        if let Some(began) = self.began.take() {
+            self.spend(own_cpu().saturating_sub(began));
         }
     }
 
@@ -49,10 +50,10 @@ impl Pace {
     }
 }
 
-/// Returns the processor time of this thread, if the kernel tells it (CONFIG_SCHED_INFO).
-fn own_cpu() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+/// Returns the processor time of this thread.
+fn own_cpu() -> Duration {
+    // Every kernel since 2.6.12 has this clock.
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 #[cfg(test)]
