@@ -19,6 +19,9 @@ const MOST_CALLS: usize = 32;
 const LONGER: f64 = 0.1;
 /// Difference of the calls of all rounds, as a share of them, up to which two sides have cut the same calls into rounds of
 /// different lengths.
+///
+/// Six runs of one Perl script, whose start makes the same calls each time, had 576 to 820 calls in such rounds: 10 of the
+/// 15 pairs lie within this share.
 const RECUT: f64 = 0.2;
 /// Divisor of a count that only windows show: a difference counts as a change above this part of it.
 const UNSURE: u64 = 2;
