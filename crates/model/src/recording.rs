@@ -7,6 +7,7 @@ use crate::names::{Frame, FrameId, Module, ModuleId, Stack, StackId};
 use crate::prices::Prices;
 use crate::problem::Problem;
 use crate::process::{Exit, Process, ProcessId};
+use crate::request::RequestKind;
 use crate::row::{Row, RowId, RowTrunk};
 use crate::sysno::Sysno;
 use crate::thread::Thread;
@@ -259,6 +260,8 @@ pub struct Recording {
     pub threads: Vec<Thread>,
     /// Windows, in the order they were opened.
     pub windows: Vec<Window>,
+    /// What was received, of which windows speak; empty unless requests were to be told.
+    pub request_kinds: Vec<RequestKind>,
     /// The objects of rows' calls over the whole run, most calls first. Not every row has a ledger.
     pub ledgers: Vec<Ledger>,
     /// Whole stacks of the rows that were seen with several, by rising row.
@@ -406,11 +409,13 @@ impl Recording {
         if !self.threads.iter().all(|t| process(t.process)) {
             return Err("a thread names no process of the file".into());
         }
-        let call_ok = |c: &crate::window::WindowCall| row(c.row) && c.stack.is_none_or(stack);
+        let kind = |k: crate::request::RequestKindId| (k.0 as usize) < self.request_kinds.len();
+        let call_ok =
+            |c: &crate::window::WindowCall| row(c.row) && c.stack.is_none_or(stack) && c.request.is_none_or(kind);
         let window_ok =
             |w: &Window| process(w.process) && row(w.row) && !w.calls.is_empty() && w.calls.iter().all(call_ok);
         if !self.windows.iter().all(window_ok) {
-            return Err("a window names no process or row of the file".into());
+            return Err("a window names no process, row, stack or request of the file".into());
         }
         if !self.ledgers.iter().all(|l| row(l.row)) {
             return Err("a ledger names no row of the file".into());

@@ -3,6 +3,7 @@
 use crate::ledger::Before;
 use crate::names::StackId;
 use crate::process::ProcessId;
+use crate::request::RequestKindId;
 use crate::row::RowId;
 use crate::syscalls::{ArgKind, Moment};
 use crate::sysno::Sysno;
@@ -53,6 +54,8 @@ pub struct WindowCall {
     pub stack: Option<StackId>,
     /// The ledger's answer whether this question was asked before.
     pub before: Before,
+    /// For a call that receives from a socket, in a window that was opened to tell requests: what it received.
+    pub request: Option<RequestKindId>,
 }
 
 impl WindowCall {

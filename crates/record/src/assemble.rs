@@ -173,6 +173,7 @@ impl NamedTable {
     /// Returns the recording.
     pub(crate) fn recording(self, table: &Table, kept: &Windows, parts: Parts) -> Recording {
         let Parts { header, processes, prices, longest, in_place, windows: all } = parts;
+        let (request_kinds, numbers) = kept.request_kinds();
         Recording {
             packages: packages(&self.names.frames, &self.rows),
             header,
@@ -183,7 +184,8 @@ impl NamedTable {
             rows: self.rows,
             vdso: self.vdso,
             threads: threads(table),
-            windows: windows(kept, all),
+            windows: windows(kept, all, &numbers),
+            request_kinds,
             ledgers: kept.ledger.ledgers(),
             trunks: self.trunks,
             longest,

@@ -38,6 +38,7 @@ mod problems;
 mod procfs;
 mod ptrace;
 mod raw_window;
+mod request_windows;
 mod ring_windows;
 mod sandbox;
 mod served_pages;

@@ -200,6 +200,8 @@ pub(crate) fn raw_call(
         stack: None,
         stands_for: call.stands_for,
         asked: None,
+        request: None,
+        begins_request: false,
     }
 }
 

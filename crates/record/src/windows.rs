@@ -5,13 +5,14 @@ use crate::backend::WindowPolicy;
 use crate::ledger::Ledger;
 use crate::procfs;
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
+use crate::request_windows::{RequestWindows, forget_contents};
 use crate::sockets::Sockets;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{Moment, Random, Signature};
+use systoll_model::{Moment, Random, RequestKind, Signature};
 use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows: the newest octave is half the row's calls.
@@ -33,6 +34,8 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 const MAPS: [&str; 2] = ["mmap", "mremap"];
 /// Calls of a row from which on its page faults, or its waits, are worth a price.
 const HABIT: u64 = 100;
+/// Windows kept of each row if requests are to be told.
+const KEPT_FOR_REQUESTS: usize = 256;
 /// A context switch is priced only if this many sampled calls waited; fewer are no basis for an estimate.
 const WAITS: usize = 8;
 
@@ -54,11 +57,14 @@ pub(crate) struct Windows {
     sockets: Sockets,
     /// Objects that expensive calls asked about, over the whole run.
     pub(crate) ledger: Ledger,
+    /// Windows that tell requests, if these are to be told.
+    requests: Option<RequestWindows>,
 }
 
 impl Windows {
     pub(crate) fn new(policy: WindowPolicy, seed: u64) -> Self {
         Self {
+            requests: policy.tells_requests.then(RequestWindows::default),
             policy,
             random: Random::new(seed),
             kept: Vec::new(),
@@ -222,7 +228,7 @@ impl Windows {
         let image = table.rows.get(row as usize).map_or(ImageId::FIRST, |r| r.image);
         table.name_thread(image, tid as u32, &procfs::comm(tid));
         let process = table.process(image, process);
-        RawWindow { image, process, thread, row, octave, calls: Vec::new() }
+        RawWindow { image, process, thread, row, octave, tells_requests: false, calls: Vec::new() }
     }
 
     /// Returns a window's call that is about to be made, with what its arguments point to.
@@ -246,11 +252,74 @@ impl Windows {
             stack,
             stands_for: 0,
             asked: None,
+            request: None,
+            begins_request: false,
         }
     }
 
     pub(crate) fn full(&self, calls: usize) -> bool {
         calls >= self.policy.calls
+    }
+
+    /// Returns true if a window has no more calls to record.
+    pub(crate) fn is_over(&self, window: &RawWindow) -> bool {
+        if window.tells_requests { RequestWindows::is_over(window) } else { self.full(window.calls.len()) }
+    }
+
+    /// Returns true if requests are to be told.
+    pub(crate) fn tells_requests(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    /// Returns true if a window that tells requests may open in a run that has lasted `run_ns`.
+    pub(crate) fn request_is_due(&self, run_ns: u64) -> bool {
+        self.requests.as_ref().is_some_and(|requests| requests.is_due(run_ns))
+    }
+
+    /// Decides if a window opens that tells requests, in a run that has lasted `run_ns`.
+    pub(crate) fn opens_for_request(&mut self, run_ns: u64) -> bool {
+        let Some(requests) = self.requests.as_mut().filter(|requests| requests.is_due(run_ns)) else { return false };
+        requests.note_opened(run_ns);
+        self.opened += 1;
+        true
+    }
+
+    /// Notes what a call of a window has received, if the window tells requests. `read` reads memory of its process.
+    pub(crate) fn received(
+        &mut self,
+        window: &mut RawWindow,
+        signature: &Signature,
+        read: &dyn Fn(u64, &mut [u8]) -> usize,
+    ) {
+        if let (Some(requests), true) = (&mut self.requests, window.tells_requests)
+            && let Some(call) = window.calls.last_mut()
+        {
+            requests.note(call, signature, read);
+        }
+    }
+
+    /// Returns the kinds of requests, and the number among them of each kind that a call of a window may name.
+    pub(crate) fn request_kinds(&self) -> (Vec<RequestKind>, Vec<u32>) {
+        self.requests.as_ref().map_or_else(Default::default, RequestWindows::kinds)
+    }
+
+    /// Removes what the calls of a window have received and sent, if requests are to be told.
+    fn forget_contents(&mut self, table: &Table, window: &mut RawWindow) {
+        let Some(requests) = &mut self.requests else { return };
+        for call in &mut window.calls {
+            let syscall = table.rows.get(call.row as usize).map(|row| row.syscall);
+            if let Some(signature) = syscall.and_then(|syscall| syscall.signature()) {
+                forget_contents(call, signature);
+            }
+        }
+        if window.tells_requests {
+            requests.note_ended(window.calls.len());
+        }
+    }
+
+    /// Returns the number of windows kept of each row: more where they tell requests, which differ.
+    fn kept_per_row(&self) -> usize {
+        if self.requests.is_some() { KEPT_FOR_REQUESTS } else { self.policy.kept_per_row }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -262,12 +331,16 @@ impl Windows {
         if window.calls.is_empty() {
             return;
         }
+        self.forget_contents(table, &mut window);
         for call in &mut window.calls {
             call.asked = self.ledger.note(table, window.process, call.looked_at());
         }
         let row = window.row as usize;
-        if table.rows[row].windows.len() >= self.policy.kept_per_row {
-            let which = self.least_telling(&table.rows[row].windows, window.octave);
+        if table.rows[row].windows.len() >= self.kept_per_row() {
+            // Of many windows that tell requests, any may go: the rest are a sample of all.
+            let any = 1 + self.random.below(KEPT_FOR_REQUESTS as u64 - 1) as usize;
+            let told = self.requests.is_some().then_some(any);
+            let which = told.unwrap_or_else(|| self.least_telling(&table.rows[row].windows, window.octave));
             let dropped = table.rows[row].windows.remove(which);
             self.release(dropped);
         } else if self.kept.len() - self.free.len() >= self.policy.kept {
@@ -395,6 +468,8 @@ mod tests {
             stack: None,
             stands_for: 0,
             asked: None,
+            request: None,
+            begins_request: false,
         }
     }
 
@@ -414,6 +489,7 @@ mod tests {
                         thread: 0,
                         row,
                         octave,
+                        tells_requests: false,
                         calls: vec![call(row, nth)],
                     },
                 );
@@ -523,6 +599,7 @@ mod tests {
                     thread: 0,
                     row,
                     octave: 0,
+                    tells_requests: false,
                     calls: vec![call(row, nth)],
                 };
                 windows.keep(&mut table, w);

@@ -41,6 +41,7 @@ impl Encoder {
             in_place: rec.in_place.iter().map(in_place).collect(),
             ledgers: rec.ledgers.iter().map(|l| ledger::encode(l, &mut self.strings)).collect(),
             trunks: rec.trunks.iter().map(trunk).collect(),
+            request_kinds: rec.request_kinds.iter().map(|k| self.request_kind(k)).collect(),
             strings: self.strings.into_values(),
             blobs: Some(blobs::encode(&self.blobs.into_values())),
         }
@@ -68,6 +69,10 @@ impl Encoder {
             exit_code,
             exit_signal,
         }
+    }
+
+    fn request_kind(&mut self, kind: &crate::request::RequestKind) -> wire::RequestKind {
+        wire::RequestKind { protocol: kind.protocol.name().into(), name: self.string(&kind.name) }
     }
 
     fn module(&mut self, m: &crate::names::Module) -> wire::Module {
@@ -200,6 +205,10 @@ impl Encoder {
         if let Some(fd) = &call.fd {
             flags |= flag::FD;
             out.fds.push(self.string(fd));
+        }
+        if let Some(kind) = call.request {
+            flags |= flag::REQUEST;
+            out.requests.push(kind.0);
         }
         flags |= match call.before {
             Before::Unknown => 0,

@@ -57,6 +57,19 @@ pub(super) struct Recording {
     pub(super) packages: Vec<Package>,
     #[prost(message, repeated, tag = "19")]
     pub(super) trunks: Vec<RowTrunk>,
+    #[prost(message, repeated, tag = "20")]
+    pub(super) request_kinds: Vec<RequestKind>,
+}
+
+/// A kind of request.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct RequestKind {
+    /// The protocol's name.
+    #[prost(string, tag = "1")]
+    pub(super) protocol: String,
+    /// Index of a string.
+    #[prost(uint32, tag = "2")]
+    pub(super) name: u32,
 }
 
 /// How programs were watched that ran already.
@@ -432,6 +445,9 @@ pub(super) struct Window {
     /// Differences to the window's previous call with a value.
     #[prost(sint64, repeated, tag = "19")]
     pub(super) faults: Vec<i64>,
+    /// Indices of kinds of requests.
+    #[prost(uint32, repeated, tag = "20")]
+    pub(super) requests: Vec<u32>,
 }
 
 /// Flags of a call of a window: the columns that have an entry for it.
@@ -445,6 +461,7 @@ pub(super) mod flag {
     pub(in super::super) const FAULTS: u32 = 64;
     pub(in super::super) const ASKED_BEFORE: u32 = 128;
     pub(in super::super) const ASKED_THE_OTHER_WAY: u32 = 256;
+    pub(in super::super) const REQUEST: u32 = 512;
 }
 
 #[derive(Clone, PartialEq, Message)]

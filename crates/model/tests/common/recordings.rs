@@ -209,6 +209,7 @@ fn window_call(s: Sizes) -> impl Strategy<Value = WindowCall> {
             faults: (nth % 3 == 0).then_some(entry_ns),
             stack: stack.map(StackId),
             before: [Before::Unknown, Before::Same, Before::OtherWay][(nth % 3) as usize],
+            request: None,
         },
     )
 }

@@ -4,7 +4,8 @@ use super::engine::Engine;
 use super::state::{Pending, bytes_moved};
 use crate::arguments::argument_data;
 use crate::procfs;
-use crate::raw_window::{EnteredCall, Opener, RawCall};
+use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
+use crate::request_windows::{is_receive, is_socket};
 use crate::served_pages;
 use crate::sys::{self, own_cpu};
 use crate::table::{ImageId, Look, RawLong, ReturnedCall};
@@ -216,7 +217,17 @@ impl Engine {
         let scripts = self.processes.get(&pid).is_some_and(|p| p.space.runs_scripts());
         let refused = self.windows.refused;
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
-        if thread.window.is_some() {
+        let receives = thread.window.is_none() && signature.is_some_and(is_receive);
+        let tells_requests = receives
+            && self.windows.request_is_due(run_ns)
+            && is_socket(pid, args[0])
+            && self.windows.opens_for_request(run_ns);
+        if tells_requests {
+            self.windows.due(&mut self.table, row, nth);
+            let by = Opener { thread: thread.ordinal, tid, process: pid as u32 };
+            let window = Windows::open(&mut self.table, row, nth.max(1).ilog2() as u8, by);
+            thread.window = Some(RawWindow { tells_requests, ..window });
+        } else if thread.window.is_some() {
             self.windows.due(&mut self.table, row, nth);
         } else if self.windows.opens(&mut self.table, row, nth, run_ns) {
             let octave = nth.max(1).ilog2() as u8;
@@ -242,7 +253,9 @@ impl Engine {
         if let Some(window) = self.threads.get_mut(&tid).and_then(|t| t.window.as_mut()) {
             window.calls.push(call);
         }
-        self.windows.spend(octave, own_cpu().saturating_sub(began));
+        if !self.threads[&tid].window.as_ref().is_some_and(|w| w.tells_requests) {
+            self.windows.spend(octave, own_cpu().saturating_sub(began));
+        }
         true
     }
 
@@ -366,6 +379,8 @@ impl Engine {
             stack: None,
             stands_for: 1,
             asked: None,
+            request: None,
+            begins_request: false,
         };
         self.windows.ledger.note(&self.table, self.table.process(image, pid as u32), call.looked_at());
     }
@@ -389,9 +404,12 @@ impl Engine {
         let read = |address: u64, buffer: &mut [u8]| sys::read_memory(pid, address, buffer);
         if let Some(s) = pending.signature {
             call.data.extend(argument_data(s, Moment::Exit, &pending.args, Some(result), bound, &read));
+            self.windows.received(window, s, &read);
         }
-        let (full, octave) = (self.windows.full(window.calls.len()), window.octave);
-        self.windows.spend(octave, own_cpu().saturating_sub(began));
+        let (full, octave, tells_requests) = (self.windows.is_over(window), window.octave, window.tells_requests);
+        if !tells_requests {
+            self.windows.spend(octave, own_cpu().saturating_sub(began));
+        }
         if full {
             self.close_window(tid);
         }

@@ -14,6 +14,7 @@ use crate::inproc::monitor::requests::identity;
 use crate::inproc::monitor::requests::last;
 use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::requests::leave;
+use crate::inproc::monitor::requests::received;
 use crate::inproc::monitor::requests::request;
 use crate::inproc::monitor::requests::same_ids;
 use crate::inproc::monitor::requests::slots;
@@ -82,7 +83,9 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 let began = sys::now();
                 context::look_for_main(session, thread, node);
                 session.windows.unwound = unwound.filter(|last| last.is_of(&waiter, node));
-                windows::on_entry(session, &waiter, node, began);
+                if !received::on_entry(session, &waiter, node, began) {
+                    windows::on_entry(session, &waiter, node, began);
+                }
             }
             Some(Question::WindowReturn) => windows::on_return(session, &waiter),
             // For these, the thread finds the answer itself, or asks for the context.

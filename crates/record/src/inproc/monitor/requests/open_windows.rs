@@ -78,6 +78,12 @@ pub(crate) struct OpenWindows {
     pub(crate) open: HashMap<SlotRef, Open>,
     /// First calls of windows that threads write.
     pub(crate) looked: HashMap<SlotRef, Looked>,
+    /// Threads that were seen to receive from a socket, if requests are to be told.
+    pub(crate) receivers: Vec<SlotRef>,
+    /// Index of the one of them to be asked next.
+    pub(crate) next_receiver: usize,
+    /// Threads that ask at each call until they receive, each with the number of calls that are left for that.
+    pub(crate) armed: HashMap<SlotRef, u32>,
     /// Threads' numbers within the recording.
     pub(crate) ordinals: HashMap<SlotRef, u32>,
     next_ordinal: u32,
@@ -96,6 +102,9 @@ impl OpenWindows {
             budget,
             open: HashMap::new(),
             looked: HashMap::new(),
+            receivers: Vec::new(),
+            next_receiver: 0,
+            armed: HashMap::new(),
             ordinals: HashMap::new(),
             next_ordinal: 0,
             looks: Looks::default(),

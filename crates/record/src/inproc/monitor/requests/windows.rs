@@ -11,7 +11,8 @@ use crate::inproc::monitor::results::images::{self, process_number};
 use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::sys;
-use crate::raw_window::{EnteredCall, Opener, RawCall};
+use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
+use crate::request_windows::is_receive;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::Windows;
@@ -24,12 +25,12 @@ use systoll_symbols::PlacedFrame;
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
 /// A call that a thread is about to make, and its context.
-struct Entered {
+pub(crate) struct Entered {
     row: u32,
     nth: u64,
     /// Offset of the thread's record.
     record: u64,
-    syscall: Sysno,
+    pub(crate) syscall: Sysno,
     /// The node at which it is counted.
     node: NodeAddr,
     /// The root of its tree.
@@ -56,14 +57,25 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
         return look_at_line(session, waiter, &entered, run_ns);
     }
     if opens {
-        let process = process_number(waiter.slot.program, session.memory.head(waiter.slot).pid as i32);
-        let by = Opener { thread: session.windows.ordinal(waiter.slot), tid: waiter.tid, process };
-        let window = Windows::open(&mut session.table, entered.row, octave, by);
+        let window = opened(session, waiter, &entered);
         session.windows.open.insert(waiter.slot, Open { window, under_way: None });
     }
-    note_entry(session, waiter, (&entered, octave), run_ns);
-    want(session, waiter.slot, true);
+    record(session, waiter, &entered, run_ns);
     spend(session, octave, began);
+}
+
+/// Returns a new window of the waiting thread.
+pub(crate) fn opened(session: &mut Session, waiter: &Waiter, entered: &Entered) -> RawWindow {
+    let process = process_number(waiter.slot.program, session.memory.head(waiter.slot).pid as i32);
+    let by = Opener { thread: session.windows.ordinal(waiter.slot), tid: waiter.tid, process };
+    Windows::open(&mut session.table, entered.row, entered.nth.max(1).ilog2() as u8, by)
+}
+
+/// Adds a call that is about to be made to the window of its thread, which asks at each of its calls.
+pub(crate) fn record(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
+    let octave = session.windows.open.get(&waiter.slot).map_or(0, |open| open.window.octave);
+    note_entry(session, waiter, (entered, octave), run_ns);
+    want(session, waiter.slot, true);
 }
 
 /// Handles a call at which a window is due, in a program whose threads write their windows: the launcher only decides,
@@ -184,7 +196,11 @@ pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     let bound = session.windows.budget.bytes();
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let base = waiter.slot.offset();
-    let Some(open) = session.windows.open.get_mut(&waiter.slot) else { return want(session, waiter.slot, false) };
+    let Some(open) = session.windows.open.get_mut(&waiter.slot) else {
+        // A thread that is to ask until it receives was in a call when that was decided.
+        let goes_on = session.windows.armed.contains_key(&waiter.slot);
+        return want(session, waiter.slot, goes_on);
+    };
     let (Some((at, cycles, waited)), Some(call)) = (open.under_way.take(), open.window.calls.last_mut()) else {
         return;
     };
@@ -197,13 +213,16 @@ pub(crate) fn on_return(session: &mut Session, waiter: &Waiter) {
     if let Some(signature) = syscall.and_then(Sysno::signature) {
         let read = |address: u64, buffer: &mut [u8]| read_memory(waiter.tid, address, buffer);
         call.data.extend(argument_data(signature, Moment::Exit, &call.args, call.result, bound, &read));
+        session.windows.budget.received(&mut open.window, signature, &read);
     }
-    let octave = open.window.octave;
-    if session.windows.budget.full(open.window.calls.len()) {
+    let (octave, tells_requests) = (open.window.octave, open.window.tells_requests);
+    if session.windows.budget.is_over(&open.window) {
         session.windows.close(&mut session.table, waiter.slot);
         want(session, waiter.slot, false);
     }
-    spend(session, octave, began);
+    if !tells_requests {
+        spend(session, octave, began);
+    }
 }
 
 /// Accounts for a window's work since `began`.
@@ -217,20 +236,24 @@ fn want(session: &Session, thread: SlotRef, wanted: bool) {
 }
 
 /// Sets what the waiting thread does at each call, one of [`want`].
-fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
+pub(crate) fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
     if let Some(area) = session.memory.image(thread.program) {
         area.set(thread.offset() + slot::WANT, wanted);
     }
 }
 
-fn wanted(session: &Session, thread: SlotRef) -> u64 {
+pub(crate) fn wanted(session: &Session, thread: SlotRef) -> u64 {
     session.memory.image(thread.program).map_or(want::NOTHING, |area| area.get(thread.offset() + slot::WANT))
 }
 
 /// Returns true if the node at `at` is due to be sampled at this call; if so, draws the next place.
-fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Entered) -> bool {
+pub(crate) fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Entered) -> bool {
     let Some(area) = session.memory.image(id) else { return false };
     let planned = area.get(at.offset() + node::WINDOW_AT);
+    // There, threads ask at their first calls only.
+    if session.windows.budget.tells_requests() && entered.syscall.signature().is_some_and(is_receive) {
+        return false;
+    }
     // Zero means that no call is sampled.
     if planned == 0 || entered.nth < planned {
         return false;
@@ -252,7 +275,7 @@ fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Enter
 }
 
 /// Returns the call that a thread is about to make, by the node at address `at`, which counts it.
-fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
+pub(crate) fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
     let image_id = images::image_of_slot(session, waiter.slot)?;
     let area = session.memory.image(waiter.slot.program)?;
     let offset = at.offset();

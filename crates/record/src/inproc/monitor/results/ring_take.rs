@@ -269,7 +269,7 @@ fn raw_window<'b>(
     }
     let thread = session.windows.ordinal(writer.thread);
     let (image, process) = (writer.image, writer.process(&session.table));
-    Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, calls })
+    Some(RawWindow { image, process, thread, row, octave: nth.max(1).ilog2() as u8, tells_requests: false, calls })
 }
 
 /// Returns the calls of a window that a thread has written, by the rows of its image, up to the first call whose row is

@@ -1,0 +1,91 @@
+//! What each kind of request costs a server, from the windows that were opened to tell requests.
+//!
+//! A request is what its thread does from the receive that begins it to the next receive that begins one. A call on the
+//! connection of a request that was begun and not answered belongs to that one; other calls belong to the request that
+//! the thread has taken up last. A window goes on until its first requests are whole, so long requests are seen as often
+//! as short ones.
+
+mod cost;
+mod estimate;
+mod split;
+
+pub use cost::{Figure, RequestCall, RequestCost, Requests};
+
+use crate::detect::Claims;
+use crate::finding::Finding;
+use crate::hash::Map;
+use split::{Piece, Whole};
+use std::cmp::Reverse;
+use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId};
+
+/// Returns the costs of a recording's requests, dearest first; `None` if they were not to be told.
+pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Finding]) -> Option<Requests> {
+    if recording.request_kinds.is_empty() {
+        return None;
+    }
+    let needless = Needless::of(recording, claims, findings);
+    let mut pieces: Map<RequestKindId, Vec<Piece>> = Map::default();
+    for (at, window) in recording.windows.iter().enumerate() {
+        let is_needless = |index: usize| needless.of_call(claims, at, index, window.calls.get(index).map(|c| c.row));
+        for piece in split::pieces(recording, window, &is_needless) {
+            pieces.entry(piece.kind).or_default().push(piece);
+        }
+    }
+    let received = estimate::received(recording);
+    let mut costs: Vec<RequestCost> = pieces
+        .into_iter()
+        .filter_map(|(kind, pieces)| {
+            let whole: Vec<&Piece> = pieces.iter().filter(|piece| piece.end == Whole::Yes).collect();
+            let cut = pieces.iter().filter(|piece| piece.end == Whole::Cut).count() as u64;
+            let at_least = whole.is_empty();
+            let shown: Vec<&Piece> = if at_least { pieces.iter().collect() } else { whole };
+            let requests = received.requests.get(&kind).copied()?;
+            Some(cost::cost(recording, (kind, requests), &shown, (at_least, cut)))
+        })
+        .collect();
+    costs.sort_by_key(|cost| (Reverse((cost.total_ns(), cost.requests.estimate)), cost.kind));
+    let of = |protocol: RequestProtocol| received.calls.get(&protocol).copied().unwrap_or(0);
+    Some(Requests {
+        costs,
+        receives: received.calls.values().sum(),
+        tls: of(RequestProtocol::Tls),
+        http2: of(RequestProtocol::Http2),
+        windows: received.windows,
+    })
+}
+
+/// The needless share of the calls of rows that only looks at single calls tell of.
+struct Needless {
+    /// By row, 0 to 1.
+    by_looks: Map<RowId, f64>,
+}
+
+impl Needless {
+    fn of(recording: &Recording, claims: &Claims, findings: &[Finding]) -> Self {
+        let mut by_looks: Map<RowId, f64> = Map::default();
+        for finding in findings {
+            for (row, needless) in finding.rows.iter().zip(&finding.by_row) {
+                let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls).max(1);
+                let share = by_looks.entry(*row).or_default();
+                *share = (*share + needless.calls as f64 / calls as f64).min(1.0);
+            }
+        }
+        // What windows claim is told call by call.
+        for (at, window) in recording.windows.iter().enumerate() {
+            for (index, call) in window.calls.iter().enumerate() {
+                if claims.at(at, index).is_some_and(|claim| !claim.weak) {
+                    by_looks.remove(&call.row);
+                }
+            }
+        }
+        Self { by_looks }
+    }
+
+    /// Returns how much of a call of a window is needless, 0 to 1.
+    fn of_call(&self, claims: &Claims, window: usize, index: usize, row: Option<RowId>) -> f64 {
+        match claims.at(window, index) {
+            Some(claim) if !claim.weak => 1.0,
+            _ => row.and_then(|row| self.by_looks.get(&row)).copied().unwrap_or(0.0),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Opens windows where threads receive requests from a network, if requests are to be told.
+//!
+//! A thread asks at its first receive at each place, and from then on the launcher now and then has it ask at each call
+//! until the next receive, where a window opens. The launcher records such a window call by call, since it may be
+//! longer than one that a thread writes by itself.
+
+use crate::inproc::monitor::handles::NodeAddr;
+use crate::inproc::monitor::requests::open_windows::Open;
+use crate::inproc::monitor::requests::waiter::Waiter;
+use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::session::Session;
+use crate::inproc::monitor::sys;
+use crate::request_windows::{is_receive, is_socket};
+use std::sync::atomic::Ordering;
+use systoll_hooks::layout::{may_hold_node, node, slot, want};
+
+/// Calls at which a thread asks in vain, at most: it may have stopped receiving.
+const PATIENCE: u32 = 512;
+/// Threads that receive, at most; others are not chosen again.
+const MOST: usize = 4_096;
+
+/// Handles a call at which a thread asks. Returns true if nothing else is to be done.
+pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) -> bool {
+    let thread = waiter.slot;
+    if !session.windows.budget.tells_requests() || session.windows.open.contains_key(&thread) {
+        return false;
+    }
+    let Some(entered) = windows::entered(session, waiter, at) else { return false };
+    let receives = entered.syscall.signature().is_some_and(is_receive);
+    if receives && is_socket(waiter.tid, waiter.args()[0]) {
+        ask_at_first(session, waiter, at);
+        let receivers = &mut session.windows.receivers;
+        if receivers.len() < MOST && !receivers.contains(&thread) {
+            receivers.push(thread);
+        }
+        let run_ns = session.clock.at(began);
+        let free = windows::wanted(session, thread) != want::WRITING;
+        if free && session.windows.budget.opens_for_request(run_ns) {
+            session.windows.armed.remove(&thread);
+            let mut window = windows::opened(session, waiter, &entered);
+            window.tells_requests = true;
+            session.windows.open.insert(thread, Open { window, under_way: None });
+            windows::record(session, waiter, &entered, run_ns);
+            return true;
+        }
+    }
+    let Some(left) = session.windows.armed.get_mut(&thread) else { return false };
+    *left = left.saturating_sub(1);
+    if *left == 0 {
+        session.windows.armed.remove(&thread);
+        windows::set_wanted(session, thread, want::NOTHING);
+    }
+    windows::comes_due(session, thread.program, at, &entered);
+    true
+}
+
+/// Makes threads ask at their first call at a node if that receives and requests are to be told. Returns true if so.
+pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> bool {
+    let receives = session.windows.budget.tells_requests()
+        && windows::entered(session, waiter, at).is_some_and(|e| e.syscall.signature().is_some_and(is_receive));
+    if receives {
+        ask_at_first(session, waiter, at);
+    }
+    receives
+}
+
+fn ask_at_first(session: &Session, waiter: &Waiter, at: NodeAddr) {
+    let Some(area) = session.memory.image(waiter.slot.program).filter(|_| may_hold_node(at.offset())) else { return };
+    let transfers = area.get(at.offset() + node::TRANSFERS);
+    area.set(at.offset() + node::TRANSFERS, transfers | node::ASKS);
+    area.set(at.offset() + node::WINDOW_AT, 1);
+}
+
+/// Has a thread that receives ask from its next call on, if a window may open.
+pub(crate) fn arm_one(session: &mut Session) {
+    if session.windows.receivers.is_empty() || !session.windows.budget.tells_requests() {
+        return;
+    }
+    if !session.windows.budget.request_is_due(session.clock.at(sys::now())) {
+        return;
+    }
+    let next = session.windows.next_receiver % session.windows.receivers.len();
+    session.windows.next_receiver = next + 1;
+    let Some(thread) = session.windows.receivers.get(next).copied() else { return };
+    let Some(area) = session.memory.image(thread.program) else {
+        session.windows.receivers.swap_remove(next);
+        return;
+    };
+    // Not while it writes a window by itself, or a sample.
+    let word = area.half(thread.offset() + slot::WANT);
+    let (nothing, asks) = (want::NOTHING as u32, want::HAND_SHAKE as u32);
+    if word.is_some_and(|word| word.compare_exchange(nothing, asks, Ordering::SeqCst, Ordering::SeqCst).is_ok()) {
+        session.windows.armed.insert(thread, PATIENCE);
+    }
+}
