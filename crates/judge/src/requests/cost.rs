@@ -42,7 +42,7 @@ pub struct RequestCost {
     pub needless: Figure,
     /// Toll of the calls, ns; each call has the mean toll of its row. `None` if a row's toll is unknown.
     pub toll_ns: Option<f64>,
-    /// Time waited in calls from the request to its answer, ns; `None` if it is unknown.
+    /// Time waited in calls from the request to its answer, ns, where windows show the answer; `None` if it is unknown.
     pub waited_ns: Option<f64>,
     /// The calls, most first.
     pub by_call: Vec<RequestCall>,
@@ -100,11 +100,15 @@ pub(super) fn cost(
     let each = |of: &dyn Fn(&Piece) -> f64| Figure::of(&shown.iter().map(|piece| of(piece)).collect::<Vec<_>>());
     let calls = || shown.iter().flat_map(|piece| &piece.calls);
     let toll = |row: RowId| {
-        let counts = &recording.rows.get(row.0 as usize)?.counts;
-        Some(counts.toll_ns? as f64 / counts.calls.max(1) as f64)
+        let row = recording.rows.get(row.0 as usize)?;
+        // A call that never returns has no toll.
+        let never = row.syscall.signature().is_some_and(|s| s.never_returns).then_some(0);
+        Some(row.counts.toll_ns.or(never)? as f64 / row.counts.calls.max(1) as f64)
     };
     let toll_ns = calls().map(|call| toll(call.row)).sum::<Option<f64>>().map(|sum| sum / n);
-    let waited_ns = calls().map(|call| Some(call.waited_ns? as f64)).sum::<Option<f64>>().map(|sum| sum / n);
+    let answered: Vec<&&Piece> = shown.iter().filter(|piece| piece.answered).collect();
+    let waits = answered.iter().flat_map(|piece| &piece.calls).map(|call| Some(call.waited_ns? as f64));
+    let waited_ns = waits.sum::<Option<f64>>().filter(|_| !answered.is_empty()).map(|sum| sum / answered.len() as f64);
     let mut by_call: Map<Sysno, (f64, f64)> = Map::default();
     for call in calls() {
         let sum = by_call.entry(call.syscall).or_default();

@@ -1,9 +1,14 @@
 //! How many requests of each kind were received, from the exact number of receives and the windows that show some.
+//!
+//! Each receive belongs to a request, if only to find that nothing has come or that the client has gone. So the number of
+//! requests is that of the receives divided by the receives that one request takes, kind by kind.
 
+use super::split::{Piece, Whole};
 use crate::finding::Estimate;
 use crate::grouping::unseen_share;
 use crate::hash::Map;
-use systoll_model::{Recording, RequestKindId, RequestProtocol, RowId, WindowCall};
+use std::collections::BTreeMap;
+use systoll_model::{ProcessId, Recording, RequestKindId, RequestProtocol, RowId, Window};
 
 /// The receives of a run.
 #[derive(Default)]
@@ -16,87 +21,185 @@ pub(super) struct Received {
     pub(super) windows: u64,
 }
 
-/// The receives of a row in windows.
+/// The receives of a process.
 #[derive(Default)]
-struct Seen {
-    by_kind: Map<RequestKindId, u64>,
-    calls: u64,
-    windows: u64,
-    /// Receives in windows, also those whose window ends there.
-    all: u64,
+struct OfProcess {
+    windows: Vec<InWindow>,
+    /// Receives in windows, and other calls of the same rows there.
+    rows: Map<RowId, (u64, u64)>,
 }
 
-/// Returns the number of requests that the rows' exact counts and windows tell.
-pub(super) fn received(recording: &Recording) -> Received {
-    let mut received = Received::default();
-    let mut rows: Map<RowId, Seen> = Map::default();
-    for window in &recording.windows {
-        let mut here: Map<RowId, ()> = Map::default();
-        let last = window.calls.len().saturating_sub(1);
-        let has_requests = |call: &&WindowCall| call.request.is_some();
-        received.windows += u64::from(window.calls.iter().any(|call| has_requests(&call)));
-        for (at, call) in window.calls.iter().enumerate() {
-            let Some((id, kind)) = call.request.and_then(|id| Some((id, recording.request_kinds.get(id.0 as usize)?)))
-            else {
-                continue;
-            };
-            *received.calls.entry(kind.protocol).or_default() += 1;
-            let seen = rows.entry(call.row).or_default();
-            seen.all += 1;
-            // A window ends where a request begins: counting it would make requests of other receives.
-            if at == last && at > 0 && kind.protocol.has_requests() {
-                continue;
-            }
-            seen.calls += 1;
-            *seen.by_kind.entry(id).or_default() += 1;
-            if here.insert(call.row, ()).is_none() {
-                seen.windows += 1;
-            }
-        }
+/// The receives of one window that belong to requests.
+#[derive(Default)]
+struct InWindow {
+    thread: u32,
+    /// Row of the window's first call, and its number among the thread's calls of the row.
+    first: (RowId, u64),
+    /// Requests of each kind, and their receives.
+    kinds: BTreeMap<RequestKindId, (u64, u64)>,
+    /// Number of receives that the window stands for.
+    weight: f64,
+}
+
+impl InWindow {
+    fn receives(&self) -> u64 {
+        self.kinds.values().map(|(_, receives)| receives).sum()
     }
-    for (row, seen) in rows {
-        let calls = recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
-        for (kind, n) in &seen.by_kind {
-            let is_request =
-                recording.request_kinds.get(kind.0 as usize).is_some_and(|kind| kind.protocol.has_requests());
-            if is_request {
-                let sum = received.requests.entry(*kind).or_default();
-                *sum = sum.and(share(&seen, *n, calls));
-            }
+
+    /// Returns the share of the receives that belong to requests of a kind, 0 to 1.
+    fn part(&self, kind: RequestKindId) -> f64 {
+        self.kinds.get(&kind).map_or(0.0, |(_, receives)| *receives as f64 / self.receives().max(1) as f64)
+    }
+}
+
+/// Returns the number of requests that the rows' exact counts and windows tell. `pieces` are the requests in each
+/// window.
+pub(super) fn received(recording: &Recording, pieces: &[Vec<Piece>]) -> Received {
+    let mut received = Received::default();
+    let mut processes: BTreeMap<ProcessId, OfProcess> = BTreeMap::new();
+    for (window, pieces) in recording.windows.iter().zip(pieces) {
+        if window.calls.iter().all(|call| call.request.is_none()) {
+            continue;
         }
+        received.windows += 1;
+        for kind in window.calls.iter().filter_map(|call| call.request) {
+            let protocol = recording.request_kinds.get(kind.0 as usize).map(|kind| kind.protocol);
+            *received.calls.entry(protocol.unwrap_or(RequestProtocol::None)).or_default() += 1;
+        }
+        let of_process = processes.entry(window.process).or_default();
+        for call in &window.calls {
+            let (receives, others) = of_process.rows.entry(call.row).or_default();
+            *(if call.request.is_some() { receives } else { others }) += 1;
+        }
+        of_process.windows.extend(in_window(window, pieces));
+    }
+    for of_process in processes.into_values() {
+        add(&mut received.requests, recording, of_process);
     }
     received
 }
 
-/// Returns the number of a row's `calls` of which `n` were seen.
-fn share(seen: &Seen, n: u64, calls: u64) -> Estimate {
-    let all = calls as f64;
-    let share = n as f64 / seen.calls.max(1) as f64;
-    let estimate = share * all;
-    // Receives of one window are alike: windows are what was drawn.
-    let scatter = 2.0 * (share * (1.0 - share) / seen.windows.max(1) as f64).sqrt();
-    let doubt = if seen.all >= calls { 0.0 } else { scatter.max(unseen_share(seen.windows, calls)) };
-    let (low, high) = ((share - doubt) * all, (share + doubt) * all);
-    let round = |calls: f64| calls.round().clamp(0.0, u64::MAX as f64) as u64;
-    Estimate {
-        estimate: round(estimate).max(n),
-        low: round(low).max(n),
-        high: round(high).clamp(round(estimate).max(n), calls.max(n)),
+/// Returns the receives of a window that belong to requests: whole ones, or if there are none, any; `None` if no request
+/// was begun.
+fn in_window(window: &Window, pieces: &[Piece]) -> Option<InWindow> {
+    let any_whole = pieces.iter().any(|piece| piece.end == Whole::Yes);
+    let first = window.calls.first().map(|call| (call.row, call.nth))?;
+    let mut here = InWindow { thread: window.thread, first, ..InWindow::default() };
+    for piece in pieces.iter().filter(|piece| !any_whole || piece.end == Whole::Yes) {
+        let (requests, receives) = here.kinds.entry(piece.kind).or_default();
+        *requests += 1;
+        *receives += piece.calls.iter().filter(|call| call.receives).count() as u64;
     }
+    (here.receives() > 0).then_some(here)
+}
+
+/// Adds the requests of a process.
+fn add(requests: &mut Map<RequestKindId, Estimate>, recording: &Recording, mut of: OfProcess) {
+    let calls = |row: RowId| recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
+    let received = of.rows.iter().filter(|(_, (receives, _))| *receives > 0);
+    let (mut all, mut shown) = (0.0, 0);
+    for (row, (receives, others)) in received {
+        // Where a row reads from files too, these are left out as windows show them.
+        all += calls(*row) as f64 * *receives as f64 / (receives + others) as f64;
+        shown += receives;
+    }
+    weigh(&mut of.windows, all);
+    let mut kinds: Vec<RequestKindId> = of.windows.iter().flat_map(|window| window.kinds.keys().copied()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let is_whole = shown as f64 >= all;
+    for kind in kinds {
+        let sum = requests.entry(kind).or_default();
+        *sum = sum.and(estimate(&of.windows, kind, all, is_whole));
+    }
+}
+
+/// Weighs windows: each stands for the calls of its thread up to the next one. Windows open at times, and a thread makes
+/// many calls at some times and few at others. The last one of a thread stands for as many as those before it, or for
+/// what is left of `all` calls if there is no other thread.
+fn weigh(windows: &mut [InWindow], all: f64) {
+    windows.sort_by_key(|window| (window.thread, window.first));
+    let place = |window: &InWindow| (window.thread, window.first.0);
+    let is_one = windows.first().map(place) == windows.last().map(place);
+    for together in windows.chunk_by_mut(|a, b| place(a) == place(b)) {
+        let firsts: Vec<u64> = together.iter().map(|window| window.first.1).collect();
+        let (start, end) = (firsts.first().copied().unwrap_or(0), firsts.last().copied().unwrap_or(0));
+        let mean = end.saturating_sub(start) as f64 / (firsts.len().saturating_sub(1)).max(1) as f64;
+        for (at, window) in together.iter_mut().enumerate() {
+            let own = window.receives() as f64;
+            window.weight = match firsts.get(at + 1) {
+                Some(next) => (next.saturating_sub(window.first.1) as f64).max(own),
+                None if is_one => (all - window.first.1 as f64).max(own),
+                None => mean.max(own),
+            };
+        }
+        if let Some(first) = together.first_mut() {
+            first.weight += start.saturating_sub(1) as f64;
+        }
+    }
+}
+
+/// Returns the number of requests of a kind among `all` receives. `is_whole`: windows show all of them.
+fn estimate(windows: &[InWindow], kind: RequestKindId, all: f64, is_whole: bool) -> Estimate {
+    let of_kind = || windows.iter().filter_map(|window| window.kinds.get(&kind));
+    let n: u64 = of_kind().map(|(requests, _)| requests).sum();
+    if is_whole {
+        return Estimate { estimate: n, low: n, high: n };
+    }
+    let receives: u64 = of_kind().map(|(_, receives)| receives).sum();
+    let each = receives as f64 / n.max(1) as f64;
+    let weight = windows.iter().map(|window| window.weight).sum::<f64>().max(1.0);
+    let share = windows.iter().map(|window| window.weight * window.part(kind)).sum::<f64>() / weight;
+    // Windows are what was drawn: the requests of one window are alike.
+    let squares: f64 = windows.iter().map(|w| (w.weight * (w.part(kind) - share)).powi(2)).sum();
+    let scatter = 2.0 * squares.sqrt() / weight;
+    let several = windows.len() > 1 && scatter > 0.0;
+    let doubt = if several { scatter } else { unseen_share(windows.len() as u64, u64::MAX) };
+    let requests = |share: f64| (share.clamp(0.0, 1.0) * all / each.max(1.0)).round() as u64;
+    let estimate = requests(share).max(n);
+    Estimate { estimate, low: requests(share - doubt).clamp(n, estimate), high: requests(share + doubt).max(estimate) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const KIND: RequestKindId = RequestKindId(0);
+
+    /// Returns windows of one request each, at each of these calls, with so many receives a request; every second one is
+    /// of [`KIND`].
+    fn windows(firsts: &[u64], receives: u64) -> Vec<InWindow> {
+        let here = |(at, first): (usize, &u64)| InWindow {
+            first: (RowId(0), *first),
+            kinds: BTreeMap::from([(RequestKindId(at as u32 % 2), (1, receives))]),
+            ..InWindow::default()
+        };
+        firsts.iter().enumerate().map(here).collect()
+    }
+
+    fn told(mut windows: Vec<InWindow>, all: f64, is_whole: bool) -> Estimate {
+        weigh(&mut windows, all);
+        estimate(&windows, KIND, all, is_whole)
+    }
+
+    fn evenly(windows: u64, calls: u64) -> Vec<u64> {
+        (0..windows).map(|at| 1 + at * calls / windows).collect()
+    }
+
     #[test]
     fn few_windows_leave_wide_bounds() {
-        let seen = |calls, windows| Seen { calls, windows, all: calls, by_kind: Map::default() };
-        assert_eq!(share(&seen(100, 50), 50, 100), Estimate { estimate: 50, low: 50, high: 50 });
-        let few = share(&seen(10, 5), 10, 1_000);
-        assert_eq!((few.estimate, few.high), (1_000, 1_000));
-        assert!(few.low < 600, "{few:?}");
-        let many = share(&seen(1_000, 500), 500, 100_000);
-        assert!(many.estimate == 50_000 && many.low > 44_000 && many.high < 56_000, "{many:?}");
+        assert_eq!(told(windows(&evenly(50, 100), 2), 100.0, true), Estimate { estimate: 25, low: 25, high: 25 });
+        let few = told(windows(&[1], 2), 1_000.0, false);
+        assert!((few.estimate, few.high) == (500, 500) && few.low < 50, "{few:?}");
+        let many = told(windows(&evenly(500, 100_000), 2), 100_000.0, false);
+        assert!(many.estimate == 25_000 && many.low > 22_000 && many.high < 28_000, "{many:?}");
+        let some = told(windows(&evenly(6, 100_000), 2), 100_000.0, false);
+        assert!(some.estimate.abs_diff(25_000) < 10 && some.high - some.low > many.high - many.low, "{some:?}");
+    }
+
+    #[test]
+    fn a_window_stands_for_the_calls_up_to_the_next() {
+        // Few windows open while many calls are made.
+        assert_eq!(told(windows(&[1, 1_001, 9_001], 1), 10_001.0, false).estimate, 2_000);
     }
 }

@@ -24,14 +24,16 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
         return None;
     }
     let needless = Needless::of(recording, claims, findings);
+    let windows = recording.windows.iter().enumerate();
+    let by_window: Vec<Vec<Piece>> = windows
+        .map(|(at, window)| {
+            let row = |index: usize| window.calls.get(index).map(|call| call.row);
+            split::pieces(recording, window, &|index| needless.of_call(claims, at, index, row(index)))
+        })
+        .collect();
+    let received = estimate::received(recording, &by_window);
     let mut pieces: Map<RequestKindId, Vec<Piece>> = Map::default();
-    for (at, window) in recording.windows.iter().enumerate() {
-        let is_needless = |index: usize| needless.of_call(claims, at, index, window.calls.get(index).map(|c| c.row));
-        for piece in split::pieces(recording, window, &is_needless) {
-            pieces.entry(piece.kind).or_default().push(piece);
-        }
-    }
-    let received = estimate::received(recording);
+    by_window.into_iter().flatten().for_each(|piece| pieces.entry(piece.kind).or_default().push(piece));
     let mut costs: Vec<RequestCost> = pieces
         .into_iter()
         .filter_map(|(kind, pieces)| {

@@ -16,7 +16,7 @@ const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 /// The end of a request in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whole {
-    /// The thread has taken up another request.
+    /// The thread has taken up another request, or has closed the connection.
     Yes,
     /// The request is longer than windows are.
     Cut,
@@ -29,6 +29,8 @@ pub(super) enum Whole {
 pub(super) struct PieceCall {
     pub(super) row: RowId,
     pub(super) syscall: Sysno,
+    /// True if it receives from a socket.
+    pub(super) receives: bool,
     /// The part of it that is needless, 0 to 1.
     pub(super) needless: f64,
     /// Time waited in it while the request was under way, ns; `None` if it is unknown.
@@ -43,13 +45,16 @@ pub(super) struct Piece {
     pub(super) end: Whole,
     /// True if the thread took up another request before this one was answered.
     pub(super) overlapped: bool,
+    /// True if the window shows its answer.
+    pub(super) answered: bool,
 }
 
 /// A request that was begun.
 struct Begun {
     piece: Piece,
     fd: i32,
-    answered: bool,
+    /// True if its connection was closed.
+    closed: bool,
     /// Number of its calls up to its last answer: it was under way until then.
     under_way: usize,
 }
@@ -70,11 +75,11 @@ pub(super) fn pieces(recording: &Recording, window: &Window, needless: &dyn Fn(u
     let cut = window.calls.len() >= LONG;
     let last = split.begun.len().saturating_sub(1);
     let piece = |(at, mut begun): (usize, Begun)| {
-        if at == last {
+        if at == last && !begun.closed {
             begun.piece.end = if cut { Whole::Cut } else { Whole::No };
         }
         // What follows the last answer waits for others.
-        if begun.answered {
+        if begun.piece.answered {
             let idle = begun.piece.calls.get_mut(begun.under_way..).unwrap_or_default();
             idle.iter_mut().for_each(|call| call.waited_ns = call.waited_ns.map(|_| 0));
         }
@@ -101,7 +106,7 @@ impl Split {
         if let (Some(kind), Some(fd)) = (kind, fd) {
             self.begin(kind, fd);
         } else if let Some(own) = fd.and_then(|fd| self.by_fd.get(&fd)).copied() {
-            let is_open = self.begun.get(own).is_some_and(|begun| !begun.answered);
+            let is_open = self.begun.get(own).is_some_and(|begun| !begun.piece.answered);
             if is_open || self.current.is_none() {
                 self.current = Some(own);
             }
@@ -116,29 +121,36 @@ impl Split {
         // The receive that begins a request has waited for the client, and calls for many may have.
         let idle = kind.is_some() || WAITS.contains(&name) || ACCEPTS.contains(&name);
         let waited_ns = if idle { call.waited_ns.map(|_| 0) } else { call.waited_ns };
-        begun.piece.calls.push(PieceCall { row: call.row, syscall, needless, waited_ns });
+        begun.piece.calls.push(PieceCall {
+            row: call.row,
+            syscall,
+            receives: call.request.is_some(),
+            needless,
+            waited_ns,
+        });
         let has_failed = call.result.is_none_or(|result| Errno::from_result(result).is_some());
         if own.is_some() && ANSWERS.contains(&name) && !has_failed {
-            begun.answered = true;
+            begun.piece.answered = true;
             begun.under_way = begun.piece.calls.len();
         }
         if name == "close"
             && let Some(fd) = fd
         {
+            begun.closed |= begun.fd == fd;
             self.by_fd.remove(&fd);
         }
     }
 
     fn begin(&mut self, kind: RequestKindId, fd: i32) {
         for (_, at) in &self.by_fd {
-            if let Some(begun) = self.begun.get_mut(*at).filter(|begun| begun.fd != fd && !begun.answered) {
+            if let Some(begun) = self.begun.get_mut(*at).filter(|begun| begun.fd != fd && !begun.piece.answered) {
                 begun.piece.overlapped = true;
             }
         }
-        let piece = Piece { kind, calls: Vec::new(), end: Whole::Yes, overlapped: false };
+        let piece = Piece { kind, calls: Vec::new(), end: Whole::Yes, overlapped: false, answered: false };
         self.by_fd.insert(fd, self.begun.len());
         self.current = Some(self.begun.len());
-        self.begun.push(Begun { piece, fd, answered: false, under_way: 0 });
+        self.begun.push(Begun { piece, fd, closed: false, under_way: 0 });
     }
 }
 
@@ -232,5 +244,8 @@ mod tests {
         ];
         assert_eq!(split(&calls)[0].1, ["recvfrom", "sendto", "close", "accept4", "setsockopt"]);
         assert!(split(&[("recvfrom", 4, 80, None)]).is_empty());
+        // A thread that serves one connection takes up no other.
+        let whole = split(calls.get(..3).unwrap());
+        assert_eq!(whole, [(0, vec!["recvfrom", "sendto", "close"], Whole::Yes, false)]);
     }
 }
