@@ -23,7 +23,7 @@ pub struct WindowPolicy {
     pub share: f64,
     /// Bytes read of one argument, at most.
     pub bytes: usize,
-    /// True if some windows open where threads receive, to tell requests. What sockets carry is not kept then.
+    /// True if some windows open where threads receive, to tell requests. What calls read and write is not kept then.
     pub tells_requests: bool,
 }
 

@@ -6,7 +6,7 @@ use crate::raw_window::{RawCall, RawWindow};
 use systoll_model::{Moment, RequestKind, RequestProtocol, Signature};
 use systoll_protocols::{HEAD, Kinds, Received, recognise};
 
-/// Calls from which on a window ends where a thread takes up another request.
+/// Calls from which on a window may end where a thread takes up another request.
 const ENOUGH: usize = 32;
 /// Calls of a window, at most: a longer request is cut.
 const LONGEST: usize = 256;
@@ -80,9 +80,12 @@ impl RequestWindows {
     /// Returns true if a window has no more calls to record.
     pub(crate) fn is_over(window: &RawWindow) -> bool {
         let calls = window.calls.len();
+        // Windows of one length would meet the same requests of a client that repeats itself.
+        let more = window.opened_ns() / 1_000 % ENOUGH as u64;
+        let enough = ENOUGH + more as usize;
         let another = window.calls.last().is_some_and(|call| call.begins_request);
         let none = || window.calls.iter().all(|call| !call.begins_request);
-        calls >= LONGEST || calls > ENOUGH && (another || none())
+        calls >= LONGEST || calls > enough && (another || none())
     }
 
     /// Returns the kinds to keep, and the number there of each kind so far.
@@ -101,9 +104,9 @@ pub(crate) fn is_socket(pid: i32, fd: u64) -> bool {
     procfs::fd_target(pid, fd as i32).is_some_and(|target| target.starts_with(SOCKET))
 }
 
-/// Removes what a call has received or sent, unless it came from a file or went to one.
+/// Removes what a call has read or written, also of files: servers write requests to their logs.
 pub(crate) fn forget_contents(call: &mut RawCall, signature: &Signature) {
-    if signature.transfers && !call.fd.as_deref().is_some_and(|fd| fd.starts_with('/')) {
+    if signature.transfers {
         call.data.retain(|data| data.arg != BUFFER);
     }
 }

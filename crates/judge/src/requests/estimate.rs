@@ -35,6 +35,8 @@ struct InWindow {
     thread: u32,
     /// Row of the window's first call, and its number among the thread's calls of the row.
     first: (RowId, u64),
+    /// True if the window opened where a request began.
+    at_begin: bool,
     /// Requests of each kind, and their receives.
     kinds: BTreeMap<RequestKindId, (u64, u64)>,
     /// Number of receives that the window stands for.
@@ -84,7 +86,9 @@ pub(super) fn received(recording: &Recording, pieces: &[Vec<Piece>]) -> Received
 fn in_window(window: &Window, pieces: &[Piece]) -> Option<InWindow> {
     let any_whole = pieces.iter().any(|piece| piece.end == Whole::Yes);
     let first = window.calls.first().map(|call| (call.row, call.nth))?;
-    let mut here = InWindow { thread: window.thread, first, ..InWindow::default() };
+    let at_begin =
+        window.calls.first().is_some_and(|call| pieces.first().is_some_and(|piece| call.request == Some(piece.kind)));
+    let mut here = InWindow { thread: window.thread, first, at_begin, ..InWindow::default() };
     for piece in pieces.iter().filter(|piece| !any_whole || piece.end == Whole::Yes) {
         let (requests, receives) = here.kinds.entry(piece.kind).or_default();
         *requests += 1;
@@ -103,11 +107,16 @@ fn add(requests: &mut Map<RequestKindId, Estimate>, recording: &Recording, mut o
         all += calls(*row) as f64 * *receives as f64 / (receives + others) as f64;
         shown += receives;
     }
+    let is_whole = shown as f64 >= all;
+    // Where requests go from thread to thread, one that often finds nothing opens many windows: those that open at a
+    // request are a sample of requests.
+    if of.windows.iter().any(|window| window.at_begin) {
+        of.windows.retain(|window| window.at_begin || is_whole);
+    }
     weigh(&mut of.windows, all);
     let mut kinds: Vec<RequestKindId> = of.windows.iter().flat_map(|window| window.kinds.keys().copied()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let is_whole = shown as f64 >= all;
     for kind in kinds {
         let sum = requests.entry(kind).or_default();
         *sum = sum.and(estimate(&of.windows, kind, all, is_whole));
