@@ -243,7 +243,7 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
             QUIET_SLEEP
         } else if ended {
             Duration::from_millis(2)
-        } else if !session.windows.receivers.is_empty() {
+        } else if !session.windows.receive_nodes.is_empty() {
             RECEIVING_SLEEP
         } else if sys::now().saturating_sub(session.polling.answered) >= CALM_AFTER_NS {
             CALM_SLEEP

@@ -78,6 +78,8 @@ pub(crate) struct OpenWindows {
     pub(crate) open: HashMap<SlotRef, Open>,
     /// First calls of windows that threads write.
     pub(crate) looked: HashMap<SlotRef, Looked>,
+    /// Nodes at which threads receive, and ask at their first call, if requests are to be told.
+    pub(crate) receive_nodes: Vec<(ProgramId, NodeAddr)>,
     /// Threads that were seen to receive from a socket, if requests are to be told.
     pub(crate) receivers: Vec<SlotRef>,
     /// Index of the one of them to be asked next.
@@ -102,6 +104,7 @@ impl OpenWindows {
             budget,
             open: HashMap::new(),
             looked: HashMap::new(),
+            receive_nodes: Vec::new(),
             receivers: Vec::new(),
             next_receiver: 0,
             armed: HashMap::new(),

@@ -16,6 +16,8 @@ use systoll_hooks::layout::{may_hold_node, node, slot, want};
 
 /// Calls at which a thread asks in vain, at most: it may have stopped receiving.
 const PATIENCE: u32 = 512;
+/// Nodes at which threads receive, at most; at others a thread that writes a window may plan the next place.
+const MOST_NODES: usize = 256;
 /// Threads that receive, at most; others are not chosen again.
 const MOST: usize = 4_096;
 
@@ -64,8 +66,13 @@ pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> 
     receives
 }
 
-fn ask_at_first(session: &Session, waiter: &Waiter, at: NodeAddr) {
-    let Some(area) = session.memory.image(waiter.slot.program).filter(|_| may_hold_node(at.offset())) else { return };
+fn ask_at_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
+    let program = waiter.slot.program;
+    let known = &mut session.windows.receive_nodes;
+    if known.len() < MOST_NODES && !known.contains(&(program, at)) {
+        known.push((program, at));
+    }
+    let Some(area) = session.memory.image(program).filter(|_| may_hold_node(at.offset())) else { return };
     let transfers = area.get(at.offset() + node::TRANSFERS);
     area.set(at.offset() + node::TRANSFERS, transfers | node::ASKS);
     area.set(at.offset() + node::WINDOW_AT, 1);
@@ -73,13 +80,19 @@ fn ask_at_first(session: &Session, waiter: &Waiter, at: NodeAddr) {
 
 /// Has a thread that receives ask from its next call on, if a window may open.
 pub(crate) fn arm_one(session: &mut Session) {
-    if session.windows.receivers.is_empty() || !session.windows.budget.tells_requests() {
+    if session.windows.receive_nodes.is_empty() {
         return;
     }
     if !session.windows.budget.request_is_due(session.clock.at(sys::now())) {
         return;
     }
-    let next = session.windows.next_receiver % session.windows.receivers.len();
+    // A thread that passes there within a window that it writes has planned another place.
+    for (program, at) in &session.windows.receive_nodes {
+        if let Some(area) = session.memory.image(*program).filter(|_| may_hold_node(at.offset())) {
+            area.set(at.offset() + node::WINDOW_AT, 1);
+        }
+    }
+    let next = session.windows.next_receiver % session.windows.receivers.len().max(1);
     session.windows.next_receiver = next + 1;
     let Some(thread) = session.windows.receivers.get(next).copied() else { return };
     let Some(area) = session.memory.image(thread.program) else {
