@@ -9,7 +9,7 @@ const LONGEST: u32 = 1 << 30;
 
 /// Returns the kind of a request, if bytes begin with a message that begins one.
 pub(crate) fn request(head: &[u8]) -> Option<String> {
-    let (kind, body, behind) = message(head)?;
+    let Message { kind, body, behind } = message(head)?;
     match kind {
         b'Q' => statement(until_nul(body).0),
         b'P' => {
@@ -33,8 +33,16 @@ pub(crate) fn request(head: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns a message's type and body, and the bytes behind it if it ends here.
-fn message(head: &[u8]) -> Option<(u8, &[u8], Option<&[u8]>)> {
+/// A message, as far as it was received.
+struct Message<'a> {
+    kind: u8,
+    body: &'a [u8],
+    /// The bytes behind it, if it ends among those that were received.
+    behind: Option<&'a [u8]>,
+}
+
+/// Returns the first message.
+fn message(head: &[u8]) -> Option<Message<'_>> {
     let (kind, rest) = head.split_first()?;
     let (length, body) = rest.split_first_chunk::<4>()?;
     let length = u32::from_be_bytes(*length);
@@ -42,7 +50,7 @@ fn message(head: &[u8]) -> Option<(u8, &[u8], Option<&[u8]>)> {
         return None;
     }
     let length = usize::try_from(length).ok()? - 4;
-    Some((*kind, body.get(..length).unwrap_or(body), body.get(length..)))
+    Some(Message { kind: *kind, body: body.get(..length).unwrap_or(body), behind: body.get(length..) })
 }
 
 /// Returns true if bytes are a name of a statement or portal, or empty.

@@ -18,6 +18,8 @@ pub struct Requests {
     pub http2: u64,
     /// Windows that were opened to tell requests.
     pub windows: u64,
+    /// True if requests of one connection were taken up by several threads: their number is then known to a factor of two.
+    pub moves: bool,
 }
 
 /// What a request of one kind costs.

@@ -19,14 +19,59 @@ pub(super) struct Received {
     pub(super) calls: Map<RequestProtocol, u64>,
     /// Windows that tell requests.
     pub(super) windows: u64,
+    /// True if requests of one connection were begun by several threads.
+    pub(super) moves: bool,
 }
 
 /// The receives of a process.
 #[derive(Default)]
-struct OfProcess {
+struct OfProcess<'a> {
+    /// The thread that began the first request on each connection.
+    connections: Map<&'a str, u32>,
+    /// True if another thread began one there too.
+    moves: bool,
+    /// Receives in windows, without those that end one, and the requests that they begin.
+    received: u64,
+    begun: Map<RequestKindId, u64>,
     windows: Vec<InWindow>,
     /// Receives in windows, and other calls of the same rows there.
     rows: Map<RowId, (u64, u64)>,
+}
+
+impl<'a> OfProcess<'a> {
+    /// Notes which connections requests came by, and how many receives began one.
+    fn note(&mut self, recording: &Recording, window: &'a Window) {
+        let last = window.calls.len().saturating_sub(1);
+        for (at, call) in window.calls.iter().enumerate() {
+            let Some(id) = call.request else { continue };
+            let begins = recording.request_kinds.get(id.0 as usize).is_some_and(|kind| kind.protocol.has_requests());
+            if let Some(fd) = call.fd.as_deref().filter(|_| begins) {
+                self.moves |= *self.connections.entry(fd).or_insert(window.thread) != window.thread;
+            }
+            // A window ends where a request begins: counting that would make requests of other receives.
+            if at == last && at > 0 && begins {
+                continue;
+            }
+            self.received += 1;
+            if begins {
+                *self.begun.entry(id).or_default() += 1;
+            }
+        }
+    }
+
+    /// Returns the number of requests of a kind among `all` receives, if requests of one connection go from thread to
+    /// thread: no thread's calls tell then how many receives one takes. By the share of receives that begin one, within
+    /// a factor of two.
+    fn roughly(&self, kind: RequestKindId, all: f64) -> Estimate {
+        let n = self.begun.get(&kind).copied().unwrap_or(0);
+        let calls = n as f64 / self.received.max(1) as f64 * all;
+        let round = |calls: f64| calls.round() as u64;
+        Estimate {
+            estimate: round(calls).max(n),
+            low: round(calls / 2.0).max(n),
+            high: round((2.0 * calls).min(all)).max(n),
+        }
+    }
 }
 
 /// The receives of one window that belong to requests.
@@ -63,7 +108,7 @@ impl InWindow {
 /// window.
 pub(super) fn received(recording: &Recording, pieces: &[Vec<Piece>]) -> Received {
     let mut received = Received::default();
-    let mut processes: BTreeMap<ProcessId, OfProcess> = BTreeMap::new();
+    let mut processes: BTreeMap<ProcessId, OfProcess<'_>> = BTreeMap::new();
     for (window, pieces) in recording.windows.iter().zip(pieces) {
         if window.calls.iter().all(|call| call.request.is_none()) {
             continue;
@@ -78,9 +123,11 @@ pub(super) fn received(recording: &Recording, pieces: &[Vec<Piece>]) -> Received
             let (receives, others) = of_process.rows.entry(call.row).or_default();
             *(if call.request.is_some() { receives } else { others }) += 1;
         }
+        of_process.note(recording, window);
         of_process.windows.extend(in_window(window, pieces));
     }
     for of_process in processes.into_values() {
+        received.moves |= of_process.moves;
         add(&mut received.requests, recording, of_process);
     }
     received
@@ -103,7 +150,7 @@ fn in_window(window: &Window, pieces: &[Piece]) -> Option<InWindow> {
 }
 
 /// Adds the requests of a process.
-fn add(requests: &mut Map<RequestKindId, Estimate>, recording: &Recording, mut of: OfProcess) {
+fn add(requests: &mut Map<RequestKindId, Estimate>, recording: &Recording, mut of: OfProcess<'_>) {
     let calls = |row: RowId| recording.rows.get(row.0 as usize).map_or(0, |row| row.counts.calls);
     let received = of.rows.iter().filter(|(_, (receives, _))| *receives > 0);
     let (mut all, mut shown) = (0.0, 0);
@@ -124,7 +171,8 @@ fn add(requests: &mut Map<RequestKindId, Estimate>, recording: &Recording, mut o
     kinds.dedup();
     for kind in kinds {
         let sum = requests.entry(kind).or_default();
-        *sum = sum.and(estimate(&of.windows, kind, all, is_whole));
+        let rough = of.moves && !is_whole;
+        *sum = sum.and(if rough { of.roughly(kind, all) } else { estimate(&of.windows, kind, all, is_whole) });
     }
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn requests(recording: &Recording, claims: &Claims, findings: &[Findi
         tls: of(RequestProtocol::Tls),
         http2: of(RequestProtocol::Http2),
         windows: received.windows,
+        moves: received.moves,
     })
 }
 

@@ -142,7 +142,7 @@ impl Split {
     }
 
     fn begin(&mut self, kind: RequestKindId, fd: i32) {
-        for (_, at) in &self.by_fd {
+        for at in self.by_fd.values() {
             if let Some(begun) = self.begun.get_mut(*at).filter(|begun| begun.fd != fd && !begun.piece.answered) {
                 begun.piece.overlapped = true;
             }

@@ -11,6 +11,7 @@ pub(super) struct WireRequests<'a> {
     receives: u64,
     tls: u64,
     http2: u64,
+    moves: bool,
     kinds: Vec<WireKind<'a>>,
 }
 
@@ -51,6 +52,7 @@ pub(super) fn wire_requests<'a>(rec: &'a Recording, requests: &Requests) -> Wire
         receives: requests.receives,
         tls: requests.tls,
         http2: requests.http2,
+        moves: requests.moves,
         kinds: requests.costs.iter().filter_map(|cost| kind(rec, cost)).collect(),
     }
 }

@@ -183,6 +183,13 @@ fn notes(requests: &Requests) -> Vec<String> {
         let (what, are) = if cut == 1 { ("request", "is") } else { ("requests", "are") };
         notes.push(format!("{} {what} more {are} longer than a window and not in the means", grouped(cut)));
     }
+    if requests.moves {
+        notes.push(
+            "requests of one connection go from thread to thread: their number is known to a factor of two, and what \
+             other threads do for one is not in it"
+                .into(),
+        );
+    }
     notes.extend(unreadable(requests));
     notes
 }
