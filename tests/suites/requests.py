@@ -268,7 +268,8 @@ def each_protocol_by_each_call(box):
         port = free_port()
         load = DRAW.sample(list(MESSAGES) * 30, 30 * len(MESSAGES))
         kinds, requests = told(box, ["/usr/bin/python3", box.file("any.py", ANY), str(port), how], lambda: raw(port, load))
-        agrees(kinds, dict.fromkeys(filter(None, MESSAGES.values()), 30), slack=0.5)
+        # Few of each: bounds from so few windows are rough.
+        agrees(kinds, dict.fromkeys(filter(None, MESSAGES.values()), 30), slack=0.8)
         assert requests["tls"] > 0, (how, requests)
 
 

@@ -18,7 +18,7 @@ pub struct Requests {
     pub http2: u64,
     /// Windows that were opened to tell requests.
     pub windows: u64,
-    /// True if requests of one connection were taken up by several threads: their number is then known to a factor of two.
+    /// True if requests of one connection were taken up by several threads: their number is then a rough estimate.
     pub moves: bool,
 }
 

@@ -60,17 +60,13 @@ impl<'a> OfProcess<'a> {
     }
 
     /// Returns the number of requests of a kind among `all` receives, if requests of one connection go from thread to
-    /// thread: no thread's calls tell then how many receives one takes. By the share of receives that begin one, within
-    /// a factor of two.
+    /// thread: no thread's calls tell then how many receives one takes. By the share of receives that begin one; the bounds
+    /// are what was seen and all receives.
     fn roughly(&self, kind: RequestKindId, all: f64) -> Estimate {
         let n = self.begun.get(&kind).copied().unwrap_or(0);
         let calls = n as f64 / self.received.max(1) as f64 * all;
         let round = |calls: f64| calls.round() as u64;
-        Estimate {
-            estimate: round(calls).max(n),
-            low: round(calls / 2.0).max(n),
-            high: round((2.0 * calls).min(all)).max(n),
-        }
+        Estimate { estimate: round(calls).max(n), low: n, high: round(all).max(n) }
     }
 }
 

@@ -354,6 +354,7 @@ pub(crate) fn recording() -> impl Strategy<Value = Recording> {
             )| {
                 trunks.sort_by_key(|t| t.row);
                 Recording {
+                    request_kinds: vec![],
                     header,
                     processes,
                     modules,

@@ -185,7 +185,7 @@ fn notes(requests: &Requests) -> Vec<String> {
     }
     if requests.moves {
         notes.push(
-            "requests of one connection go from thread to thread: their number is known to a factor of two, and what \
+            "requests of one connection go from thread to thread: their number is a rough estimate, and what \
              other threads do for one is not in it"
                 .into(),
         );
