@@ -1,7 +1,7 @@
 //! HTTP/1: the request line (RFC 9112, 3).
 
 use crate::path::folded;
-use crate::text::line;
+use crate::text::{HEAD, line};
 
 /// Methods that begin a request: those of RFC 9110, PATCH, those of WebDAV that servers get, and PURGE of caches.
 const METHODS: [&str; 21] = [
@@ -44,7 +44,7 @@ pub(crate) fn request(head: &[u8]) -> Option<String> {
             matches!(version, b"HTTP/1.0" | b"HTTP/1.1").then(|| line.get(..end))??
         }
         // Fewer bytes are the beginning of a line that comes in pieces, or no HTTP.
-        None if start + space + 1 + rest.len() >= crate::HEAD => rest,
+        None if start + space + 1 + rest.len() >= HEAD => rest,
         None => return None,
     };
     if target.is_empty() || !target.iter().all(|byte| byte.is_ascii_graphic() || *byte >= 0x80) {

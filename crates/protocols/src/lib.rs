@@ -25,11 +25,9 @@ mod sql;
 mod text;
 
 pub use kinds::Kinds;
+pub use text::HEAD;
 
 use systoll_model::RequestProtocol;
-
-/// Bytes that are looked at, at most.
-pub const HEAD: usize = 256;
 
 /// The meaning of received bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! memcached: the text protocol's commands (memcached's doc/protocol.txt).
 
-use crate::text::{line, number};
+use crate::text::{HEAD, line, number};
 
 /// Commands that name a key, with the number of words that may follow it, least and most.
 const WITH_KEY: [(&str, usize, usize); 22] = [
@@ -41,7 +41,7 @@ pub(crate) fn request(head: &[u8]) -> Option<String> {
         return Some((*name).into());
     }
     // A line that is longer than the bytes that were looked at names many keys.
-    let text = whole.or_else(|| (head.len() >= crate::HEAD).then_some(head))?;
+    let text = whole.or_else(|| (head.len() >= HEAD).then_some(head))?;
     let mut words = text.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
     let name = words.next()?;
     let (name, least, most) = WITH_KEY.iter().find(|(known, ..)| known.as_bytes() == name)?;

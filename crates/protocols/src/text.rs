@@ -1,5 +1,8 @@
 //! Splits received bytes into lines and words.
 
+/// Bytes that are looked at, at most.
+pub const HEAD: usize = 256;
+
 /// Returns the first line without its end, and the bytes behind it; `None` if no line ends here.
 pub(crate) fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;

@@ -45,6 +45,7 @@ mod served_pages;
 mod setid;
 mod signals;
 mod sockets;
+mod spent;
 mod stacks;
 mod startup;
 mod sys;

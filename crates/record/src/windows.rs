@@ -7,6 +7,7 @@ use crate::procfs;
 use crate::raw_window::{EnteredCall, Opener, RawCall, RawWindow};
 use crate::request_windows::{RequestWindows, forget_contents};
 use crate::sockets::Sockets;
+use crate::spent::Spent;
 use crate::sys::{own_cpu, read_memory};
 use crate::table::{ImageId, RawRow, Table};
 use std::collections::HashMap;
@@ -17,10 +18,6 @@ use systoll_price::FaultAndSwitch;
 
 /// First octave that gets two windows: the newest octave is half the row's calls.
 const TWO_FROM: u32 = 5;
-/// Shares of the budget for rows of few calls: windows of octaves below the first number may use at most the second, a
-/// share. Otherwise a program that starts many others, or has many contexts, would spend the whole budget before its
-/// most frequent calls begin.
-const RESERVES: [(u8, f64); 2] = [(6, 0.4), (10, 0.75)];
 /// First octave that gets windows even if the budget is spent, and how many each octave gets. On a busy machine, other
 /// programs' time slices had used up a short program's budget, and a call made 8,000 times was never sampled.
 const IN_ANY_CASE: (u8, u8) = (8, 4);
@@ -423,28 +420,6 @@ pub(crate) fn beside(table: &Table, windows: &[&RawWindow]) -> FaultAndSwitch {
     let waited = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0);
     let waits = || windows.iter().flat_map(|w| &w.calls).filter(|c| waited(c.waited_ns)).take(WAITS).count() == WAITS;
     FaultAndSwitch { faults, switches: often(&|r| waited(r.counts.waited_ns)) && waits() }
-}
-
-/// Time spent on windows, by the classes of [`RESERVES`]; the last one is for windows beyond all classes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spent([Duration; RESERVES.len() + 1]);
-
-impl Spent {
-    /// Returns the class that a window of `octave` belongs to.
-    fn class(octave: u8) -> usize {
-        RESERVES.iter().take_while(|(from, _)| octave >= *from).count()
-    }
-
-    fn allows(&self, octave: u8, budget: Duration) -> bool {
-        let class = Self::class(octave);
-        let sum = |classes: &[Duration]| classes.iter().sum::<Duration>();
-        let share = RESERVES.get(class).map_or(1.0, |(_, share)| *share);
-        sum(&self.0[..=class]) <= budget.mul_f64(share) && sum(&self.0) <= budget
-    }
-
-    fn add(&mut self, octave: u8, time: Duration) {
-        self.0[Self::class(octave)] += time;
-    }
 }
 
 #[cfg(test)]
