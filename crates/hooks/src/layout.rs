@@ -509,6 +509,12 @@ pub const fn may_hold_node(offset: u64) -> bool {
     offset >= image::NODES && offset < image::SLOTS
 }
 
+/// Returns true if a thread's record may lie at this offset in its slot.
+#[must_use]
+pub const fn is_record(offset: u64) -> bool {
+    offset >= slot::RECORDS && offset <= slot::LONG_CALLS - record::SIZE
+}
+
 /// Returns the offset in the image behind the last possible node, if `words` words of it are mapped.
 #[must_use]
 pub const fn nodes_end(words: usize) -> u64 {

@@ -124,6 +124,11 @@ impl Windows {
         start + part * places + self.random.below(places)
     }
 
+    /// Draws a number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.random.below(bound)
+    }
+
     /// Returns true if a window may open at a drawn place; in the middle part of an octave only the stack is sampled.
     pub(crate) fn is_for_window(nth: u64) -> bool {
         part_of(nth) != 1

@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Room, number_site};
-use systoll_hooks::layout::{call_of_entry, image, table_entry};
+use systoll_hooks::layout::{call_of_entry, image, is_record, may_hold_node, node, record, table_entry};
 use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
@@ -181,6 +181,12 @@ pub(crate) struct Threads {
     /// True if we waited in vain for a thread to say which it is.
     pub(crate) has_nameless: bool,
     pub(crate) tickets: Tickets,
+    /// Number of threads at which their calls are sampled again.
+    pub(crate) sample_at: u64,
+    /// Number of threads when their calls were last sampled again; 0 if that never happened.
+    pub(crate) sampled_threads: u64,
+    /// True if threads were seen that end before they have made as many calls as a window waits for.
+    pub(crate) come_and_go: bool,
     /// Threads whose identity was verified, by slot.
     pub(crate) told: HashMap<u64, i32>,
     /// Figures of recycled slots that belong to no row.
@@ -277,6 +283,28 @@ impl Program {
     /// short program of a kind they are nothing new.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.earlier < MAX_ALIKE
+    }
+
+    /// Returns the number of calls of a row that were not made by the thread in slot `own`, where threads come and go;
+    /// otherwise 0. `node` counts calls of the row, and `ended` of its calls are those of threads that are gone. It is an
+    /// estimate: other nodes may count calls of the row too.
+    pub(crate) fn calls_of_others(&self, area: &Area, node: NodeAddr, own: u64, ended: u64) -> u64 {
+        /// Slots that are read, at most: those drawn last stand for all.
+        const MOST_SLOTS: usize = 128;
+        if !self.threads.come_and_go || !may_hold_node(node.offset()) {
+            return 0;
+        }
+        let record = area.get(node.offset() + node::RECORD);
+        if !is_record(record) {
+            return 0;
+        }
+        let busy = self.threads.tickets.busy();
+        let read = busy.get(busy.len().saturating_sub(MOST_SLOTS)..).unwrap_or_default();
+        let calls = |slot: &u64| area.get(self.id.slot(*slot).offset() + record + record::ENTERED);
+        let others = std::iter::once(&0).chain(read).filter(|slot| **slot != own);
+        let sum = others.map(calls).fold(0u64, u64::saturating_add);
+        let sum = sum as f64 * busy.len().max(1) as f64 / read.len().max(1) as f64;
+        ended.saturating_add(sum as u64)
     }
 
     /// Returns the history of its file's questions, and the number of its next one.

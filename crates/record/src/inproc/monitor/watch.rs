@@ -16,8 +16,8 @@ use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::serve;
-use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::requests::{short_threads, slots};
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
 use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::cpu_time::AskingCost;
@@ -206,6 +206,8 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         for tid in std::mem::take(&mut session.tracees.lingering) {
             session.tracees.let_go(&mut session.root, tid);
         }
+        // Recycled slots are wiped: they don't tell any more how many calls their threads made.
+        short_threads::sample_again(session);
         let brisk = slots::recycle_some(session);
         ring_take::take_new(session);
         windows::settle_who_opens(session);

@@ -16,6 +16,7 @@ pub(crate) mod queue;
 pub(crate) mod request;
 pub(crate) mod same_ids;
 pub(crate) mod serve;
+pub(crate) mod short_threads;
 pub(crate) mod slots;
 pub(crate) mod stack_memory;
 pub(crate) mod tickets;

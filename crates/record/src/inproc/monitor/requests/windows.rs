@@ -16,7 +16,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::Windows;
 use std::time::Duration;
-use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, windows};
+use systoll_hooks::layout::{image, is_record, may_hold_node, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::PlacedFrame;
 
@@ -26,7 +26,10 @@ pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 /// A call that a thread is about to make, and its context.
 struct Entered {
     row: u32,
+    /// Number of the call at its node, by the thread's own count.
     nth: u64,
+    /// Number of the call in its row. Other than `nth` only where threads come and go.
+    nth_of_row: u64,
     /// Offset of the thread's record.
     record: u64,
     syscall: Sysno,
@@ -46,10 +49,10 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     let Some(entered) = entered(session, waiter, at) else { return want(session, waiter.slot, false) };
     let run_ns = session.clock.at(began);
     let is_open = session.windows.open.contains_key(&waiter.slot);
-    let octave = session.windows.open.get(&waiter.slot).map_or(entered.nth.max(1).ilog2() as u8, |o| o.window.octave);
+    let octave = session.windows.open.get(&waiter.slot).map_or(octave_of(&entered), |o| o.window.octave);
     // No window opens within another, which contains the call.
     let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
-    let opens = may_open && !is_open && session.windows.budget.opens_one(entered.nth, run_ns);
+    let opens = may_open && !is_open && session.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if !is_open && !opens {
         want(session, waiter.slot, false);
         spend(session, octave, began);
@@ -71,13 +74,13 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
 fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let run_ns = session.clock.at(began);
-    let octave = entered.nth.max(1).ilog2() as u8;
+    let octave = octave_of(&entered);
     let writes = wanted(session, waiter.slot) == want::WRITING;
     if !writes {
         ring_take::make_room(session, waiter.slot);
     }
     let may_open = comes_due(session, waiter.slot.program, at, &entered) && Windows::is_for_window(entered.nth);
-    let opens = may_open && !writes && session.windows.budget.opens_one(entered.nth, run_ns);
+    let opens = may_open && !writes && session.windows.budget.opens_one(entered.nth_of_row, run_ns);
     if opens {
         let stack = whole_stack(session, waiter, &entered);
         let (row, nth) = (entered.row, entered.nth);
@@ -95,11 +98,16 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     }
 }
 
+/// Returns the octave of a call in its row.
+fn octave_of(entered: &Entered) -> u8 {
+    entered.nth_of_row.max(1).ilog2() as u8
+}
+
 /// Samples the stack of a thread that opens windows by itself and asks for the stack only.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
     // Minimum wait of the thread, so that a short run has some hundred of these samples.
     const WAITS: Duration = Duration::from_micros(50);
-    let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
+    let (octave, cpu) = (octave_of(entered), own_cpu());
     whole_stack(session, waiter, entered);
     session.windows.budget.spend_on_look(octave, own_cpu().saturating_sub(cpu).max(WAITS));
 }
@@ -161,7 +169,7 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
         session.windows.open.get(&waiter.slot).is_none_or(|o| o.window.calls.iter().all(|c| c.row != entered.row));
     let stack = if first { whole_stack(session, waiter, entered) } else { None };
     let (signature, tid) = (entered.syscall.signature(), waiter.tid);
-    let call = EnteredCall { tid, row: entered.row, nth: entered.nth, signature, args: waiter.args(), run_ns };
+    let call = EnteredCall { tid, row: entered.row, nth: entered.nth_of_row, signature, args: waiter.args(), run_ns };
     let call = session.windows.budget.entered(&call, stack);
     let base = waiter.slot.offset() + entered.record;
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
@@ -258,12 +266,14 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     let offset = at.offset();
     may_hold_node(offset).then_some(())?;
     let (record, root) = (area.get(offset + node::RECORD), NodeAddr(area.get(offset + node::ROOT)));
-    (slot::RECORDS..=slot::LONG_CALLS - record::SIZE).contains(&record).then_some(())?;
+    is_record(record).then_some(())?;
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
     let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;
     let (row, _) = session.table.row(image_id, syscall, &frames);
-    Some(Entered { row, nth, record, syscall, node: at, root })
+    let ended = session.table.rows.get(row as usize).map_or(0, |row| row.counts.calls);
+    let nth_of_row = nth.saturating_add(program.calls_of_others(area, at, waiter.slot.index, ended));
+    Some(Entered { row, nth, nth_of_row, record, syscall, node: at, root })
 }
 
 fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Option<u32> {
@@ -284,13 +294,13 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
     let line = session.symbols.script_line(&frames);
     let is_interpreter = |f| session.symbols.is_interpreter(f);
     let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
-    (!frames.is_empty()).then(|| session.table.whole_stack(entered.row, entered.nth, &look))
+    (!frames.is_empty()).then(|| session.table.whole_stack(entered.row, entered.nth_of_row, &look))
 }
 
 /// Samples the script line of a call at which a window was due but does not open: only the stack tells the line, and a
 /// window would cost more.
 fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
-    let octave = entered.nth.max(1).ilog2() as u8;
+    let octave = octave_of(entered);
     // Minimum number of samples at each row with enough calls, whatever start-up has spent.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
@@ -348,5 +358,5 @@ pub(crate) fn look_at_first(session: &mut Session, waiter: &Waiter, node: NodeAd
     let Some(entered) = entered(session, waiter, node) else { return };
     let is_interpreter = |f| session.symbols.is_interpreter(f);
     let look = Look { frames: &frames, complete, line, is_interpreter: &is_interpreter };
-    session.table.whole_stack(entered.row, 1, &look);
+    session.table.whole_stack(entered.row, entered.nth_of_row.max(1), &look);
 }

@@ -226,14 +226,14 @@ fn keep<'b>(
 ) {
     let began = sys::now();
     let node = calls.clone().next().map(|call| NodeAddr(call.node));
-    let Some(window) = raw_window(session, program, writer, calls) else { return };
+    let Some(window) = raw_window(session, program, writer, calls.clone()) else { return };
     let looked = window.calls.iter().fold(0u64, |all, call| all.saturating_add(call.stands_for));
     program.looked = program.looked.saturating_add(looked);
     let thread = writer.thread;
-    let (octave, n) = (window.octave, window.calls.len() as u32);
+    let n = window.calls.len() as u32;
     // A thread that opens a window asks nobody; later programs of the file still have less to sample.
     if let Some(known) = node.and_then(|node| program.contexts.known.get(&node)) {
-        known.note_asked(octave.into());
+        known.note_asked(window.octave.into());
     }
     let first = window.calls.first().map(|call| (call.row, call.nth));
     // The call sampled by the launcher may be the first call of a window that is still being written.
@@ -245,12 +245,35 @@ fn keep<'b>(
     if let (Some(call), Some(looked)) = (window.calls.first_mut(), asked) {
         call.stack = looked.stack;
     }
+    number_in_rows(session, program, thread, &mut window, calls);
+    let octave = window.octave;
     session.windows.budget.keep(&mut session.table, window);
     if !asked.is_some_and(|l| l.opened) {
         session.windows.budget.note_opened(octave);
     }
     session.windows.budget.spend(octave, EACH * n);
     session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
+}
+
+/// Numbers the calls of a window by their rows instead of by what its thread has counted, where threads come and go:
+/// each of them counts from one. `written` are the window's calls as they were read.
+fn number_in_rows<'b>(
+    session: &Session,
+    program: &Program,
+    thread: SlotRef,
+    window: &mut RawWindow,
+    written: impl Iterator<Item = WrittenCall<'b>>,
+) {
+    let Some(area) = session.memory.image(program.id).filter(|_| program.threads.come_and_go) else { return };
+    let mut others: HashMap<u64, u64> = HashMap::default();
+    for (call, written) in window.calls.iter_mut().zip(written) {
+        let ended = || session.table.rows.get(call.row as usize).map_or(0, |row| row.counts.calls);
+        let node = NodeAddr(written.node);
+        let others = others.entry(written.node);
+        let others = others.or_insert_with(|| program.calls_of_others(area, node, thread.index, ended()));
+        call.nth = call.nth.saturating_add(*others);
+    }
+    window.octave = window.calls.first().map_or(0, |call| call.nth.max(1).ilog2() as u8);
 }
 
 fn raw_window<'b>(
