@@ -57,7 +57,7 @@ impl Detector for KernelLocks {
             put(claims, step.index, Claim { gives_up: line.gives_up, ..claim(line.instead) });
         }
         if !pairs.is_empty() {
-            // Calls whose other half is beyond the window's edge.
+            // Leave out the calls whose other half lies beyond the window's edge.
             edges.iter().chain(taken.values()).filter_map(|at| steps.get(*at)).for_each(|s| claims.leave_out(s.index));
         }
     }

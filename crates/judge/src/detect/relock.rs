@@ -62,7 +62,7 @@ struct Lockers {
     waited: u64,
 }
 
-/// Returns true if another process held the lock.
+/// Returns true if the call was refused since another process held the lock.
 fn was_refused(call: &WindowCall) -> bool {
     [Some(Errno::EAGAIN), Some(Errno::EACCES)].contains(&call.errno())
 }

@@ -1,5 +1,5 @@
-//! Detects a fixed sequence for each thing in which the main call is always refused, and the rest prepares for it and
-//! is undone: flags set for waiting on a file that can't be waited for.
+//! Detects sequences whose main call is always refused, and whose other calls prepare for it and
+//! are undone: flags set in order to wait for a file that can't be waited for.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;

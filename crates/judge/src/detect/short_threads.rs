@@ -22,8 +22,8 @@ pub(super) struct ShortThreads {
     habit: Set<u32>,
     /// Stacks of the threads made so far.
     stacks: Set<(u32, u64)>,
-    /// Processes that make one thread after the other, from all windows: those of the threads may come before those
-    /// of their maker.
+    /// Processes that were seen in any window to reuse a thread's stack. They are collected first,
+    /// since a thread's windows may come before those of its maker.
     proven: Set<u32>,
 }
 

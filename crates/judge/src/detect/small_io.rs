@@ -20,7 +20,7 @@ const BUFFER: u64 = 4096;
 const BATCH: u64 = 64;
 /// Size of a pool of random bytes, bytes: getrandom returns up to 256 uninterrupted (man 2).
 const POOL: u64 = 256;
-/// Largest number of random bytes asked for at once that are few.
+/// Largest request for random bytes that counts as small, bytes.
 const FEW: u64 = 64;
 /// Least number of transfers in a long run.
 const LONG: usize = 8;
@@ -185,7 +185,7 @@ impl Detector for SmallIo<'_> {
 /// Short runs through one descriptor.
 #[derive(Default)]
 struct Habit {
-    /// Runs without the claims of a long run; the window's edge may cut them.
+    /// Runs that have no claims yet; the window's edge may cut them.
     runs: Vec<Run>,
     /// Number of runs seen whole.
     whole: usize,
@@ -230,7 +230,8 @@ fn runs_from(at: usize) -> bool {
     at == 0
 }
 
-/// Returns the runs that the step ends: what it shows or asks separates the transfers before it from those after it.
+/// Returns the runs that the step ends, since its data or its question separates the transfers
+/// before it from those after it.
 fn ended<'p>(step: &Step<'_>, streams: impl Iterator<Item = &'p Stream> + Clone) -> Vec<Stream> {
     let every = |test: &dyn Fn(&Stream) -> bool| streams.clone().filter(|p| test(p)).copied().collect::<Vec<_>>();
     if step.pauses && ready_at_once(step) {
@@ -391,7 +392,8 @@ impl Run {
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(stream), stream, steps, claims);
-                // Looking whether there is more goes with the reading; messages come one by one, be they read in one call.
+                // A question whether there is more goes with the read. Messages are excluded: they
+                // come one by one, even if one call reads several.
                 let between = steps.get(from..*at).filter(|_| !self.message).unwrap_or_default().iter();
                 between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time(stream)));
             }

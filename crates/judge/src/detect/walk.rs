@@ -1,4 +1,4 @@
-//! Walks down a path, one component after another.
+//! Finds walks down a path, one component after another.
 
 use crate::replay::Step;
 use crate::semantics::{NAME, PATH};
