@@ -10,7 +10,7 @@ pub(crate) struct FileLock {
     pub call: &'static str,
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// True if it unlocks.
+    /// True if the call unlocks.
     pub leaves: bool,
 }
 
