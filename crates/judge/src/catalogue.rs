@@ -22,7 +22,7 @@ pub enum Apply {
     Shim,
     /// An answer in place of the call, which is not made.
     Elide,
-    /// None.
+    /// The cure can't be tried without a change of the program.
     #[default]
     None,
 }
@@ -42,11 +42,12 @@ pub struct Cure {
     pub env: BTreeMap<String, String>,
     /// Name of systoll's library that applies the cure.
     pub shim: Option<String>,
-    /// A pattern of the calls for which the cure is offered; `None`: for all.
+    /// A pattern of the calls for which the cure is offered; `None` if it is offered for all.
     pub when: Option<Pattern>,
-    /// Languages for which the cure is offered; empty: for any.
+    /// Languages for which the cure is offered; empty if it is offered for any.
     pub languages: Vec<CodeLanguage>,
-    /// File names of programs or libraries for which the cure is offered, as patterns with `*`; empty: for any.
+    /// File names of programs or libraries for which the cure is offered, as patterns with `*`;
+    /// empty if it is offered for any.
     pub modules: Vec<String>,
     /// Source files of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub sources: Vec<String>,
@@ -55,10 +56,11 @@ pub struct Cure {
     pub whole: bool,
     /// Functions of which one must be on the stack, as patterns with `*`; empty if any will do.
     pub functions: Vec<String>,
-    /// Functions of the language's library of which the code must have called one, as patterns with `*`; empty where any
-    /// will do. One that is not known may be any.
+    /// Functions of the language's library of which the code must have called one, as patterns with
+    /// `*`; empty if any will do. An unknown function may be any of them.
     pub called: Vec<String>,
-    /// What the finding must be about (a path, a program that is started), as patterns; empty where anything.
+    /// Objects (a path, a program that is started) of which one must be the finding's, as patterns
+    /// with `*`; empty if any will do.
     pub about: Vec<String>,
     /// Readers who can apply the cure. Empty if the cure changes the code that makes the calls, or if every reader can
     /// apply it.
@@ -121,7 +123,7 @@ pub struct Cause {
     pub apply: Apply,
     /// Public reports of the disease.
     pub reports: Vec<String>,
-    /// Names of the test programs that have it.
+    /// Names of the test programs that have the disease.
     pub cases: Vec<String>,
 }
 
@@ -328,7 +330,8 @@ impl Cure {
         self.fit_of_any_call(author, about).filter(|_| self.is_for_called(author))
     }
 
-    /// Returns true if it is for the function that the code called, as far as that is known.
+    /// Returns true if the cure is for the function that the code called, or if that function is
+    /// unknown.
     pub(crate) fn is_for_called(&self, author: &Author) -> bool {
         let is_called = |called: &str| self.called.iter().any(|pattern| glob(pattern, called));
         self.called.is_empty() || author.called.as_deref().is_none_or(is_called)

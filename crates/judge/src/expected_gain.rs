@@ -25,7 +25,7 @@ const WIDEST: f64 = 3.0;
 
 /// The needless calls of a finding.
 pub(crate) struct NeedlessCalls<'a> {
-    /// Their rows.
+    /// Rows of the calls.
     pub rows: &'a [RowId],
     /// True if weak claims count too.
     pub weak: bool,
@@ -36,7 +36,7 @@ pub(crate) struct NeedlessCalls<'a> {
     pub whole: bool,
     /// Number of the needless calls.
     pub count: Estimate,
-    /// Their toll, ns.
+    /// Toll of the needless calls, ns.
     pub toll_ns: f64,
     /// Cost that follows after the calls.
     pub later: Option<Later>,

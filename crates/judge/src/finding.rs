@@ -82,7 +82,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the sum of both.
+    /// Returns the sum of two estimates.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             estimate: self.estimate.saturating_add(other.estimate),
@@ -117,15 +117,16 @@ pub struct ExpectedGain {
 }
 
 impl Finding {
-    /// Returns true if the expected gain is one at least: starts end more than was counted, and more of the program's own
-    /// work may go with the calls than the interval is wide.
+    /// Returns true if the gain may well exceed its interval: starts end more than was counted, or
+    /// the program's own work around the calls, which may go in part, is larger than the interval
+    /// is wide.
     pub fn gains_at_least(&self) -> bool {
         let wide = |gain: ExpectedGain| gain.around_ns > gain.high - gain.low.min(gain.high);
         self.starts || self.expected_gain.is_some_and(wide)
     }
 }
 
-/// What a program does once a round, the nearest to what it is for first.
+/// The work that a program does once a round. Units nearer to the program's purpose come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkUnit {
     /// Reading bytes from a socket to which bytes are written back.
@@ -280,11 +281,12 @@ pub struct Advice {
     pub kind: Option<CureKind>,
     /// The drawback of the advice; empty if there is none.
     pub gives_up: String,
-    /// The language in which it is code; `None` if it is in no language.
+    /// Language of the advice's code; `None` if it holds code of no language.
     pub language: Option<CodeLanguage>,
-    /// True if `systoll prove` can try it.
+    /// True if `systoll prove` can try the advice.
     pub is_applied: bool,
-    /// True if it is for only one of the programs that a finding lists, and avoids that program.
+    /// True if the advice is for only one of the programs that the finding lists, and avoids that
+    /// program.
     pub is_for_one: bool,
 }
 
@@ -307,7 +309,7 @@ pub struct Finding {
     pub user: Option<FrameId>,
     /// The object of the calls: a path, an option, a descriptor's target.
     pub what: Option<String>,
-    /// If the calls are about several objects: the most frequent of those in windows.
+    /// The most frequent objects in windows, if the calls are about several.
     pub objects: Vec<ObjectShare>,
     /// Number of different objects in windows, `objects` among them; there may be more.
     pub objects_seen: usize,
@@ -400,20 +402,20 @@ impl Finding {
     }
 }
 
-/// Needless calls of one place that no finding and no remark tells of.
+/// Needless calls of one place that no finding and no remark reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beneath {
     /// A row of the place.
     pub row: RowId,
-    /// The cause of most of them, where one is known.
+    /// The cause of most of the calls, if one is known.
     pub cause: Option<Arc<str>>,
-    /// The kind most of them are of.
+    /// The kind of most of the calls.
     pub kind: Kind,
-    /// Calls that are needless, or may be: an estimate.
+    /// Number of calls that are needless, or may be; an estimate.
     pub calls: u64,
-    /// Of these, the ones that surely are.
+    /// Number of these calls that are surely needless; an estimate.
     pub sure_calls: u64,
-    /// What all of them took, ns.
+    /// Toll of all these calls, ns.
     pub toll_ns: u64,
 }
 

@@ -8,7 +8,7 @@ use systoll_model::RowId;
 
 /// Least number of needless calls in windows that switched.
 const ENOUGH: u64 = 8;
-/// Least number of windows with such calls.
+/// Least number of windows with needless calls.
 const SEVERAL: usize = 4;
 /// Least share of the needless calls that switch, 0 to 1: any thread loses its processor now and then.
 const LEAST: f64 = 0.05;

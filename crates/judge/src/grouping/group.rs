@@ -12,7 +12,7 @@ pub enum Common {
     Line(FrameId),
     /// A public function and its module.
     Api(Arc<str>, Option<ModuleId>),
-    /// A file.
+    /// A mapped file: the program or a library.
     Library(ModuleId),
     /// A process image.
     Process(ProcessId),
@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-/// Adds up the known values; `None` if neither is known.
+/// Returns the sum of the known values; `None` if neither is known.
 pub(super) fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
