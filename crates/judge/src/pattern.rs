@@ -28,7 +28,7 @@ pub(crate) struct Symptoms<'a> {
 /// A list in the code, as those of built-in causes are, or one read from a file.
 pub type List<T> = Cow<'static, [T]>;
 
-/// An argument's position, from 0, and the values of it.
+/// An argument's position, from 0, and a list of its values.
 pub type ArgValues = (u8, List<i32>);
 
 /// A pattern: every condition given must hold. An empty list allows anything.
@@ -54,9 +54,9 @@ pub struct Pattern {
     pub results: List<i64>,
     /// Facts that must hold for the call, and facts that must not.
     pub facts: AskedFacts,
-    /// Whether what it explains makes a remark at most.
+    /// True if calls that the pattern matches make a remark at most.
     pub remark: bool,
-    /// The mechanism, where it differs from the cause's own.
+    /// The mechanism of these calls, if it differs from the cause's own.
     pub why: Option<Cow<'static, str>>,
 }
 

@@ -43,10 +43,11 @@ pub(crate) struct Claimed<'a> {
 /// All that windows show of a row.
 #[derive(Default)]
 pub(crate) struct RowView<'a> {
-    /// Its calls by octave, up to the last octave in windows.
+    /// The row's calls by octave, up to the last octave in windows.
     octaves: Vec<OctaveTally>,
-    /// The same for windows that were opened by a row with about as many calls, or more: calls around a rare call are
-    /// sampled far more often than they are made. `None` if no rare call opened a window; both are then equal.
+    /// The row's calls by octave in windows that a row with about as many calls, or more, opened:
+    /// calls around a rare call are sampled far more often than they are made. `None` if no rare
+    /// call opened a window, so that `octaves` holds the same.
     unbiased: Option<Vec<OctaveTally>>,
     /// Windows that hold its calls, by index in the recording, in order.
     pub windows: SmallList<(usize, InWindow)>,
@@ -204,7 +205,7 @@ fn tally(octaves: &mut Vec<OctaveTally>, call: &WindowCall, claim: Option<&Claim
 /// Numbers of a row's needless calls, from octaves.
 struct ByOctaves {
     needless: Needless,
-    /// The part of them that the ledger does not know from before.
+    /// The needless calls that the ledger does not know from before.
     otherwise: Needless,
 }
 

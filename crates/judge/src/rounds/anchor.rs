@@ -33,7 +33,7 @@ const NEARLY_ALL: f64 = 0.9;
 pub(super) const WHOLE: f64 = 1.0 - 1e-9;
 /// Factor by which more runs may end in windows than the counts say.
 const MORE_ENDS: f64 = 4.0;
-/// Number of runs that may end in windows in addition to that.
+/// Number of runs that may end in windows beyond [`MORE_ENDS`] times the number by the counts.
 const FEW_ENDS: f64 = 3.0;
 /// Number of whole rounds in windows from which on no rounds are joined from pieces of two windows.
 const FEW: usize = 3;
@@ -65,9 +65,9 @@ impl Instance {
 struct Tally {
     /// Weight of the instances that have the kind.
     present: f64,
-    /// Number of its calls, weighted.
+    /// Number of the kind's calls, weighted by instance.
     calls: f64,
-    /// Number of its runs, weighted.
+    /// Number of the kind's runs, weighted by instance.
     runs: f64,
     /// Weight of the instances by their numbers of runs.
     by_runs: Vec<(u32, f64)>,
@@ -81,23 +81,24 @@ struct Tally {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) kind: KindId,
-    /// Share of the rounds that have it, 0 to 1.
+    /// Share of the rounds that have the kind, 0 to 1.
     pub(super) share: f64,
-    /// Share of its calls that are in these rounds, 0 to 1.
+    /// Share of the kind's calls that are in these rounds, 0 to 1.
     pub(super) of_round: f64,
-    /// Number of its calls in each round, if nearly all rounds have it and all rounds in windows agree on the number.
+    /// Number of the kind's calls in each round, if nearly all rounds have it and all rounds in
+    /// windows agree on the number.
     each: Option<u32>,
-    /// Share of the rounds that have the usual number of its runs, 0 to 1.
+    /// Share of the rounds that have the usual number of the kind's runs, 0 to 1.
     stable: f64,
 }
 
 impl Member {
-    /// Returns true if nearly every round has it.
+    /// Returns true if nearly every round has the kind.
     pub(super) fn is_always(&self) -> bool {
         self.share >= NEARLY_ALWAYS
     }
 
-    /// Returns true if at least half of the rounds have it.
+    /// Returns true if at least half of the rounds have the kind.
     pub(super) fn is_usual(&self) -> bool {
         self.share >= 0.5
     }
@@ -112,9 +113,10 @@ pub(super) struct Anchored {
     pub(super) members: Vec<Member>,
     /// Number of rounds.
     pub(super) rounds: f64,
-    /// True if exact counts tell the number.
+    /// True if exact counts tell the number of rounds.
     pub(super) is_counted: bool,
-    /// True if a call that each round has comes at several positions in it, so that the round may be several.
+    /// True if a call that each round has comes at several positions in it, so that the round may
+    /// in fact be several.
     pub(super) is_several: bool,
     /// Merit of the anchor: the price of the calls that it explains, lowered by how impure and irregular the rounds
     /// are.

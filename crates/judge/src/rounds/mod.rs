@@ -77,7 +77,7 @@ impl Measures {
     }
 }
 
-/// Returns the rounds of a recording, dearest first. `findings` are what of it is claimed.
+/// Returns the rounds of a recording, costliest first. `findings` tell how much of them is claimed.
 pub(crate) fn rounds(
     recording: &Recording,
     semantics: &Semantics,

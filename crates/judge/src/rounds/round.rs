@@ -29,7 +29,7 @@ pub struct Round {
     pub claimed: RoundClaimed,
     /// Number of whole rounds in windows.
     pub looked_at: u64,
-    /// Number of these that have every call which nearly all rounds have.
+    /// Number of these rounds that have every call which nearly all rounds have.
     pub agree: u64,
     /// Number of threads in which windows show it, counted per process.
     pub threads: u64,
@@ -121,21 +121,21 @@ pub struct RoundCall {
     pub syscall: Sysno,
     /// Number of its calls in all rounds.
     pub calls: u64,
-    /// Share of the rounds that have it, 0 to 1.
+    /// Share of the rounds that have the call, 0 to 1.
     pub share: f64,
     /// Number of times in a row that it is made in a round that has it.
     pub times: Times,
     /// The objects of the calls: paths, descriptors' files.
     pub object: Option<Objects>,
-    /// Number of bytes that it moves, or asks for if it moves none.
+    /// Number of bytes that the call moves, or asks for if it moves none.
     pub size: Option<Numbers>,
-    /// The offset in its arguments.
+    /// The offset in the call's arguments.
     pub offset: Option<Numbers>,
-    /// Its option, if that is always the same: `FUTEX_WAIT_PRIVATE`.
+    /// The call's option, if it is always the same: `FUTEX_WAIT_PRIVATE`.
     pub option: Option<String>,
     /// The errno of most of its calls, by exact counts; `None` if most succeed.
     pub errno: Option<Errno>,
-    /// Variety of the bytes that it moved.
+    /// Variety of the bytes that the call moved.
     pub data: Option<Variety>,
 }
 
