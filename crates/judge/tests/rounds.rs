@@ -151,7 +151,7 @@ fn a_loop_within_a_round_is_told_within_it() {
     let RoundStep::Call(read) = &found.steps[1] else { panic!("{found:?}") };
     assert!((read.times.mean - 4.0).abs() < 0.01, "{read:?}");
     assert_eq!(found.calls, 3_000 * 6);
-    // A pair that is made twice.
+    // A pair of calls is made four times in each round.
     let pairs = |i: u64| {
         let mut calls = vec![open(&format!("/srv/{i}.log"))];
         for _ in 0..4 {
