@@ -59,7 +59,7 @@ pub struct Pair {
 pub struct Built {
     /// Some 20,000 calls: even a slow backend watches them within half a second.
     pub watched: Pair,
-    /// 0.05 to 0.4 s of work in the sick run, to be timed unwatched.
+    /// The pair to be timed unwatched, with 0.05 to 0.4 s of work in the sick run.
     pub timed: Pair,
 }
 

@@ -42,7 +42,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Returns empty input, and discards output.
+    /// Returns streams with empty input that discard output.
     pub fn null() -> Self {
         Self { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() }
     }
@@ -150,8 +150,8 @@ pub(crate) fn ends_within(child: &Child, limit: Duration) -> io::Result<bool> {
     ended
 }
 
-/// Kills all children of this process, with their descendants, after a time, unless it is dropped
-/// before: for runs that other code starts and waits for.
+/// A deadline that kills all children of this process, with their descendants, unless it is dropped
+/// before. It is for runs that other code starts and waits for.
 #[derive(Debug)]
 pub struct Deadline {
     cancel: Option<mpsc::Sender<()>>,

@@ -81,7 +81,7 @@ impl Meter {
         (0..places).for_each(&mut undo);
         self.repeat(&mut made, |b| {
             let (mut next, mut last) = (0.., 0..);
-            // In step with `made`, from which a disturbed batch may have been dropped.
+            // Both lists stay in step, since a disturbed batch may have been dropped from `made`.
             undone.len = b.len;
             b.push(self.per_call(time(calls, || make(next.next().unwrap_or(0))), calls));
             undone.push(self.per_call(time(calls, || undo(last.next().unwrap_or(0))), calls));

@@ -7,8 +7,8 @@ use crate::sys::{self, Affinity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use systoll_model::Errno;
 
-/// Calls of GLOBAL, which waits until every processor has passed through the scheduler:
-/// milliseconds.
+/// Number of measured calls of GLOBAL, each of which waits milliseconds until every processor has
+/// passed through the scheduler.
 const GLOBAL_CALLS: u32 = 4;
 
 fn membarrier(command: i32) -> isize {
@@ -36,7 +36,7 @@ const NOWHERE_TO_RUN: u32 = 3;
 struct Sibling<'a> {
     affinity: Option<&'a Affinity>,
     state: AtomicU32,
-    /// Number of its turns while it spins, which shows that it really ran.
+    /// Number of the second thread's turns while it spins, which shows that it really ran.
     turns: AtomicU32,
 }
 
