@@ -57,7 +57,8 @@ pub struct Pair {
 /// A story's programs, ready to run. They exist as long as the folder they were built in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Some 20,000 calls: even a slow backend watches them within half a second.
+    /// The pair to be watched, with some 20,000 calls: even a slow backend watches them within half
+    /// a second.
     pub watched: Pair,
     /// The pair to be timed unwatched, with 0.05 to 0.4 s of work in the sick run.
     pub timed: Pair,

@@ -172,7 +172,7 @@ impl WorkUnit {
 pub struct PerUnit {
     /// The work that marks a round.
     pub per: WorkUnit,
-    /// Rounds since `main` began, by exact counts.
+    /// Number of rounds since `main` began, by exact counts.
     pub rounds: u64,
     /// Calls of the finding's rows in each round.
     pub calls: u64,

@@ -19,13 +19,13 @@ pub enum Output {
     Digested(Option<OsString>),
 }
 
-/// Bytes of an output that are kept, to show the first difference.
+/// Number of bytes of an output that are kept, to show the first difference.
 pub(crate) const KEPT: usize = 256 << 10;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its exit and the resources it used.
+    /// The exit of the run, and the resources that it used.
     pub usage: Usage,
     /// Fingerprint of standard output, if it was taken.
     pub stdout: Option<Digest>,
@@ -79,7 +79,7 @@ impl Processes {
     }
 }
 
-/// The streams of a run.
+/// The standard streams of a run.
 pub(crate) struct Files {
     pub(crate) stdin: File,
     pub(crate) stdout: File,
@@ -173,7 +173,7 @@ pub(crate) fn timed_out(error: &ProveError) -> Option<Duration> {
     }
 }
 
-/// Returns a file's fingerprint, and its start.
+/// Returns a file's fingerprint, and the start of its contents.
 fn digest(file: &mut File) -> io::Result<(Digest, Vec<u8>)> {
     file.rewind()?;
     let (mut digest, mut kept) = (Digest::default(), Vec::new());

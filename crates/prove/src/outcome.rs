@@ -8,7 +8,7 @@ use std::time::Duration;
 use systoll_cure::Spec;
 use systoll_model::Exit;
 
-/// `b` counts as hanging after this many times the time of `a`, plus this time.
+/// Number of times that `a` takes, and the time added, after which `b` counts as hanging.
 const PATIENCE: (u32, Duration) = (20, Duration::from_secs(10));
 
 /// Runs `a` twice and `b` once, keeps their output, and checks whether they do the same.
@@ -68,7 +68,7 @@ fn first_difference(a: &[u8], b: &[u8], degree: Sameness) -> Option<DiffersAt> {
         let alike = |(a, b): (&[u8], &[u8])| Digest::of(a).same(&Digest::of(b)) >= degree;
         match (a_line, b_line) {
             (None, None) => return None,
-            // The rest was not kept.
+            // The rest of the output was not kept.
             (None, _) if a.len() >= KEPT => return None,
             (_, None) if b.len() >= KEPT => return None,
             _ if a_line.zip(b_line).is_some_and(alike) => {}

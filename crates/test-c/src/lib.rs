@@ -47,7 +47,7 @@ struct Told {
     total: u64,
     /// The reason why the counts are too low.
     incomplete: Option<String>,
-    /// Calls whose callers found no room.
+    /// Number of calls whose callers found no room.
     without_caller: u64,
 }
 

@@ -61,7 +61,7 @@ impl Turns<'_> {
                 let Some((at, syscall)) = part_of(*kind).zip(self.syscall(*kind)) else { continue };
                 let from: Vec<usize> = uses(call, syscall).filter_map(|handle| made.get(&handle).copied()).collect();
                 for from in from.into_iter().filter(|from| *from != at) {
-                    // All places from behind its making up to its use.
+                    // A round that began at one of these places would part the use from the making.
                     let up_to = (at + parts.len() - from) % parts.len();
                     for cut in (1..=up_to).map(|step| (from + step) % parts.len()) {
                         cuts.get_mut(cut).into_iter().for_each(|cut| *cut += 1);

@@ -7,9 +7,9 @@ use crate::problem::Incomplete;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, AtomicU8, Ordering::SeqCst};
 
-/// Threads that can count at the same time.
+/// Largest number of threads that can count at the same time.
 const THREADS: usize = 256;
-/// Depth of nested blocks.
+/// Largest depth of nested blocks.
 pub(super) const DEPTH: usize = 8;
 
 /// Selector value: the thread's calls are made.

@@ -1,8 +1,8 @@
-//! The keys, and what the columns mean.
+//! Lists the keys, and the meanings of the columns.
 
 use systoll_present::{Parts, Role};
 
-/// Keys, each with what it does.
+/// Keys, each with its action.
 const KEYS: [(&str, &str); 14] = [
     ("q", "leave; what is watched runs on as it was"),
     ("up, down", "select a line (also j, k, PgUp, PgDn, Home, End, the wheel)"),
