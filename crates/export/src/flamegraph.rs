@@ -1,4 +1,4 @@
-//! Flame graphs as SVG pictures, by inferno; in red and blue if two recordings are compared.
+//! Draws flame graphs as SVG pictures, by inferno; in red and blue if two recordings are compared.
 
 use crate::collapsed::stacks;
 use crate::error::ExportError;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use systoll_present::clean;
 
-/// Characters of the command above the picture at most.
+/// Largest length of the command above the picture, characters.
 const TITLE: usize = 120;
 
 /// Writes the picture of one recording.
@@ -56,7 +56,7 @@ fn draw(lines: &[String], title: String, value: Value, out: &mut dyn Write) -> R
     let mut options = Options::default();
     options.title = title;
     options.count_name = if value.is_time() { "ns" } else { "calls" }.into();
-    // The same recording makes the same picture.
+    // Makes the same picture of the same recording.
     options.deterministic = true;
     from_lines(&mut options, lines.iter().map(String::as_str), out)?;
     Ok(())

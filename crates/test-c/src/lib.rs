@@ -1,4 +1,4 @@
-//! Blocks of system calls counted, for languages that call C: `libsystoll_block.so`.
+//! Counts blocks of system calls, for languages that call C: `libsystoll_block.so`.
 //!
 //! C and C++ include `systoll_block.h` (`include/`); docs/use/in-tests.md has a test.
 //!

@@ -6,8 +6,8 @@ use crate::semantics::{NAME, PATH};
 /// Least number of components for a walk.
 const LONG: usize = 3;
 
-/// Returns for each step true if it belongs to a walk: its path is that of the path step before it and one component
-/// more, or the reverse.
+/// Returns for each step true if it belongs to a walk: its path is the path of the path step before it and one component
+/// more.
 pub(super) fn walks(steps: &[Step<'_>]) -> Vec<bool> {
     let mut walked = vec![false; steps.len()];
     let mut run: Vec<usize> = Vec::new();

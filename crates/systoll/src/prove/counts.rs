@@ -1,4 +1,4 @@
-//! Exact counts of both sides, from watched runs.
+//! Takes exact counts of both sides from watched runs.
 
 use super::cure_choice::ChosenCure;
 use super::prediction::expected;
@@ -17,7 +17,7 @@ use systoll_record::{Launch, Quiet, automatic, run_with_first};
 /// The counts of one side.
 pub(super) struct SideCounts {
     pub(super) calls: CallCounts,
-    /// True if it made a call that a cure is for, or if that can't be told.
+    /// True if the side made a call that a cure is for, or if that can't be told.
     pub(super) made: bool,
     /// The watched runs.
     pub(super) recordings: Vec<Recording>,
