@@ -87,7 +87,7 @@ pub struct Cure {
 pub struct Example {
     /// The lines with the disease.
     pub before: String,
-    /// Lines without it that do the same.
+    /// The same lines without the disease, to the same effect.
     pub after: String,
 }
 
@@ -96,24 +96,24 @@ pub struct Example {
 pub(crate) enum Fit {
     /// The cure is for a file of this program, or for an object of this finding.
     Particular,
-    /// The cure is for this language, or for any.
+    /// The cure is for the program's language, or for any language.
     Usual,
 }
 
 /// A known disease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// Its id, e.g. `tz-unset`.
+    /// The cause's id, e.g. `tz-unset`.
     pub id: Arc<str>,
     /// The disease in one line.
     pub title: String,
-    /// The patterns of its calls; one of them must match.
+    /// The patterns of the cause's calls; one of them must match.
     pub matches: Vec<Pattern>,
     /// The mechanism in a sentence or two. May hold `{api}`, `{syscall}`, `{what}`, `{agree}`, `{windows}`.
     pub why: String,
     /// The signs by which a user recognises the disease without systoll.
     pub recognise: String,
-    /// Its cures, best first.
+    /// The cause's cures, best first.
     pub cures: Vec<Cure>,
     /// The first versions of programs or libraries that lack the disease, as text.
     pub mended: Vec<String>,
@@ -142,7 +142,7 @@ pub struct CauseError {
 pub struct Catalogue {
     /// The built-in causes; `None` if they are left out.
     builtin: Option<Builtin>,
-    /// The other causes, by id.
+    /// The causes that are not built in, by id.
     added: BTreeMap<Arc<str>, Cause>,
 }
 
@@ -219,8 +219,8 @@ impl<'a> Suspect<'a> {
 }
 
 impl Cause {
-    /// Returns true if some of its cures are for one type of object only (files, sockets …). The same calls on two
-    /// types of object are then two findings, each with its own cure.
+    /// Returns true if some of the cause's cures are for one type of object only (files, sockets
+    /// …). The same calls on two types of object are then two findings, each with its own cure.
     pub(crate) fn is_told_by_target(&self) -> bool {
         self.cures.iter().any(|cure| cure.when.as_ref().is_some_and(|when| !when.on.is_empty()))
     }

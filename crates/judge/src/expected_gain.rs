@@ -73,8 +73,8 @@ pub(crate) fn expected_gain(
     let low = least * of(needless.count.low) + later.low as f64;
     let high = more * of(needless.count.high) + later.high as f64;
     let around_ns = around.ns_a_call * calls;
-    // If the function is left out, its work goes too. Where the gap would make the interval too wide, the calls alone
-    // are counted.
+    // If the cure leaves out the library function that makes the calls, the function's other work
+    // goes too. If counting that work makes the interval too wide, the calls alone are counted.
     let high = Some(high + around_ns).filter(|high| needless.whole && *high <= WIDEST * low).unwrap_or(high);
     Some(ExpectedGain { low: whole(low), high: whole(high), around_ns: whole(around_ns) }).filter(ExpectedGain::helps)
 }

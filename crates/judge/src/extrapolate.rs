@@ -175,9 +175,9 @@ mod tests {
     fn a_whole_ledger_tells_of_rows_alike_that_were_looked_at_here_and_there() {
         let whole = (CALLS, 850);
         assert_eq!(looks(&processes(&[whole, whole, whole, (60, 50)])), [CALLS; 4]);
-        // Two processes are too few.
+        // Two whole ledgers are too few to lend one to the third process.
         assert_eq!(looks(&processes(&[whole, whole, (60, 50)])), [CALLS, CALLS, 60]);
-        // The row's own looks show that it asks other questions.
+        // The last row's own looks show that it asks other questions.
         assert_eq!(looks(&processes(&[whole, whole, whole, (60, 3)])), [CALLS, CALLS, CALLS, 60]);
     }
 

@@ -19,7 +19,7 @@ macro_rules! with_facts {
             rounded => Rounded { weight: 3, of_row: false },
             /// The call creates, begins or ends a short-lived thread.
             thread => Thread { weight: 2, of_row: false },
-            /// The call before it found the same name missing.
+            /// The call before this one found the same name missing.
             missing => Missing { weight: 3, of_row: false },
             /// The program creates the object that it found missing.
             made => Made { weight: 1, of_row: false },
@@ -156,7 +156,8 @@ impl AskedFacts {
         if self.hold.contains(fact) { Some(true) } else { self.lack.contains(fact).then_some(false) }
     }
 
-    /// Returns true if these facts are as asked.
+    /// Returns true if `facts` has the facts that are asked for, and lacks the facts that must be
+    /// absent.
     pub(crate) fn allow(&self, facts: Facts) -> bool {
         self.hold.0 & !facts.0 == 0 && self.lack.0 & facts.0 == 0
     }

@@ -180,7 +180,7 @@ pub struct PerUnit {
     pub needless: u64,
     /// Number of whole rounds in windows.
     pub looked_at: u64,
-    /// Number of these rounds that have exactly `calls` calls.
+    /// Number of whole rounds in windows that have exactly `calls` calls.
     pub agree: u64,
 }
 
@@ -189,7 +189,7 @@ pub struct PerUnit {
 pub struct ObjectShare {
     /// A path, or a descriptor's target.
     pub name: String,
-    /// Its share of the sampled calls, 0 to 1.
+    /// The object's share of the sampled calls, 0 to 1.
     pub share: f64,
 }
 
@@ -268,7 +268,7 @@ pub struct Evidence {
     pub agree: u64,
     /// Number of the rows' calls in windows.
     pub calls: u64,
-    /// Number of these calls that are claimed needless.
+    /// Number of the rows' calls in windows that are claimed needless.
     pub claimed: u64,
 }
 
@@ -315,8 +315,8 @@ pub struct Finding {
     pub objects_seen: usize,
     /// Number of all calls of the rows.
     pub calls: u64,
-    /// Number of these calls that are about the finding's objects, if the rows have calls about others too; `None` if
-    /// all are.
+    /// Number of the rows' calls that are about the finding's objects, if they have calls about
+    /// other objects too; `None` if all are.
     pub calls_about: Option<Estimate>,
     /// Number of calls claimed needless.
     pub needless: Estimate,
@@ -345,11 +345,11 @@ pub struct Finding {
     pub share_of_calls: f64,
     /// The phase with most of the rows' calls.
     pub phase: Phase,
-    /// The windows behind it.
+    /// The windows behind the finding.
     pub evidence: Evidence,
-    /// The observations that it rests on.
+    /// The observations that the finding rests on.
     pub basis: Basis,
-    /// The reason for which it is a remark; `None` if it is a finding.
+    /// The reason for which this is a remark; `None` if it is a finding.
     pub doubt: Option<Doubt>,
     /// The mechanism and the evidence, in a sentence or two.
     pub why: String,
@@ -413,9 +413,9 @@ pub struct Beneath {
     pub kind: Kind,
     /// Number of calls that are needless, or may be; an estimate.
     pub calls: u64,
-    /// Number of these calls that are surely needless; an estimate.
+    /// Number of calls that are surely needless; an estimate.
     pub sure_calls: u64,
-    /// Toll of all these calls, ns.
+    /// Toll of all `calls`, ns.
     pub toll_ns: u64,
 }
 
@@ -424,11 +424,11 @@ pub struct Beneath {
 pub struct Untold {
     /// Needless calls, estimated.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of these needless calls, ns.
     pub toll_ns: u64,
     /// Further calls that may be needless and may have a reason, estimated.
     pub unsure_calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the further calls, ns.
     pub unsure_toll_ns: u64,
 }
 
@@ -436,9 +436,9 @@ pub struct Untold {
 /// call asks or changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unjudged {
-    /// Number of such calls, exact.
+    /// Number of calls that can't be judged, exact.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the calls that can't be judged, ns.
     pub toll_ns: u64,
 }
 
@@ -453,7 +453,7 @@ pub struct Wait {
     pub about: String,
     /// Number of calls that waited.
     pub calls: u64,
-    /// True if all of them ended by their timeouts.
+    /// True if all the waits ended by their timeouts.
     pub ran_out: bool,
     /// Time waited, ns.
     pub ns: u64,
@@ -469,14 +469,15 @@ pub struct Wait {
 pub struct Counted {
     /// The table, as an entry of the recording's processes.
     pub process: ProcessId,
-    /// The row's system call first, then those it is compared with.
+    /// The row's system call, then the system calls that it is compared with.
     pub syscalls: Vec<Sysno>,
     /// The observation, in words.
     pub text: String,
-    /// Its usual meaning; empty if none is known.
+    /// The usual meaning of the observation; empty if none is known.
     pub may_be: &'static str,
-    /// Ids of the causes to which it may belong.
+    /// Ids of the causes to which the row's calls may belong.
     pub causes: &'static [&'static str],
-    /// The command that shows which it is, as argv; `CMD` stands for the program's own.
+    /// The command that shows which of the causes it is, as argv; `CMD` stands for the program's
+    /// own.
     pub find_out: Vec<String>,
 }

@@ -26,7 +26,7 @@ pub(crate) struct Group<'a> {
     pub rows: Vec<RowId>,
     /// The kind of most of the rows' claims.
     pub kind: Kind,
-    /// The claim that represents all of them.
+    /// The claim that represents the claims of all rows.
     pub claim: Option<Claim>,
     /// True if the price of the calls is the time that they wait.
     pub by_wait: bool,

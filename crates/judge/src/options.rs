@@ -28,8 +28,8 @@ pub struct Options {
     pub small_share: f64,
     /// Number of times that one process starts the same program from which on that is a habit.
     pub min_children: u64,
-    /// Largest mean processor time of such a program, ns. One that takes more was started for its
-    /// work.
+    /// Largest mean processor time of a program that a process starts by habit, ns. A program that
+    /// takes more was started for its work.
     pub short_life_ns: u64,
     /// Least share of the run's processor time, 0 to 1, that the starts take. The known part of a start excludes the
     /// teardown of the memory before `execve` and the program's exit.

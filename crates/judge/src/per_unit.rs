@@ -43,9 +43,10 @@ type CallPlace = (Sysno, StackId);
 struct Marks {
     /// Number of calls that did not fail.
     calls: u64,
-    /// Number of these calls by the unit that they mark.
+    /// Number of the calls that did not fail, by the unit that they mark.
     marks: [u64; WorkUnit::ALL.len()],
-    /// Number of whole rounds by their calls of the finding and the needless ones among these.
+    /// Number of whole rounds, by the number of their calls of the finding and the number of
+    /// needless calls among these.
     rounds: Map<(u64, u64), u64>,
     windows: u64,
     /// Names of the files that were opened, read or written, at most [`FILES`] of them.

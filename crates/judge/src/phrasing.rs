@@ -42,8 +42,8 @@ pub(crate) fn put(
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let about = subjects(finding, group);
             let cures = offered(cause, &calls, &author, &about, finding.starts);
-            // Environment variables are applied only if they are the first cure: a variable that is right in some
-            // situations is no cure in others.
+            // Environment variables are applied only if they are the first cure: a variable that is
+            // right in some situations is no cure in others.
             let first = cures.first().filter(|c| !c.env.is_empty());
             whole = cures.first().is_some_and(|c| c.whole);
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
@@ -407,8 +407,8 @@ fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     finding.cures.extend(author.owner.else_to_do().map(Advice::general));
 }
 
-/// Returns the next command to type, as argv; this version has it. If systoll can apply the cure itself, the command
-/// proves its gain.
+/// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
+/// apply the cure itself, the command proves its gain.
 fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
     let backend = recording.backend;
     // A command that the trace cut off can't be typed.

@@ -510,7 +510,7 @@ impl<'a> Replay<'a> {
 /// Returns true if the effect opens a file that the call itself makes.
 fn makes(effect: Effect, observed: &ObservedCall<'_>) -> bool {
     let Effect::OpensPath { flags, .. } = effect else { return false };
-    // If no argument holds the flags, they are unknown.
+    // If no argument holds the flags, the call is taken to make the file.
     flags.is_none_or(|flags| observed.arg(flags) as u32 & O_EXCL != 0)
 }
 

@@ -40,7 +40,7 @@ impl Meaning<'_> {
 pub(crate) struct Opened<'a> {
     /// The path.
     pub path: Text<'a>,
-    /// True if it is open for writing.
+    /// True if the path is open for writing.
     pub writes: bool,
     /// True if the call created or truncated the file, so that it is a different one.
     pub anew: bool,

@@ -28,7 +28,7 @@ struct OctaveTally {
 pub(crate) struct InWindow {
     /// Number of calls, without the row's first if that is not claimed.
     pub calls: u64,
-    /// Number of these calls that are claimed.
+    /// Number of calls that are claimed.
     pub claimed: u64,
 }
 
@@ -49,17 +49,17 @@ pub(crate) struct RowView<'a> {
     /// calls around a rare call are sampled far more often than they are made. `None` if no rare
     /// call opened a window, so that `octaves` holds the same.
     unbiased: Option<Vec<OctaveTally>>,
-    /// Windows that hold its calls, by index in the recording, in order.
+    /// Windows that hold calls of the row, by index in the recording, in order.
     pub windows: SmallList<(usize, InWindow)>,
-    /// Process and thread of its calls, each at least once.
+    /// Process and thread of the row's calls, each at least once.
     pub threads: SmallList<(u32, u32)>,
-    /// Its claimed calls.
+    /// The row's claimed calls.
     pub claimed: Vec<Claimed<'a>>,
-    /// One of its calls, for its arguments.
+    /// One of the row's calls, for its arguments.
     pub sample: Option<&'a WindowCall>,
-    /// A like row that represents it if no window shows it.
+    /// A like row that represents this row if no window shows it.
     pub like: Option<Alike>,
-    /// Its ledger.
+    /// The ledger of the row.
     pub ledger: LedgerView<'a>,
 }
 
@@ -140,7 +140,7 @@ impl RowView<'_> {
         let share = self.ledger.decisive_share(calls)?;
         let known = self.ledger.needless(calls)?.strong;
         let needless = self.needless(calls).strong;
-        // Nearly all needless calls are known from the ledger.
+        // If the ledger knows nearly all needless calls, its estimate decides.
         let least = known * share.low / share.estimate.max(f64::MIN_POSITIVE);
         let decides = known >= 0.999 * needless;
         let scatter = if decides { (share.estimate - share.low) * calls as f64 } else { needless - least };
@@ -230,9 +230,9 @@ fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
 pub(crate) struct JudgedView<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// The views of its rows.
+    /// The views of the recording's rows.
     pub views: &'a [RowView<'a>],
-    /// The claims of calls in its windows.
+    /// The claims on calls in the recording's windows.
     pub claims: &'a Claims,
     /// The tables.
     pub semantics: &'a Semantics,
@@ -318,7 +318,7 @@ impl CountedCalls {
 /// The scatter of a group's needless share over the windows that hold its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Interval {
-    /// Number of windows that hold its calls.
+    /// Number of windows that hold calls of the group.
     pub windows: u64,
     /// Number of windows in which at least half of these are claimed.
     pub agree: u64,

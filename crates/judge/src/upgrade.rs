@@ -45,9 +45,9 @@ enum Installed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum UsedVersion {
     Version(Version),
-    /// The program uses it in an unknown version.
+    /// The program uses the language or module in an unknown version.
     Unknown,
-    /// The program does not use it.
+    /// The program does not use the language or module.
     None,
 }
 

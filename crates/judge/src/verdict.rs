@@ -489,7 +489,8 @@ fn confidence(
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {
         return Some(Confidence::High);
     }
-    // A loop that only sleeps may poll memory, as Go's monitor does; one that polls by calls does nothing else.
+    // A loop that only sleeps may poll memory between its sleeps, as Go's monitor does. A loop that
+    // polls by several calls does nothing else, so that a smaller share of it is enough.
     let looks = spins && f.several && of_calls >= options.min_spin_share;
     let least = if spins && !looks { options.dear_share } else { options.min_price };
     let calls = f.any >= options.low_calls as f64;

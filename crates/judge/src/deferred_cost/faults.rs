@@ -21,7 +21,7 @@ const LEAST: f64 = 0.75;
 struct FaultTally {
     /// Number of intervals from one call that gives memory back to the next.
     rounds: u64,
-    /// Faults in these intervals, at most one for each page given back.
+    /// Number of faults in the intervals, at most one for each page given back.
     faults: u64,
 }
 

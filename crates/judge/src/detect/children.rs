@@ -42,7 +42,7 @@ impl Children {
 pub(crate) struct Started {
     /// The program's path.
     pub program: Arc<str>,
-    /// Number of times that it was started.
+    /// Number of times that the program was started.
     pub count: u64,
 }
 

@@ -96,9 +96,9 @@ const LEFT_OUT: u32 = u32::MAX;
 pub(crate) enum Judged<'a> {
     /// No claim.
     Unclaimed,
-    /// Calls like it are claimed, but the window's edge hides whether it is needless too.
+    /// Like calls are claimed, but the window's edge hides whether this call is needless too.
     LeftOut,
-    /// A claim that it is needless.
+    /// The call is claimed as needless.
     Claimed(&'a Claim),
 }
 

@@ -106,7 +106,7 @@ impl Newest {
         for step in self.overwritten.iter().filter_map(|at| steps.get(*at)) {
             put(claims, step.index, claim(self.line));
         }
-        // The window ends before it shows if its last store is overwritten too.
+        // The window ends before it shows whether the last store is overwritten too.
         if let Some(step) = steps.get(self.at).filter(|_| cut && overwritten >= OVERWRITTEN) {
             leave_out_later(step, claims);
         }

@@ -11,7 +11,7 @@ use systoll_model::{Class, Recording, Sysno};
 
 /// Least number of wakes at an address.
 const SEEN: u64 = 4;
-/// Least mean number of waiters that such a wake wakes.
+/// Least mean number of waiters that a wake at a herd's address wakes.
 const TOGETHER: f64 = 2.0;
 /// Largest processor time for each wake-up, in context switches. The wake-up takes some four with its calls, and more
 /// while watched. With more time the woken threads may have found work.

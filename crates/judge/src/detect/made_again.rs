@@ -42,7 +42,7 @@ struct Life {
     ended: Vec<usize>,
     thing: &'static Thing,
     sort: Sort,
-    /// Number of its handles that are not ended yet.
+    /// Number of the thing's handles that are not ended yet.
     open: usize,
     /// Length of the thing, bytes; 0 if it has none.
     length: u64,

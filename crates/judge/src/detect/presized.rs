@@ -19,11 +19,12 @@ const CLAIMED: usize = 2;
 /// A file that is open for writing.
 #[derive(Clone, Copy, Default)]
 struct Grown {
-    /// Its size, bytes.
+    /// The file's size, bytes.
     size: u64,
     /// The position of the next write, if it is known.
     position: Option<u64>,
-    /// The call that made it longer and the new size, as long as nothing has looked at it since.
+    /// The call that made the file longer and the new size, as long as nothing has looked at the
+    /// file since.
     longer: Option<(usize, u64)>,
 }
 
@@ -44,7 +45,8 @@ impl Detector for Presized {
         let mut files = Files::default();
         for step in steps {
             if step.forks || step.lines.maps() {
-                // Another process may write, or a mapping may need the size.
+                // Another process may write, or a mapping may need the size: nothing is known of
+                // the open files any more.
                 files.open.clear();
             }
             forget(step, &mut files.open);

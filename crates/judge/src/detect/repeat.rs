@@ -13,8 +13,8 @@ use std::cell::LazyCell;
 use std::ops::Range;
 use systoll_model::{Before, Ledger, Recording, RowId};
 
-/// Largest distance of a question about a path from its opening, calls, at which it belongs to the opening, which may
-/// have good reason to come again.
+/// Largest distance from a question about a path to the path's opening, calls, at which the
+/// question belongs to the opening: it may have good reason to come again.
 const NEAR: usize = 4;
 
 /// Least number of directories asked about in a row for a search.

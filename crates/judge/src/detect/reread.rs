@@ -31,12 +31,12 @@ struct Seen<'a> {
     status: Option<Value<'a>>,
     /// The content read the last time, as far as windows hold it.
     content: Option<Vec<u8>>,
-    /// Number of times that its status, or its content, was the same as before.
+    /// Number of times that the file's status, or its content, was the same as before.
     alike: u64,
     changed: bool,
-    /// Time of its first opening for reading, ns since the run's start.
+    /// Time of the file's first opening for reading, ns since the run's start.
     first_read: Option<u64>,
-    /// Time of its last opening for writing, ns since the run's start.
+    /// Time of the file's last opening for writing, ns since the run's start.
     last_write: Option<u64>,
 }
 
@@ -121,14 +121,14 @@ pub(super) struct Rereads<'a> {
 /// A file that was opened again and again, and that the process did not write after it first read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reread {
-    /// Number of its openings, estimated from windows by octave.
+    /// Number of the file's openings, estimated from windows by octave.
     pub openings: u64,
-    /// True if its status was asked, or it was read to its end, more than once, and each time with the same result:
-    /// the time of its last change, or the bytes.
+    /// True if the file's status was asked for, or the file was read to its end, more than once,
+    /// and each time with the same result: the time of its last change, or the bytes.
     pub unchanged: bool,
-    /// True if it is opened so often that it counts even if it is small.
+    /// True if the file is opened so often that it counts even if it is small.
     pub many: bool,
-    /// True if it is opened again so soon that the program can't be looking for news.
+    /// True if the file is opened again so soon that the program can't be looking for news.
     pub quick: bool,
 }
 

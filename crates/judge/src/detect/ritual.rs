@@ -21,7 +21,7 @@ pub(super) struct Ritual {
 /// The calls on a descriptor.
 #[derive(Default)]
 struct Course<'a> {
-    /// The flags before they were set.
+    /// The flags before the calls set them.
     before: Option<Value<'a>>,
     /// Indices of the calls that asked for and set the flags.
     steps: Vec<usize>,

@@ -114,7 +114,7 @@ fn makes(step: &Step<'_>, fd: i32) -> bool {
     step.makes_descriptor(fd) || step.lets_go(fd)
 }
 
-/// Returns true if one of these steps made the descriptor of the call.
+/// Returns true if one of the steps `before` made the descriptor of the call.
 fn begins(first: &Step<'_>, before: &[Step<'_>]) -> bool {
     before.iter().any(|s| makes(s, first.observed.descriptor(0)))
 }

@@ -82,7 +82,7 @@ struct Run {
     steps: Vec<usize>,
     bytes: u64,
     message: bool,
-    /// The offset at which the next one would begin, if the calls give offsets.
+    /// The offset at which the next transfer would begin, if the calls give offsets.
     next: Option<u64>,
     /// True if the window begins within the run.
     cut: bool,
@@ -92,9 +92,9 @@ struct Run {
     results: usize,
     /// True if another thread of the process is at the other end.
     within: bool,
-    /// True if it writes to a file, from a process that ended itself.
+    /// True if the run writes to a file, from a process that ended itself.
     last_words: bool,
-    /// True if its last transfer ended a line.
+    /// True if the last transfer ended a line.
     line: bool,
 }
 
@@ -217,7 +217,7 @@ impl Habit {
         }
         for run in &self.runs {
             run.steps.iter().skip(1).for_each(|at| put_small(*at, run.weak(stream), stream, steps, claims));
-            // The window does not show whether its first transfer is the first of its run.
+            // The window does not show whether the run's first transfer is really its first.
             if let Some(step) = run.steps.first().filter(|_| run.cut).and_then(|at| steps.get(*at)) {
                 leave_out_later(step, claims);
             }

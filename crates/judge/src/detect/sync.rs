@@ -86,10 +86,10 @@ fn is_path(path: &str, file: &str) -> bool {
 #[derive(Clone, Copy)]
 struct Seen {
     any: bool,
-    /// True if one of them used something other than a file.
+    /// True if one of the calls used something other than a file.
     shown: bool,
-    /// True if all of them waited for nothing outside the process: for its own threads, or for time to pass in a
-    /// thread that does not sync.
+    /// True if all the calls waited for nothing outside the process: for its own threads, or for
+    /// time to pass in a thread that does not sync.
     own: bool,
 }
 

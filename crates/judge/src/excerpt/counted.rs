@@ -38,7 +38,7 @@ struct Clue {
     calls: &'static [&'static str],
     /// The usual meaning, for a sentence.
     may_be: &'static str,
-    /// Ids of the causes to which such calls may belong.
+    /// Ids of the causes to which the calls may belong.
     causes: &'static [&'static str],
     /// The options of strace that show which of the causes it is.
     options: &'static str,

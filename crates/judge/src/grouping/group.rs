@@ -29,7 +29,7 @@ pub enum Common {
     File(Arc<str>),
     /// The property is unknown.
     Unknown,
-    /// The calls have no such property, such as calls without a descriptor.
+    /// The calls lack the property: for example, they have no descriptor.
     None,
 }
 

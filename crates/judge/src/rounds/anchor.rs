@@ -46,12 +46,12 @@ pub(super) struct Instance {
     /// The stretches with the ranges of the round's calls in them: one, or two pieces of a round that is longer than
     /// a window.
     pub(super) pieces: Vec<(u32, Range<usize>)>,
-    /// The number of rounds that it represents.
+    /// The number of rounds that the instance represents.
     pub(super) weight: f64,
 }
 
 impl Instance {
-    /// Returns the kinds of its calls, in order.
+    /// Returns the kinds of the round's calls, in order.
     pub(super) fn kinds<'a>(&'a self, stretches: &'a Stretches<'_>) -> impl Iterator<Item = KindId> + 'a {
         self.pieces.iter().flat_map(|(at, range)| {
             let kinds = stretches.get(*at).and_then(|stretch| stretch.kinds.get(range.clone()));
@@ -73,7 +73,7 @@ struct Tally {
     by_runs: Vec<(u32, f64)>,
     /// Number of instances that have the kind, and the least and largest number of its calls in one of them.
     seen: (usize, u32, u32),
-    /// Numbers of its calls and runs in the current instance.
+    /// Numbers of the kind's calls and runs in the current instance.
     here: (u32, u32),
 }
 
@@ -109,7 +109,7 @@ pub(super) struct Anchored {
     /// The kind that occurs once in each round.
     pub(super) anchor: KindId,
     pub(super) instances: Vec<Instance>,
-    /// The members, the anchor first.
+    /// The kinds of calls in the round, the anchor first.
     pub(super) members: Vec<Member>,
     /// Number of rounds.
     pub(super) rounds: f64,

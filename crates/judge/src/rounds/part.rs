@@ -27,7 +27,7 @@ impl Seen {
         Self { least: times, most: times, sum: times as f64, weight: 1.0 }
     }
 
-    /// Returns both numbers joined; `other` counts with this weight.
+    /// Returns both numbers joined; `other` counts with `weight`.
     pub(super) fn and(self, other: Self, weight: f64) -> Self {
         Self {
             least: self.least.min(other.least),

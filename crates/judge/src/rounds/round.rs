@@ -10,13 +10,13 @@ pub struct Round {
     pub count: Estimate,
     /// The calls, in their order.
     pub steps: Vec<RoundStep>,
-    /// The innermost function that all its calls come from.
+    /// The innermost function that all the round's calls come from.
     pub place: Option<RoundPlace>,
-    /// Rows that count its calls, costliest first.
+    /// Rows that count the round's calls, costliest first.
     pub rows: Vec<RoundRow>,
     /// Number of calls in all rounds; an estimate if the rows have other calls too.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the calls in all rounds, ns.
     pub toll_ns: u64,
     /// Time for which threads were scheduled out inside the calls, ns; `None` if it is unknown.
     pub waited_ns: Option<u64>,
@@ -25,19 +25,20 @@ pub struct Round {
     /// `waited_ns` as a share of the run's wall time, 0 to 1; `None` if several threads or processes ran at the same
     /// time.
     pub share_of_wall: Option<f64>,
-    /// The part of its calls that findings claim to be needless.
+    /// The part of the round's calls that findings claim to be needless.
     pub claimed: RoundClaimed,
     /// Number of whole rounds in windows.
     pub looked_at: u64,
-    /// Number of these rounds that have every call which nearly all rounds have.
+    /// Number of whole rounds in windows that have every call which nearly all rounds have.
     pub agree: u64,
-    /// Number of threads in which windows show it, counted per process.
+    /// Number of threads in which windows show the round, counted per process.
     pub threads: u64,
-    /// Number of process images that make its calls.
+    /// Number of process images that make the round's calls.
     pub processes: u64,
-    /// True if most of its calls are made before `main`.
+    /// True if most of the round's calls are made before `main`.
     pub startup: bool,
-    /// True if the report shows it: it takes much of the run, and findings claim little of that.
+    /// True if the report shows the round: it takes much of the run, and findings claim little of
+    /// that.
     pub is_of_rest: bool,
 }
 
@@ -53,7 +54,7 @@ impl Round {
 pub struct RoundClaimed {
     /// Number of needless calls.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the needless calls, ns.
     pub toll_ns: u64,
     /// Time waited needlessly, ns.
     pub waited_ns: u64,
@@ -75,7 +76,7 @@ pub struct RoundRow {
     pub row: RowId,
     /// Number of the row's calls in rounds: all of them, or an estimate.
     pub calls: u64,
-    /// Toll of these calls, ns.
+    /// Toll of the row's calls in rounds, ns.
     pub toll_ns: u64,
 }
 
@@ -119,13 +120,13 @@ pub struct Times {
 pub struct RoundCall {
     /// The system call.
     pub syscall: Sysno,
-    /// Number of its calls in all rounds.
+    /// Number of calls of this kind in all rounds.
     pub calls: u64,
     /// Share of the rounds that have the call, 0 to 1.
     pub share: f64,
     /// Number of times in a row that it is made in a round that has it.
     pub times: Times,
-    /// The objects of the calls: paths, descriptors' files.
+    /// The objects of the calls: paths, or the files of descriptors.
     pub object: Option<Objects>,
     /// Number of bytes that the call moves, or asks for if it moves none.
     pub size: Option<Numbers>,
@@ -133,7 +134,7 @@ pub struct RoundCall {
     pub offset: Option<Numbers>,
     /// The call's option, if it is always the same: `FUTEX_WAIT_PRIVATE`.
     pub option: Option<String>,
-    /// The errno of most of its calls, by exact counts; `None` if most succeed.
+    /// The errno of most of the calls, by exact counts; `None` if most succeed.
     pub errno: Option<Errno>,
     /// Variety of the bytes that the call moved.
     pub data: Option<Variety>,
@@ -167,10 +168,10 @@ impl Variety {
 /// Numbers in the arguments or results of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// All are equal to this.
+    /// All numbers are equal to this.
     Same(u64),
-    /// Each is larger than the one before by this.
+    /// Each number is larger than the one before by this.
     Steps(u64),
-    /// All lie between these two.
+    /// All numbers lie between these two.
     Between(u64, u64),
 }

@@ -6,17 +6,17 @@ use systoll_model::constants::*;
 /// The link between two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tie {
-    /// Both have the same descriptor as their first argument.
+    /// Both calls have the same descriptor as their first argument.
     Descriptor,
     /// The first makes the descriptor that the second works on.
     Made,
     /// The second opens the path that the first is about.
     Path,
-    /// Both ask the same of the same path or descriptor.
+    /// Both calls ask the same question about the same path or descriptor.
     Question,
 }
 
-/// The needless call of the two.
+/// The needless call of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
     /// The first call.
@@ -36,7 +36,7 @@ pub(crate) struct Sequel {
     pub then: &'static [&'static str],
     /// Conditions of the second call; all must hold.
     pub then_when: &'static [When],
-    /// The link between the two.
+    /// The link between the two calls.
     pub tie: Tie,
     /// Largest distance from the first call to the second, calls.
     pub within: usize,

@@ -168,9 +168,9 @@ pub(crate) static ENTERS: &[Enter] = &[Enter { call: "io_uring_enter", entries: 
 /// The result with which a poll tells that it found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nothing {
-    /// It returns 0.
+    /// The poll returns 0.
     Zero,
-    /// It fails with this error.
+    /// The poll fails with this error.
     Error(Errno),
 }
 
@@ -306,7 +306,7 @@ pub(crate) static LOOKS: &[Look] = &[
     look("fcntl").when(&[OneOf(1, &[F_SETLK, F_OFD_SETLK])]).at(0).fails(Errno::EAGAIN),
     slice("nanosleep").when(&[InShort(0)]),
     slice("clock_nanosleep").when(&[NoBits(1, TIMER_ABSTIME), InShort(2)]),
-    // These may wait for descriptors too: if the timeout expired, the call was a sleep.
+    // These calls may wait for descriptors too: if the timeout expired, the call was a sleep.
     slice("poll").when(&[Is(2, 1)]),
     slice("ppoll").when(&[NotNull(2), InShort(2)]),
     slice("pselect6").when(&[NotNull(4), InShort(4)]),

@@ -22,7 +22,7 @@ pub(crate) enum From {
 pub(crate) enum Between {
     /// None: whatever the program does in between may need the first call.
     Nothing,
-    /// Transfers that fill the file of both calls.
+    /// Transfers that fill the file that both calls apply to.
     Transfers,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Ranged {
     pub length: u8,
     /// True if the result is the number of bytes done.
     pub counts: bool,
-    /// Values that must be equal in both calls.
+    /// Values that must be equal in two calls on adjacent ranges.
     pub alike: &'static [Source],
-    /// The calls that may lie between them.
+    /// The calls that may lie between two such calls.
     pub between: Between,
     /// Largest size of a small range, bytes.
     pub small: u64,

@@ -133,7 +133,7 @@ macro_rules! tables {
             pub may_open: bool,
             /// True if the call ends the validity of some answers.
             pub ends_answers: bool,
-            /// Signs that each such call shows.
+            /// Signs that each call with these lines shows.
             pub signs: Signs,
         }
 
@@ -346,7 +346,7 @@ impl Lines {
         lines
     }
 
-    /// Returns the signs that each such call shows.
+    /// Returns the signs that each call with these lines shows.
     fn to_signs(&self) -> Signs {
         Signs::CALL
             .with(Signs::SLOW, !self.sequels().is_empty())

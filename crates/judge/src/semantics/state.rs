@@ -12,14 +12,15 @@ pub(crate) enum Scope {
 /// Validity of an answer over the calls between two windows, which are not recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Across {
-    /// It may be kept: an equal answer later proves that it held (it has a change time, or nothing changes it).
+    /// An answer may be kept: an equal answer later proves that it held (the state has a change
+    /// time, or nothing changes it).
     Keep,
-    /// It may be kept while the process makes none of these calls.
+    /// An answer may be kept while the process makes none of these calls.
     Unless(&'static [&'static str]),
-    /// It may be kept while no window shows that the process set the state to something else, or
-    /// removed the file.
+    /// An answer may be kept while no window shows that the process set the state to something
+    /// else, or removed the file.
     Settled,
-    /// It may not be kept.
+    /// An answer may not be kept.
     Drop,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct State {
     pub signals: bool,
     /// True if keys are address ranges, so that a set of an overlapping range voids known values.
     pub ranges: bool,
-    /// True if others may change it unseen, so that its claims are remarks.
+    /// True if other processes may change the state unseen, so that claims about it are remarks.
     pub unsure: bool,
     /// The other keys that may denote the same piece of state.
     pub shared: Shared,
@@ -59,7 +60,7 @@ pub(crate) enum Undone {
     /// Sets of a value that returns, and of a value that follows each of many others.
     Back,
     /// Sets of a value that returns, and sets against the direction of the set before, each of
-    /// which takes back a part of that.
+    /// which takes back a part of that set.
     Turns,
     /// Sets of the value that was set before: the program's use of its memory undoes the set in
     /// between, by no call.

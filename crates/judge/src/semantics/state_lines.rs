@@ -284,7 +284,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     set("timer_settime", &TIMER).key(&[Arg(0)]).value(Unread),
     set("setitimer", &ALARM).key(&[Arg(0)]).value(Nothing).when(&[InZeros(1)]),
     set("setitimer", &ALARM).key(&[Arg(0)]).value(Unread),
-    // It sets the timer ITIMER_REAL, whose number is 0.
+    // The call sets the timer ITIMER_REAL, whose number is 0.
     set("alarm", &ALARM).key(&[Const(0)]).value(Nothing).when(&[Is(0, 0)]),
     set("alarm", &ALARM).key(&[Const(0)]).value(Unread),
 
@@ -293,7 +293,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
         .when(&[OneOf(2, &[MADV_DONTNEED, MADV_FREE, MADV_REMOVE])]),
     set("madvise", &ADVICE).key(&[Arg(0), Arg(1)]).value(Arg(2)).when(&[OneOf(2, LASTING_ADVICE)]),
     set("brk", &BREAK).value(Result).when(&[NotNull(0)]),
-    // These set a file's mode, owner, named attributes and times.
+    // These calls set a file's mode, owner, named attributes and times.
     set("chmod", &RIGHTS).key(&[MODE, PLAIN]).value(Arg(1)),
     set("fchmodat", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),
     set("fchmodat2", &RIGHTS).key(&[MODE, AT]).value(Arg(2)),

@@ -57,7 +57,7 @@ pub(crate) struct ThreadSetup {
     pub call: &'static str,
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// True if the call is made for no other reason.
+    /// True if the call is made only when a thread begins or ends.
     pub only: bool,
 }
 

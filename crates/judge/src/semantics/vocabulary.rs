@@ -116,19 +116,19 @@ pub(crate) enum How {
 /// The act of a call on state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
-    /// It asks; the sources make up the answer.
+    /// The call asks for the state; the sources make up the answer.
     Ask(&'static [Source]),
-    /// It sets the state.
+    /// The call sets the state.
     Set {
         /// The new value.
         value: Source,
         /// The place where the call itself tells the old value.
         old: Option<Source>,
-        /// The way in which the two values combine.
+        /// The way in which the call combines the new value with the old one.
         how: How,
         /// Bits that the kernel never sets.
         never: u64,
     },
-    /// It does something that may be refused; the refusal is an answer.
+    /// The call does something that may be refused; the refusal is an answer.
     Try,
 }
