@@ -14,7 +14,7 @@ use systoll_model::{Recording, Sysno};
 pub struct FindingChange {
     /// The finding's cause, or its kind if the cause is not known.
     pub id: Arc<str>,
-    /// The system call of most of its calls.
+    /// The system call of most of the finding's calls.
     pub syscall: Option<Sysno>,
     /// The object of the finding.
     pub what: Option<String>,

@@ -32,7 +32,7 @@ const UNSURE: u64 = 2;
 pub struct RoundPart {
     /// The system call.
     pub syscall: Sysno,
-    /// Number of these calls in one round, on average.
+    /// Number of calls of this system call in one round, on average.
     pub each: f64,
 }
 

@@ -14,7 +14,7 @@ use systoll_model::Exit;
 pub struct Usage {
     /// The program's exit.
     pub exit: Exit,
-    /// Time from before its start until it was seen to have ended, CLOCK_MONOTONIC, in ns.
+    /// Time from before the program's start until it was seen to have ended, CLOCK_MONOTONIC, ns.
     pub wall_ns: u64,
     /// User time of the program and the children it waited for, in ns (the kernel keeps µs).
     pub user_ns: u64,
@@ -24,9 +24,11 @@ pub struct Usage {
     /// when it was started, whose memory it shared until its `execve`. 0 if the run was watched and
     /// the figure is not known.
     pub max_rss: u64,
-    /// Context switches of the program and those children, voluntary and forced.
+    /// Number of context switches of the program and the children it waited for, voluntary and
+    /// forced.
     pub switches: u64,
-    /// Page faults of the program and those children, with and without reading from disk.
+    /// Number of page faults of the program and the children it waited for, with and without
+    /// reading from disk.
     pub faults: u64,
 }
 
@@ -80,7 +82,8 @@ pub enum RunError {
 /// Runs `spec` to its end. Kills a run longer than `limit`.
 ///
 /// # Errors
-/// It can't be started, or was killed for taking too long.
+///
+/// The program can't be started, or was killed for taking too long.
 pub fn run_unwatched(spec: &Spec, streams: Streams, limit: Option<Duration>) -> Result<Usage, RunError> {
     let program = || spec.program.display().to_string();
     let interrupted = |signal| RunError::Interrupted { program: program(), signal };

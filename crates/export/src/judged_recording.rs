@@ -23,7 +23,7 @@ impl Value {
     /// All values.
     pub const ALL: [Self; 4] = [Self::Toll, Self::Waited, Self::Calls, Self::Needless];
 
-    /// Returns its name on the command line and in files.
+    /// Returns the value's name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Toll => "toll",

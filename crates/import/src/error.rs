@@ -14,7 +14,7 @@ pub enum ImportError {
     /// The file is packed in a form that is not read.
     #[error("it is packed by {tool}: {tool} -dc FILE | systoll import -")]
     Packed {
-        /// The tool that packs and unpacks such files.
+        /// The tool that packs and unpacks files of this form.
         tool: &'static str,
     },
     /// The file begins like a packed one, but can't be unpacked.

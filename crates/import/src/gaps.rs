@@ -3,8 +3,8 @@
 
 /// Time of a call that does not wait, ns, from which on it was waiting for a processor.
 const LONG_NS: u64 = 300_000;
-/// Ratio of such calls' time to the other calls' time from which on others took too much of the
-/// gaps to tell what is left.
+/// Ratio of the long calls' time to the other calls' time from which on other programs took too
+/// much of the gaps to tell what is left.
 const DISTURBED: f64 = 0.15;
 
 /// The gaps whose lengths lie within one power of two of ns.
@@ -33,7 +33,7 @@ impl Default for Gaps {
 pub(crate) enum Computed {
     /// The trace has no times.
     Untimed,
-    /// Others on the box took too much of the time.
+    /// Other programs on the box took too much of the time.
     Disturbed,
     /// The program computed for about this time, ns.
     About(u64),
@@ -65,7 +65,7 @@ impl Gaps {
             b.times > 0 && before.saturating_mul(2) >= gaps
         });
         let Some(middle) = middle else { return Computed::Untimed };
-        // Others that made calls long have made gaps long too.
+        // Programs that made the calls long have made the gaps long too.
         let others = self.inside_long_ns as f64 / (self.inside_ns.max(1)) as f64;
         if others > DISTURBED {
             return Computed::Disturbed;

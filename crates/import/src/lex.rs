@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(arguments(&many).iter().count(), 1);
         assert_eq!(members(&many, 8).len(), 1);
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
-        // A few such brackets are looked for to the end.
+        // Brackets are looked for to the end if they are few.
         let (all, rest) = taken_apart("7</tmp/a[b>, 8</tmp/a[b>, 9<TCP:[1->2]>) = 2");
         assert_eq!((all.len(), rest.as_deref()), (3, Some(" = 2")));
     }

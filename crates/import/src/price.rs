@@ -5,7 +5,8 @@ use systoll_model::{Errno, Price, Prices, Recording, Row, Sysno};
 
 /// Least number of a row's calls for a price of its usual error.
 const OWN_PRICE: u64 = 1_000;
-/// Largest number of such prices, since each takes milliseconds to measure.
+/// Largest number of errors of system calls with a price of their own, since each takes
+/// milliseconds to measure.
 const MAX_OWN: usize = 8;
 
 /// Returns the calls that a recording needs prices of, those made most first.
@@ -48,7 +49,7 @@ pub fn price(recording: &mut Recording, prices: Prices, mut of_failing: impl FnM
     }
     let header = &mut recording.header;
     header.toll_estimated = true;
-    // The program computed between its calls, and made the calls.
+    // The program's processor time is its computing between the calls and the calls themselves.
     header.own_cpu_most_ns = header.own_cpu_most_ns.map(|computed| computed.saturating_add(total));
     recording.prices = prices;
 }

@@ -490,7 +490,7 @@ fn confidence(
         return Some(Confidence::High);
     }
     // A loop that only sleeps may poll memory between its sleeps, as Go's monitor does. A loop that
-    // polls by several calls does nothing else, so that a smaller share of it is enough.
+    // polls by several system calls does nothing else, so that a smaller share of it is enough.
     let looks = spins && f.several && of_calls >= options.min_spin_share;
     let least = if spins && !looks { options.dear_share } else { options.min_price };
     let calls = f.any >= options.low_calls as f64;

@@ -42,7 +42,7 @@ impl Range {
 /// The change of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountChange {
-    /// It varies by itself: the ranges overlap.
+    /// The count varies by itself: the ranges overlap.
     Varies,
     /// No change.
     Same,
@@ -57,9 +57,9 @@ pub enum CountChange {
 pub struct ChangedCount {
     /// The system call.
     pub syscall: Sysno,
-    /// Number of its calls on the unchanged side.
+    /// Number of the system call's calls on the unchanged side.
     pub a: Range,
-    /// Number of its calls on the changed side.
+    /// Number of the system call's calls on the changed side.
     pub b: Range,
 }
 

@@ -210,7 +210,7 @@ impl Timing<'_> {
         let (spec, padding) = self.sides[side];
         let value = "x".repeat(offset + padding);
         let spec = spec.clone().env(EnvChange::Set(OFFSET_VARIABLE.into(), value.into()));
-        // With a limit on both sides: watching for it is a part of a short program's time.
+        // Both sides have a limit, since watching for it is a part of a short program's time.
         let usage = match self.exec.run(&spec, &Output::Discarded, Some(self.patience)) {
             Ok(run) => run.usage,
             Err(error) => {

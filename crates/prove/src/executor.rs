@@ -13,9 +13,9 @@ use systoll_model::{EnvChange, Exit};
 /// The destination of a run's standard output and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// They go to /dev/null.
+    /// Both streams go to /dev/null.
     Discarded,
-    /// They are fingerprinted, and this command, if given, examines the result.
+    /// Both streams are fingerprinted, and this command, if given, examines the result.
     Digested(Option<OsString>),
 }
 

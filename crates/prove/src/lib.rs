@@ -97,7 +97,7 @@ pub enum ProveError {
     Hook {
         /// The command.
         command: String,
-        /// Its exit.
+        /// The command's exit.
         exit: Exit,
     },
     /// A server could not be compared.
@@ -130,7 +130,7 @@ pub enum ProveError {
         pair: Duration,
         /// The fewest pairs.
         least: u32,
-        /// Time that has passed and that these pairs need.
+        /// Time that has passed, and that the fewest pairs need.
         needed: Duration,
         /// The limit.
         allowed: Duration,

@@ -39,12 +39,12 @@ pub(crate) fn compare_outcomes(
     Ok(Compared { outcome, differs_at, patience, pair })
 }
 
-/// The verdict on whether both do the same, and the time a run of `b` may take.
+/// The verdict on whether both programs do the same, and the time that a run of `b` may take.
 pub(crate) struct Compared {
     pub(crate) outcome: Outcome,
     pub(crate) differs_at: Option<DiffersAt>,
     pub(crate) patience: Duration,
-    /// Time of one run of both sides.
+    /// Time of one run of each side, together.
     pub(crate) pair: Duration,
 }
 

@@ -8,7 +8,7 @@ use systoll_model::Exit;
 /// The comparison of two variants of a program: `a` unchanged, `b` changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The verdict on whether both do the same.
+    /// The verdict on whether both variants do the same.
     pub outcome: Outcome,
     /// The first difference of the outputs, if they differ and it was seen.
     pub differs_at: Option<DiffersAt>,
@@ -49,9 +49,9 @@ pub struct DiffersAt {
 /// The verdict on whether two programs do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// They do the same, in everything that was compared.
+    /// The programs do the same, in everything that was compared.
     Same(Agreement),
-    /// They do not do the same.
+    /// The programs do not do the same.
     Differs(Difference),
 }
 
@@ -79,16 +79,16 @@ impl Agreement {
 /// A difference between two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Their exits differ.
+    /// The exits differ.
     Exit {
         /// Exit of `a`.
         a: Exit,
         /// Exit of `b`.
         b: Exit,
     },
-    /// Their standard outputs differ.
+    /// The standard outputs differ.
     Stdout,
-    /// Their standard errors differ.
+    /// The standard errors differ.
     Stderr,
     /// The results of the comparing command differ.
     By,

@@ -110,7 +110,7 @@ impl Group {
     }
 }
 
-/// Returns a place as reports write it: `parse app.c:40`, for a script `app.py:8 in work`.
+/// Returns a place as reports write it: `parse app.c:40`; for a script, `app.py:8 in work`.
 pub(crate) fn place_text(place: &Place) -> String {
     let line = if place.line > 0 { format!(":{}", place.line) } else { String::new() };
     let (function, file) = (clean(&place.function), clean(&place.file));

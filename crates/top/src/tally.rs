@@ -95,7 +95,7 @@ pub struct RowKey {
     pub syscall: Sysno,
     /// The public function that was called.
     pub api: Option<Arc<str>>,
-    /// The user's own code that called it; for a script the interpreter's.
+    /// The user's own code that made the calls; for a script the interpreter's code.
     pub place: Option<Place>,
 }
 

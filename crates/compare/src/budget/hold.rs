@@ -48,13 +48,13 @@ pub struct Measured {
 pub struct Who {
     /// The system call.
     pub syscall: Sysno,
-    /// The public function it calls.
+    /// The public function that the caller calls.
     pub api: Option<Arc<str>>,
     /// The caller's place in the source, or only its function.
     pub place: Option<Place>,
     /// The program.
     pub program: Arc<str>,
-    /// The number of calls it makes.
+    /// The number of calls that the caller makes.
     pub calls: u64,
 }
 

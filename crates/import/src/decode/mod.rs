@@ -180,9 +180,9 @@ fn words(found: &Arguments<'_>) -> [u64; 6] {
 /// A piece of memory that a trace shows.
 struct Shown {
     bytes: Vec<u8>,
-    /// True if the trace shows only its beginning.
+    /// True if the trace shows only the beginning of the piece.
     cut: bool,
-    /// True if parts of it were abbreviated, or kept as text.
+    /// True if parts of the piece were abbreviated, or kept as text.
     vague: bool,
 }
 

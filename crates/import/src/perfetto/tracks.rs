@@ -29,7 +29,7 @@ pub(super) struct Member {
 #[derive(Clone, Copy, Debug)]
 struct Track {
     parent: u64,
-    /// The thread whose track it is.
+    /// The thread that the track belongs to.
     tid: Option<u32>,
     of_calls: bool,
 }

@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 128;
 const MOST_JOINED: usize = 64 << 20;
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// The tool whose text it is.
+/// The tool that wrote the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// strace.

@@ -42,7 +42,8 @@ impl Solo {
         let followed = self.followed.remove(&tid);
         if self.tid == 0 && trace.family.knows(0) && !followed && !trace.family.knows(tid) && !trace.family.expects(tid)
         {
-            // It is the first thread, unless that one is about to make a child, which then begins.
+            // The line is the first thread's, unless that thread is about to make a child, which
+            // then begins.
             if !(enters && pending.of(0).is_some()) {
                 trace.family.named(&mut trace.table, 0, tid);
                 pending.rename(0, tid);

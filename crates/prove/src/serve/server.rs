@@ -23,11 +23,11 @@ const READ: u64 = 1 << 20;
 /// The sign that a server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// It answers this HTTP request: host and port, path.
+    /// The server answers this HTTP request: host and port, path.
     Url(String, String),
-    /// It accepts connections at this host and port.
+    /// The server accepts connections at this host and port.
     Port(String),
-    /// It has written this text on standard output or error.
+    /// The server has written this text on standard output or error.
     Line(String),
 }
 
@@ -132,9 +132,9 @@ pub enum ServeError {
     /// The server did not become ready.
     #[error("the server was not ready after {} s{said}", limit.as_secs())]
     NotReady {
-        /// The time that it had.
+        /// The time that the server had to become ready.
         limit: Duration,
-        /// The last lines that it wrote.
+        /// The last lines that the server wrote.
         said: String,
     },
     /// The server ended while it should have served.

@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 pub(super) const ROOM: usize = 40_000;
 /// Lists for looking up rather than reading. They are shortened first, in this order.
 const LOOKED_UP: [&str; 8] = ["rows", "vdso", "processes", "prices", "by_syscall", "longest", "rounds", "problems"];
-/// Number of elements of those lists that are kept, round by round.
+/// Number of elements of the lists for looking up that are kept, round by round.
 const FEWER: [usize; 4] = [20, 10, 5, 2];
-/// Number of elements of any list, and of bytes of any text, that are kept round by round if that
-/// was not enough.
+/// Number of elements of any list, and of bytes of any text, that are kept, round by round, if
+/// shortening those lists was not enough.
 const FEWEST: [(usize, usize); 6] = [(40, 4000), (20, 2000), (10, 1000), (5, 400), (2, 120), (1, 40)];
 
 /// Shortens `value` to [`ROOM`]. Its rows are put in order of cost, the costliest first, each with

@@ -208,7 +208,7 @@ impl SystollTool {
         };
         let answer = self.json(words.0, arguments, arguments.timeout()?, call);
         if let Some(place) = own {
-            // It has been read. If it can't be removed now, it is removed with the folder.
+            // The file has been read. If it can't be removed now, it is removed with the folder.
             let _ = std::fs::remove_file(place);
         }
         let (mut report, _) = answer?;
@@ -291,7 +291,7 @@ impl SystollTool {
         words.splice(1..1, ["--output".into(), place.clone().into_os_string()]);
         let done = started(words, arguments, timeout, clip::HEAD, call)?;
         let read = systoll_files::head(&place, MAX_REPORT).ok();
-        // It has been read. If it can't be removed now, it is removed with the folder.
+        // The file has been read. If it can't be removed now, it is removed with the folder.
         let _ = std::fs::remove_file(&place);
         let Some(value) = read.and_then(|text| serde_json::from_slice(&text).ok()) else {
             let late = if done.timed_out { format!("no end in {} s: ", timeout.as_secs()) } else { String::new() };

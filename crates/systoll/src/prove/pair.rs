@@ -77,7 +77,7 @@ impl Pair {
         });
         line.finish_and_clear();
         match counts.transpose() {
-            // It was interrupted while counting: the times are valid.
+            // The comparison was interrupted while counting: the times are valid.
             Err(Failure::Interrupted(_)) => Ok((comparison, None)),
             counts => Ok((comparison, counts?)),
         }

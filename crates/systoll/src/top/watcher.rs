@@ -21,11 +21,11 @@ const PARTS: u32 = 150;
 
 /// The stage of the threads that judge and show.
 enum Stage {
-    /// They are not started: the program to watch is started by a process of one thread.
+    /// The threads are not started: the program to watch is started by a process of one thread.
     Before(Box<(Viewer, Catalogue)>),
-    /// They are at work.
+    /// The threads are at work.
     Running(Judging, Viewing),
-    /// They could not be started, or have ended.
+    /// The threads could not be started, or have ended.
     Over(Option<io::Error>),
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Thread {
 /// State that only the thread itself uses: its handler while it counts, its own code otherwise.
 #[derive(Default)]
 pub(super) struct Counting {
-    /// Tables of its blocks, the outermost first; those beyond `depth` are spare.
+    /// Tables of the thread's blocks, the outermost first; the tables beyond `depth` are spare.
     pub(super) tables: Vec<Box<Tables>>,
     pub(super) depth: usize,
     /// Stack address beyond which frames are not the outermost block's; `u64::MAX` if it is not

@@ -139,7 +139,7 @@ fn name(state: &State, line: &TableLine, is_idle: bool, width: usize) -> Vec<(Ro
         } else {
             " < "
         };
-        // The parts behind it get their share of the room.
+        // The parts behind this one get their share of the room.
         let share = if at == last { room } else { room.saturating_sub(4 * (last - at)) };
         let share = share.saturating_sub(separator.len()).max(1);
         // For a script's line the place tells more than the function.
