@@ -45,7 +45,7 @@ pub enum Verdict {
 /// A row that differs between the two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The row.
+    /// The key of the row.
     pub key: Key,
     /// The row's figures on the old side.
     pub old: Figures,

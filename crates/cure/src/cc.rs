@@ -1,4 +1,4 @@
-//! The machine's C compiler.
+//! Runs the machine's C compiler.
 
 use crate::CureError;
 use std::ffi::{OsStr, OsString};

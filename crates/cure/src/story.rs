@@ -8,7 +8,7 @@ use crate::{CureError, Spec};
 use std::path::Path;
 use systoll_model::EnvChange;
 
-/// One story.
+/// A story of a program with needless calls.
 #[derive(Debug)]
 pub struct Story {
     /// The id for `systoll demo ID`.

@@ -6,7 +6,7 @@ use systoll_model::FileError;
 /// The reason why something was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The output failed.
+    /// Writing to the output failed.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The picture would be empty: no row has a value.

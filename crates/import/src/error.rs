@@ -20,7 +20,7 @@ pub enum ImportError {
     /// The file begins like a packed one, but can't be unpacked.
     #[error("it begins as a file of {tool} does, and can't be unpacked: {why}")]
     Damaged {
-        /// The packer.
+        /// The tool that packed the file.
         tool: &'static str,
         /// The message of the unpacking program.
         why: String,
@@ -31,15 +31,15 @@ pub enum ImportError {
     /// The file is a table of a database.
     #[error("it is a {kind}, which is not read: of systing's, systing-util convert IN -o OUT.pb makes a trace that is")]
     Table {
-        /// The kind of database file.
+        /// The kind of database file, for a sentence.
         kind: &'static str,
     },
     /// Another tool wrote the file, whose traces are not read.
     #[error("{tool} wrote it, and its traces are not read; {instead}")]
     Foreign {
-        /// The tool.
+        /// The tool that wrote the file.
         tool: &'static str,
-        /// The advice.
+        /// The way to a trace that is read, as advice to the user.
         instead: &'static str,
     },
     /// No line of the file is one of a trace.
@@ -47,7 +47,7 @@ pub enum ImportError {
         "no line of it is one of strace, ltrace -S, perf trace or perf script, and it is no trace of Perfetto; the first is: {first}"
     )]
     NoTrace {
-        /// The first line, shortened.
+        /// The first line of the file, shortened.
         first: String,
     },
 }

@@ -51,7 +51,7 @@ pub(crate) fn concerned() -> Calls {
     Calls::those(|signature| CONCERN.contains(&signature.name))
 }
 
-/// Follows a call that returned.
+/// Notes the descriptors that a call which returned has opened or closed.
 pub(crate) fn descriptors(all: &mut Descriptors, process: u32, name: &str, call: &Call) {
     let Some(result) = call.result.and_then(|r| i32::try_from(r).ok()).filter(|r| *r >= 0) else { return };
     let argument = |at: usize| number_at(call, at).and_then(|n| i32::try_from(n).ok());

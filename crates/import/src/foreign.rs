@@ -8,7 +8,7 @@ use crate::strace::named;
 /// A tool whose traces are not read.
 struct Tool {
     name: &'static str,
-    /// The advice.
+    /// The way to a trace that is read, as advice to the user.
     instead: &'static str,
     /// Returns true if the tool wrote a line.
     wrote: fn(&[u8]) -> bool,

@@ -38,7 +38,7 @@ pub(crate) struct Told {
 pub(crate) struct Context {
     /// The frames up to the user's.
     pub(crate) context: StackId,
-    /// All frames.
+    /// All frames of the stack.
     pub(crate) whole: StackId,
     /// The frames above the context.
     pub(crate) outer: StackId,

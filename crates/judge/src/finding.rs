@@ -174,9 +174,9 @@ pub struct PerUnit {
     pub per: WorkUnit,
     /// Number of rounds since `main` began, by exact counts.
     pub rounds: u64,
-    /// Calls of the finding's rows in each round.
+    /// Number of calls of the finding's rows in each round.
     pub calls: u64,
-    /// Needless calls among `calls`.
+    /// Number of needless calls among `calls`.
     pub needless: u64,
     /// Number of whole rounds in windows.
     pub looked_at: u64,
@@ -196,7 +196,7 @@ pub struct ObjectShare {
 /// One row's part of a finding's needless calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowNeedless {
-    /// Needless calls, estimated.
+    /// Number of the row's needless calls, estimated.
     pub calls: u64,
     /// Toll of the needless calls, ns.
     pub toll_ns: u64,
@@ -318,7 +318,7 @@ pub struct Finding {
     /// Number of the rows' calls that are about the finding's objects, if they have calls about
     /// other objects too; `None` if all are.
     pub calls_about: Option<Estimate>,
-    /// Number of calls claimed needless.
+    /// Number of calls that are claimed needless.
     pub needless: Estimate,
     /// True if starts of programs are needless: `needless` counts the starts, not their calls.
     pub starts: bool,
@@ -422,7 +422,7 @@ pub struct Beneath {
 /// Needless calls that are in no finding and no remark: too few, or too cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Untold {
-    /// Needless calls, estimated.
+    /// Number of the needless calls, estimated.
     pub calls: u64,
     /// Toll of these needless calls, ns.
     pub toll_ns: u64,

@@ -24,9 +24,9 @@ pub(crate) struct LedgerView<'a> {
 /// Numbers of calls that repeat a known question and are claimed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RepeatCounts {
-    /// Calls with a strong claim.
+    /// Number of the calls with a strong claim.
     pub strong: f64,
-    /// Calls with any claim.
+    /// Number of the calls with any claim.
     pub any: f64,
 }
 

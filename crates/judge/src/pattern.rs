@@ -34,13 +34,13 @@ pub type ArgValues = (u8, List<i32>);
 /// A pattern: every condition given must hold. An empty list allows anything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pattern {
-    /// Kinds of waste.
+    /// Kinds of waste, one of which the claim must have.
     pub kinds: List<Kind>,
-    /// System calls.
+    /// System calls, one of which must be the call.
     pub syscalls: List<Sysno>,
-    /// Public APIs.
+    /// Public functions, one of which must make the call.
     pub apis: List<Cow<'static, str>>,
-    /// Paths of the call's object; `*` matches any text.
+    /// Paths, one of which must be the call's object; `*` matches any text.
     pub objects: List<Cow<'static, str>>,
     /// Types of the object behind the call's descriptor.
     pub on: List<Target>,

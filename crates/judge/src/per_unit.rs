@@ -59,7 +59,7 @@ const FILES: usize = 1 << 10;
 /// A finding's rows, and the number of their needless calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// The rows.
+    /// The finding's rows.
     pub rows: &'a [RowId],
     /// True if weak claims count.
     pub weak: bool,

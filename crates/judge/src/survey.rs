@@ -77,9 +77,9 @@ pub(crate) struct Alike {
 /// Number of a row's needless calls.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Needless {
-    /// Number by strong claims.
+    /// Number of needless calls by strong claims.
     pub strong: f64,
-    /// Number by any claim.
+    /// Number of needless calls by any claim.
     pub any: f64,
     /// True if windows show every call of the row.
     pub exact: bool,
@@ -234,7 +234,7 @@ pub(crate) struct JudgedView<'a> {
     pub views: &'a [RowView<'a>],
     /// The claims on calls in the recording's windows.
     pub claims: &'a Claims,
-    /// The tables.
+    /// The tables of system calls' meanings.
     pub semantics: &'a Semantics,
 }
 

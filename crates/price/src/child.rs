@@ -58,7 +58,7 @@ pub(crate) fn measure(count: usize, deadline: Duration, work: impl FnOnce(&mut F
 /// A child that measures while the caller continues. If it is dropped before its outcomes are
 /// requested, it is killed.
 pub(crate) struct Running {
-    /// The shared memory; `None` if there was none.
+    /// The memory shared with the child; `None` if it could not be mapped.
     shared: Option<*mut Shared>,
     /// The child, until it is reaped.
     child: Result<Child, Errno>,

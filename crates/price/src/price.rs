@@ -1,4 +1,4 @@
-//! The price of single calls.
+//! Measures the price of single calls.
 
 use crate::child::{self, Outcome, Refused};
 use crate::fixture::{Fixture, Paths};

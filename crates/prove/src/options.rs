@@ -25,11 +25,11 @@ pub const LOOKS: [u32; 5] = [10, 20, 35, 60, 100];
 /// The parts of the outcome that must be the same on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Same {
-    /// Standard output.
+    /// True if standard output must be the same.
     pub stdout: bool,
-    /// Standard error.
+    /// True if standard error must be the same.
     pub stderr: bool,
-    /// Exit code or signal.
+    /// True if the exit code or signal must be the same.
     pub exit: bool,
     /// A command that runs after the program and examines what it left behind. Its standard output
     /// and exit code must be the same.

@@ -56,7 +56,7 @@ fn differs_at(outcome: Outcome, first: &Run, second: &Run, other: &Run) -> Optio
         _ => return None,
     };
     let itself = of(first)?.same(&of(second)?);
-    // If the lines' order varies, none of them is the first.
+    // If the order of lines varies, no line is the first that differs.
     let in_order = itself > Sameness::ButDigitsAndOrder;
     in_order.then(|| first_difference(&first.wrote[stream], &other.wrote[stream], itself))?
 }

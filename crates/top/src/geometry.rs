@@ -88,7 +88,7 @@ impl Contents {
 }
 
 impl Areas {
-    /// Returns the parts of `area`.
+    /// Divides `area` into the screen's parts.
     pub(crate) fn within(area: Rect, contents: Contents) -> Self {
         let height = area.height;
         let foot = u16::from(height > 2 && !contents.is_text);

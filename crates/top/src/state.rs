@@ -17,21 +17,21 @@ pub enum Event {
     Escape,
     /// The key that takes a character back.
     Backspace,
-    /// One line up.
+    /// Go up by one line.
     Up,
-    /// One line down.
+    /// Go down by one line.
     Down,
-    /// One screen up.
+    /// Go up by one screen.
     PageUp,
-    /// One screen down.
+    /// Go down by one screen.
     PageDown,
-    /// To the first line.
+    /// Go to the first line.
     Home,
-    /// To the last line.
+    /// Go to the last line.
     End,
     /// The mouse's first button, at a column and a line from 0.
     Click(u16, u16),
-    /// The mouse's wheel, lines down.
+    /// A turn of the mouse's wheel, lines down.
     Wheel(i16),
 }
 

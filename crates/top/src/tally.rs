@@ -141,9 +141,9 @@ pub struct Tally {
     pub cpu_ns: u64,
     /// Figures of all calls.
     pub total: Figures,
-    /// Rows.
+    /// Figures of each row.
     pub rows: HashMap<RowKey, RowTally>,
-    /// Processes.
+    /// Figures of each process.
     pub processes: HashMap<ProcessKey, ProcessTally>,
     /// True if tolls are calls times prices.
     pub is_estimated: bool,

@@ -92,7 +92,7 @@ pub struct Held {
     pub measured: Vec<Measured>,
     /// Findings of all runs, costliest first.
     pub findings: Vec<HeldFinding>,
-    /// Other breaches.
+    /// Breaches that concern no limit.
     pub breaches: Vec<Breach>,
     /// Number of runs.
     pub runs: usize,
@@ -241,7 +241,7 @@ fn caller_of_most<'a>(
             None => callers.push((calls(row), row)),
         }
     }
-    // Takes the first of equals.
+    // The first of several callers with equally many calls counts.
     let (most, row) = callers.into_iter().rev().max_by_key(|(calls, _)| *calls)?;
     let location = location(row);
     Some(Who {

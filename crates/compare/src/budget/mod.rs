@@ -68,9 +68,9 @@ pub struct Limit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct BudgetError {
-    /// The line, from 1.
+    /// The line of the budget's text with the error, from 1.
     pub line: usize,
-    /// The error.
+    /// The error, in words.
     pub what: String,
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use systoll_model::{Recording, Row, RowId, Sysno};
 
-/// Number of points in time.
+/// Number of points in time at which counts are given.
 const POINTS: u32 = 160;
 /// Largest number of system calls with a line of their own.
 const LINES: usize = 6;

@@ -56,7 +56,7 @@ pub(super) struct Tracks {
     /// The names by sequence, then by number, so that all names of a sequence are forgotten at
     /// once, however often the file asks for it.
     names: Map<u64, Map<u64, Name>>,
-    /// Number of all names.
+    /// Number of the names of all sequences.
     named: usize,
 }
 

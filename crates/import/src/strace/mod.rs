@@ -160,7 +160,7 @@ impl Strace {
         };
         self.last_tid = tid;
         let Some(cut) = unfinished(more) else { return self.returns(trace, tid, entered, more, at_end) };
-        // The call was interrupted once more.
+        // The call was interrupted once more: it waits for its next part.
         entered.text.extend_from_slice(cut);
         self.pending.enter(tid, entered);
     }

@@ -16,9 +16,9 @@ const LEAST: f64 = 0.05;
 /// The needless calls in one window.
 #[derive(Clone, Copy, Default)]
 struct SwitchTally {
-    /// Calls for which the window tells if they switched.
+    /// Number of calls for which the window tells whether they switched.
     calls: u64,
-    /// Calls that switched.
+    /// Number of calls that switched.
     switched: u64,
 }
 

@@ -10,7 +10,7 @@ const SURELY_LONG: usize = 23;
 
 /// A row that waited before `main`.
 pub(crate) struct StartupWait {
-    /// Row whose calls waited.
+    /// The row whose calls waited.
     pub row: RowId,
     /// Name of the awaited thing, for a sentence.
     pub waits_for: &'static str,

@@ -94,7 +94,7 @@ const LEFT_OUT: u32 = u32::MAX;
 /// The detectors' judgement of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Judged<'a> {
-    /// No claim.
+    /// No detector claims the call.
     Unclaimed,
     /// Like calls are claimed, but the window's edge hides whether this call is needless too.
     LeftOut,

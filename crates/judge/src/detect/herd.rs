@@ -105,9 +105,9 @@ impl Herd {
 struct Woken {
     wakes: u64,
     waiters: u64,
-    /// Threads that woke several waiters here.
+    /// Threads that woke several waiters at the address.
     by: Set<u32>,
-    /// Threads that waited here.
+    /// Threads that waited at the address.
     of: Set<u32>,
 }
 

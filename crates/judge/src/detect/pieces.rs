@@ -25,7 +25,7 @@ type Same = (Sysno, Option<u64>, Vec<u8>);
 struct Run {
     line: &'static Ranged,
     steps: Vec<usize>,
-    /// End of the last piece.
+    /// The end of the run's last piece.
     end: u64,
     bytes: u64,
     /// True if the window begins within the run.

@@ -191,7 +191,7 @@ struct Habit {
     whole: usize,
     /// Number of runs of two or more transfers seen in part.
     part: usize,
-    /// Number of single transfers.
+    /// Number of runs that are one transfer.
     ones: usize,
 }
 

@@ -31,10 +31,10 @@ const WAIT_SHARE: f64 = 0.05;
 /// Number of a group's calls from which on the bounds of a whole run decide.
 const SHORT: u64 = 2_000;
 
-/// Size of an excerpt.
+/// Sizes of an excerpt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Excerpt {
-    /// Number of calls shown.
+    /// Number of calls that the excerpt shows.
     calls: u64,
     /// Time shown, ns; 0 where lines have no times.
     shown_ns: u64,

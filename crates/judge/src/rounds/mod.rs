@@ -53,7 +53,7 @@ const SEEN: usize = 2;
 
 /// Times of the run, to which calls are compared.
 struct Measures {
-    /// Processor time, ns.
+    /// The run's processor time, ns.
     cpu: f64,
     /// The run's wall time, ns; `None` if several threads or processes ran at the same time.
     wall: Option<f64>,

@@ -87,7 +87,7 @@ pub enum RoundStep {
     Call(RoundCall),
     /// A sequence of calls that is repeated within the round.
     Inner {
-        /// The calls.
+        /// The calls of the sequence.
         calls: Vec<RoundCall>,
         /// Number of repetitions in one round, as windows show them.
         times: Times,
@@ -107,11 +107,11 @@ impl RoundStep {
 /// Number of repetitions in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// The least number in windows.
+    /// The least number of repetitions in windows.
     pub least: u64,
-    /// The largest number in windows.
+    /// The largest number of repetitions in windows.
     pub most: u64,
-    /// The mean.
+    /// The mean number of repetitions.
     pub mean: f64,
 }
 
@@ -154,7 +154,7 @@ pub struct Objects {
 pub struct Variety {
     /// Number of sampled calls.
     pub looks: u64,
-    /// Number of different values.
+    /// Number of different values among them.
     pub different: u64,
 }
 

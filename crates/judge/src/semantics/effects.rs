@@ -4,7 +4,7 @@ use super::state::{ADVICE, RIGHTS, RIGHTS_OF_FILE, SOCKET_OPTION, State, TIMES, 
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
 
-/// A side effect.
+/// A side effect of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
     /// The descriptor in the argument is closed; its number may be used again for another file.

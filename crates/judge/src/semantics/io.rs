@@ -35,9 +35,9 @@ pub(crate) struct Transfer {
     pub call: &'static str,
     /// Conditions of the line; all must hold.
     pub when: &'static [When],
-    /// The direction.
+    /// The direction in which the call moves data.
     pub way: Way,
-    /// The unit.
+    /// The unit in which the call moves data.
     pub unit: Unit,
     /// The argument that holds the descriptor.
     pub fd: Option<u8>,
@@ -272,7 +272,7 @@ impl Look {
     }
 }
 
-/// The polls.
+/// The calls that poll, one line each.
 #[rustfmt::skip]
 pub(crate) static LOOKS: &[Look] = &[
     look("poll").when(&[Is(2, 0)]),

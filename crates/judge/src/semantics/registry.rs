@@ -226,10 +226,10 @@ impl Links {
     }
 }
 
-/// A pair of calls that begins with this one.
+/// A pair of calls that begins with the system call of these lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
-    /// The line.
+    /// The line of the pair.
     pub sequel: &'static Sequel,
     by: OnceCell<Vec<Sysno>>,
 }

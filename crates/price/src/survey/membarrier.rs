@@ -20,7 +20,7 @@ fn try_once(command: i32) -> Result<(), Refused> {
     sys::errno(membarrier(command)).map_or(Ok(()), |errno| Err(Refused::Call("membarrier", Errno(errno))))
 }
 
-/// Measures single calls of GLOBAL.
+/// Measures single calls of the command GLOBAL.
 pub(super) fn global(meter: &Meter) -> Outcome {
     try_once(libc::MEMBARRIER_CMD_GLOBAL)?;
     Ok(meter.spread_single(GLOBAL_CALLS, || {

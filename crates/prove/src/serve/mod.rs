@@ -47,7 +47,7 @@ pub trait Turns {
 /// Options of a comparison of two servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServeOptions {
-    /// Turns of either side.
+    /// Number of turns of either side.
     pub turns: u32,
     /// Probability that an interval holds the true value.
     pub confidence: f64,
@@ -80,7 +80,7 @@ pub struct ServerSide {
 /// The comparison of two servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeComparison {
-    /// Turns of either side.
+    /// Number of turns of either side.
     pub turns: u32,
     /// Confidence of all intervals.
     pub confidence: f64,

@@ -201,7 +201,7 @@ pub struct Drive {
 
 /// Runs servers as processes of this box.
 pub struct Servers<'a> {
-    /// How the servers are driven.
+    /// Says how the servers are driven.
     pub drive: Drive,
     /// Returns the command that watches a server and keeps the recording in a file.
     pub watcher: &'a dyn Fn(&Spec, Watching, &Path) -> Spec,

@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(8);
 /// hold the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// A command to run.
+/// A command line of systoll to run.
 pub(super) struct Words {
     /// The words after `systoll`.
     pub(super) words: Vec<OsString>,

@@ -19,7 +19,7 @@ pub(crate) struct Place {
     pub(crate) path: PathBuf,
     /// The file to replace, with links followed; `None` if the result is written in place.
     whole: Option<PathBuf>,
-    /// The file that exists already.
+    /// The file at the path, if it exists already.
     there: Option<File>,
     /// True for our own streams, where earlier output of others stays.
     pub(super) goes_on: bool,

@@ -14,7 +14,7 @@ use systoll_model::Recording;
 use systoll_prove::{CallCounts, ExpectedWin, shell};
 use systoll_record::{Launch, Quiet, automatic, run_with_first};
 
-/// The counts of one side.
+/// The counts of one side's calls.
 pub(super) struct SideCounts {
     pub(super) calls: CallCounts,
     /// True if the side made a call that a cure is for, or if that can't be told.

@@ -17,12 +17,12 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Width of text if no terminal tells one, columns.
 const COLUMNS: usize = 100;
 
-/// The way to show snapshots.
+/// The way in which snapshots are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// On the terminal, with keys.
     Terminal,
-    /// So many screens as text.
+    /// As text, so many screens.
     Batch(u32),
 }
 

@@ -20,7 +20,7 @@ const PROBES: usize = 32;
 pub struct ScriptFrame {
     /// Address of the code object.
     pub code: u64,
-    /// Address of the instruction.
+    /// Address of the frame's current instruction.
     pub instruction: u64,
 }
 

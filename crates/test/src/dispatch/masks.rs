@@ -16,7 +16,7 @@ pub(super) enum Course {
     Native,
     /// The call has been answered with this result.
     Answered(i64),
-    /// Counting has to stop here.
+    /// The call would end the process if counting went on: counting stops for this reason.
     GiveUp(Incomplete),
 }
 
