@@ -74,7 +74,7 @@ pub enum RunError {
     Timeout {
         /// The program.
         program: String,
-        /// The limit.
+        /// The time that the run was allowed.
         limit: Duration,
     },
 }

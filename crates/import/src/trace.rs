@@ -89,9 +89,9 @@ pub(crate) struct Trace {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     began: Option<u64>,
-    /// The latest moment seen, since the beginning.
+    /// Time of the latest moment seen, ns since the trace's beginning.
     pub(crate) now: u64,
-    /// The earliest time seen, if a trace does not begin with it, so that times are counted from 0
+    /// The earliest time seen, ns, if a trace does not begin with it; times are then counted from 0
     /// until all is read.
     earliest: Option<u64>,
 }

@@ -95,9 +95,9 @@ impl Estimate {
 /// Costs of calls that arise after they have returned, or while other threads ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Later {
-    /// Page faults on memory that the needless calls had given back.
+    /// Number of page faults on memory that the needless calls had given back.
     pub faults: Estimate,
-    /// Context switches inside the needless calls.
+    /// Number of context switches inside the needless calls.
     pub switches: Estimate,
     /// Time of the faults and switches themselves, ns, without the cache misses after them.
     pub ns: Estimate,
@@ -426,7 +426,7 @@ pub struct Untold {
     pub calls: u64,
     /// Toll of these needless calls, ns.
     pub toll_ns: u64,
-    /// Further calls that may be needless and may have a reason, estimated.
+    /// Number of further calls that may be needless and may have a reason, estimated.
     pub unsure_calls: u64,
     /// Toll of the further calls, ns.
     pub unsure_toll_ns: u64,

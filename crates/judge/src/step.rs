@@ -65,8 +65,8 @@ pub(crate) struct Moved {
 pub(crate) struct Step<'a> {
     /// The call.
     pub observed: ObservedCall<'a>,
-    /// The caller for what is kept from window to window: a process, or a thread if the entry represents many
-    /// processes.
+    /// Number of the process, or of the thread if the entry represents many processes, to which
+    /// state that is kept from window to window belongs.
     pub who: u32,
     /// Index of the call in the window.
     pub index: usize,

@@ -17,9 +17,9 @@ struct OctaveTally {
     calls: u64,
     strong: u64,
     any: u64,
-    /// Strongly claimed calls that the ledger does not know from before.
+    /// Number of strongly claimed calls that the ledger does not know from before.
     strong_else: u64,
-    /// Claimed calls that the ledger does not know from before.
+    /// Number of claimed calls that the ledger does not know from before.
     any_else: u64,
 }
 
@@ -281,9 +281,10 @@ pub(crate) fn windows(rows: &[RowId], views: &[RowView<'_>]) -> impl Iterator<It
 /// call.
 #[derive(Default)]
 struct CountedCalls {
-    /// The newest range without a gap: the calls of a row in a window mostly form one.
+    /// The first and last of the newest calls that are counted without a gap; a row's calls in a
+    /// window mostly are.
     newest: Option<(u64, u64)>,
-    /// Earlier ranges, in order.
+    /// The first and last of earlier calls without a gap, in order.
     before: Vec<(u64, u64)>,
     /// All calls counted, once one came out of order.
     astray: Option<Box<Set<u64>>>,
@@ -307,7 +308,7 @@ impl CountedCalls {
         true
     }
 
-    /// Changes to a set of single calls.
+    /// Changes to a set of single calls, and returns it.
     fn go_astray(&mut self) -> &mut Set<u64> {
         let stretches = self.before.drain(..).chain(self.newest.take());
         let all: Set<u64> = stretches.flat_map(|(first, last)| first..=last).collect();

@@ -7,11 +7,11 @@ use systoll_model::{Recording, SyscallTotal, Sysno};
 /// A count over several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The count of the run with the fewest.
+    /// The least count of a run.
     pub low: u64,
     /// The median count.
     pub median: u64,
-    /// The count of the run with the most.
+    /// The largest count of a run.
     pub high: u64,
 }
 

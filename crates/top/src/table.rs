@@ -18,7 +18,7 @@ pub enum GroupBy {
     Call,
     /// A public function.
     Api,
-    /// A line, or a function where lines are not known.
+    /// A line, or a function if lines are not known.
     Line,
     /// A process.
     Process,

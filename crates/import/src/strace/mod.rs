@@ -454,7 +454,7 @@ pub(crate) fn is_bare_table(lines: &[Vec<u8>]) -> bool {
 struct Moments {
     /// Time since the file's first line, ns, if lines tell the time since the line before.
     since: u64,
-    /// Midnights passed, as a time in ns.
+    /// Time of the midnights that have passed, ns.
     days: u64,
     last_of_day: u64,
 }

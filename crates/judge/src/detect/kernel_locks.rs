@@ -10,7 +10,8 @@ use crate::signs::Signs;
 const AGAIN: usize = 3;
 /// Largest number of calls under the lock: with more, the work there costs more than the lock.
 const UNDER: usize = 8;
-/// Wait up to which the lock counts as free, ns: its holder was running and released it; a real sleep takes longer.
+/// Longest wait for a lock that counts as free, ns: its holder was running and released it; a real
+/// sleep takes longer.
 const BRIEF: u64 = 20_000;
 
 /// Claims taking and releasing a lock by the same thread, if it hardly waited.

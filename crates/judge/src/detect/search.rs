@@ -31,7 +31,7 @@ const ENDLESS: usize = 64;
 /// program looks for is required only if the directories lie in each other: a program that looks for one name in each
 /// folder on its way does not search.
 const HARDLY: u64 = 16;
-/// Least number of misses in that case.
+/// Least number of misses at which hardly anything lies where the program looks.
 const MANY: u64 = 100;
 
 /// A directory, with the working directory if it is relative.

@@ -143,7 +143,7 @@ fn turn(history: &History<'_>, steps: &[Step<'_>]) -> Option<Turn> {
 /// Values that a piece of state was set to, each with the index of its step.
 type History<'s> = Vec<(usize, &'s [u8])>;
 
-/// Returns what undoes the state of a history.
+/// Returns the kind of set, or of use, that undoes the state of a history.
 fn undone(history: &History<'_>, steps: &[Step<'_>]) -> Undone {
     let first = history.first().and_then(|(at, _)| steps.get(*at)?.meaning.as_ref());
     first.map_or(Undone::Returns, |meaning| meaning.line.about.undone)

@@ -24,7 +24,8 @@ const LOOKS: u64 = 8;
 const ROW_SHARE: f64 = 0.6;
 /// Least share of the calls shown, 0 to 1, for a finding on an excerpt.
 const LARGE_SHARE: f64 = 0.1;
-/// Needless calls per second from which on their rate matters although a tracer's stops slow the program down.
+/// Number of needless calls a second from which on they matter although a tracer's stops slow the
+/// program down.
 const RATE: f64 = 500.0;
 /// Least share of the time shown, 0 to 1, that the waits of a finding or remark take.
 const WAIT_SHARE: f64 = 0.05;

@@ -134,7 +134,7 @@ fn has_ended(child: &Child) -> io::Result<bool> {
 
 /// Sends a signal to the group of the child and of the programs that it watches.
 fn tell(child: &Child, signal: Signal) {
-    // It fails if no process is left in the group: then nobody needs the signal.
+    // The call fails if no process is left in the group: then nobody needs the signal.
     let _ = killpg(pid(child), signal);
 }
 
