@@ -19,8 +19,9 @@ const ODD: u64 = 4;
 
 /// Lower and upper share of the price that is won.
 const PRICE: [f64; 2] = [0.9, 1.1];
-/// Largest ratio of an interval's bounds that helps to decide. If the gap would widen it further, the calls alone are
-/// reported; if their interval is as wide, no gain is.
+/// Largest ratio of an interval's bounds that helps to decide. If the work around the calls would
+/// widen the interval further, the calls alone are counted; if the calls' interval is as wide, no
+/// gain is reported.
 const WIDEST: f64 = 3.0;
 
 /// The needless calls of a finding.

@@ -16,7 +16,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) elapsed_ns: Option<u64>,
 }
 
-/// Reads ` = -1 ENOENT (No such file or directory) <0.000016>`; `None` where it is nothing of the kind.
+/// Reads ` = -1 ENOENT (No such file or directory) <0.000016>`; `None` if the text is something
+/// else.
 pub(crate) fn outcome(rest: &[u8]) -> Option<Outcome<'_>> {
     let (elapsed_ns, rest) = elapsed(rest);
     let rest = rest.trim_ascii_start();

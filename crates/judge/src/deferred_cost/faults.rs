@@ -12,8 +12,9 @@ use systoll_model::{Recording, RowId, Window};
 const PAGE: u64 = 4096;
 /// Least number of times that windows must show memory given back and used again.
 const ENOUGH: u64 = 4;
-/// Least mean number of faults between two such calls: single faults are everywhere. The bound is
-/// below one, since a window does not show the first pages that it gives back fault again.
+/// Least mean number of faults between two calls that give memory back: single faults are
+/// everywhere. The bound is below one, since a window does not show the first pages that it gives
+/// back fault again.
 const LEAST: f64 = 0.75;
 
 /// The faults in one window.

@@ -120,7 +120,7 @@ impl Detector for Handoff {
     }
 }
 
-/// Returns true if threads wait for each other by such a call, or if it gives the processor up.
+/// Returns true if threads wait for each other by the call, or if it gives the processor up.
 fn hands_over(step: &Step<'_>) -> bool {
     step.lines.may_wake() || step.lines.hands_over()
 }

@@ -59,7 +59,7 @@ pub(crate) struct Attribute {
     pub call: &'static str,
     /// The argument that points to the attribute's name.
     pub name: u8,
-    /// Errors that tell that the file has no such attribute.
+    /// Errors that say that the file lacks the attribute.
     pub absent: &'static [Errno],
 }
 

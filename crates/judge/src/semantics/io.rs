@@ -162,7 +162,7 @@ pub(crate) struct Enter {
     pub entries: u8,
 }
 
-/// The calls that enter rings.
+/// The calls that enter io_uring's rings.
 pub(crate) static ENTERS: &[Enter] = &[Enter { call: "io_uring_enter", entries: 1 }];
 
 /// The result with which a poll tells that it found nothing.

@@ -43,7 +43,7 @@ pub(crate) struct Ranged {
     pub counts: bool,
     /// Values that must be equal in two calls on adjacent ranges.
     pub alike: &'static [Source],
-    /// The calls that may lie between two such calls.
+    /// The calls that may lie between two calls on ranges that could be one.
     pub between: Between,
     /// Largest size of a small range, bytes.
     pub small: u64,

@@ -30,7 +30,7 @@ pub(crate) struct State {
     /// Unique name, for tests. States are compared by address.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests say which state they mean"))]
     pub name: &'static str,
-    /// The owner of a piece of such state.
+    /// The owner of the state: a thread or a process.
     pub scope: Scope,
     /// Validity of answers between windows.
     pub across: Across,
