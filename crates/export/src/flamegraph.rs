@@ -56,7 +56,7 @@ fn draw(lines: &[String], title: String, value: Value, out: &mut dyn Write) -> R
     let mut options = Options::default();
     options.title = title;
     options.count_name = if value.is_time() { "ns" } else { "calls" }.into();
-    // Makes the same picture of the same recording.
+    // The same recording makes the same picture.
     options.deterministic = true;
     from_lines(&mut options, lines.iter().map(String::as_str), out)?;
     Ok(())

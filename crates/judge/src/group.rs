@@ -259,7 +259,7 @@ pub(crate) fn cause_of<'a, 'c>(
 ) -> Option<Suspect<'a>> {
     let of_row = symptoms(recording, row, Kind::Repeat, None, None).spoken(recording, row, patterns.asks_language);
     let possible = patterns.of_row(row, &of_row);
-    // Few different ones: a list is quicker than a table.
+    // Suspects of one group are few: a list is quicker than a table.
     let mut votes: Vec<(Option<Suspect<'a>>, Kind, usize)> = Vec::new();
     let mut last: Option<(&Claimed<'_>, Option<Suspect<'a>>)> = None;
     let mut of_claim = ClaimCandidates::default();

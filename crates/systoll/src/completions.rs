@@ -79,7 +79,7 @@ _systoll_fleet_words() {{
         }
         whole.push('\n');
         if nth == 0 {
-            // Adds them after the line by which zsh recognises the file.
+            // Our functions come after the line by which zsh recognises the file.
             whole += &own;
         }
     }

@@ -41,7 +41,7 @@ fn folder(name: &str) -> String {
         return "unknown".into();
     }
     let number = format!("-{:016x}", hash(&[name.as_bytes()]));
-    // Cuts between characters: readers could not decode half of one.
+    // The name is cut between characters: readers could not decode half of one.
     let (mut out, mut cut) = (String::new(), 0);
     for (at, c) in name.char_indices() {
         // Another first character would be Hive's own name for "no value", or hide the folder.

@@ -1,4 +1,4 @@
-//! Detects needless wakeups: the woken thread has not handled the wakeup before yet.
+//! Detects needless wakeups: the woken thread has not yet handled the wakeup before.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
