@@ -1,4 +1,4 @@
-//! A server: a program that runs until it is told to end.
+//! Runs servers: programs that run until they are told to end.
 
 use crate::tree::{kill_tree, signal};
 use crate::unwatched::{ends_within, usage_of, wait};
@@ -21,7 +21,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// If it can't be started.
+    /// The server can't be started.
     pub fn start(spec: &Spec, streams: Streams) -> Result<Self, RunError> {
         let program = spec.program.display().to_string();
         let mut command = spec.to_command();

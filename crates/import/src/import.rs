@@ -103,7 +103,7 @@ impl Import {
     ///
     /// # Errors
     ///
-    /// If no call was read.
+    /// No call was read.
     pub fn finish(self) -> Result<Recording, ImportError> {
         if self.trace.notes.found_nothing() {
             let first = self.trace.notes.first_unknown().map(str::to_owned);

@@ -91,7 +91,8 @@ impl PerfScript {
         Syscall(number.unwrap_or(Sysno::UNKNOWN))
     }
 
-    /// Ends the file.
+    /// Takes in the calls that had not returned at the file's end; `whole` is false if the file is
+    /// cut.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         trace.notes.cut |= !whole;
         let left = self.pending.drain();

@@ -86,7 +86,8 @@ impl PerfTrace {
         trace.call(&call, &stack);
     }
 
-    /// Ends the file.
+    /// Takes in the calls that had not returned at the file's end; `whole` is false if the file is
+    /// cut.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         trace.notes.cut |= !whole;
         trace.notes.edges.join(self.edges);
@@ -142,7 +143,7 @@ fn taken_apart(line: &[u8]) -> Option<Line<'_>> {
     who = who.strip_suffix(b"...").unwrap_or(who).trim_ascii();
     let tid = memchr::memrchr(b'/', who).and_then(|at| std::str::from_utf8(who.get(at + 1..)?).ok()?.parse().ok());
     let rest = text.get(open + 1..)?;
-    // Of a call that goes on, only the brackets stand there, one of them twice.
+    // If the call goes on, only the brackets stand here, one of them twice.
     let rest = if continued && rest.starts_with(b"))") { rest.get(1..)? } else { rest };
     (!name.is_empty()).then_some(Line { at_ns, elapsed_ns, tid: tid.unwrap_or(0), name, rest, continued })
 }

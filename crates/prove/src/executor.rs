@@ -101,7 +101,8 @@ impl Processes {
             let usage = start(Files { stdin: self.stdin()?, stdout: null()?, stderr: null()? })?;
             return Ok(Run { usage, stdout: None, stderr: None, by: None, wrote: Default::default() });
         };
-        // Files, not pipes: a process left behind that holds the stream open must not hold us up.
+        // The streams are files, not pipes: a process left behind that holds a stream open must not
+        // hold us up.
         let keep = || systoll_cure::Temporary::new().map_err(ProveError::Output);
         let (out, err) = (keep()?, keep()?);
         let stream = |file: &File| file.try_clone().map_err(ProveError::Output);

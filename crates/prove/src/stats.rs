@@ -76,7 +76,8 @@ fn ranks_to_cut(ways: &[f64], alpha: f64) -> Option<usize> {
     let mut cut = 0;
     for ways in ways {
         below += ways / all;
-        // A small tolerance: 2^-8 against (1 - 0.9921875) / 2 must not depend on rounding.
+        // A small tolerance is allowed: 2^-8 against (1 - 0.9921875) / 2 must not depend on
+        // rounding.
         if below > alpha / 2.0 * (1.0 + 1e-9) {
             break;
         }

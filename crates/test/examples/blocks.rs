@@ -39,7 +39,7 @@ fn folder() {
 }
 
 fn process() {
-    // Without pipes, whose number of reads depends on timing.
+    // The command has no pipes, whose number of reads depends on timing.
     assert!(Command::new("/bin/true").status().is_ok_and(|s| s.success()));
 }
 

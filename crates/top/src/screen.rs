@@ -55,7 +55,8 @@ impl Screen {
     /// Draws the state.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    ///
+    /// The terminal is gone.
     pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
         if state.has_mouse != self.has_mouse {
             self.has_mouse = state.has_mouse;

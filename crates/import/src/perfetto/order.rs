@@ -66,7 +66,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Adds an event. Returns the earliest of all if more wait than may.
+    /// Adds an event. Returns the earliest event if more than [`MOST`] wait.
     pub(super) fn add(&mut self, event: Event) -> Option<Event> {
         self.waiting.push(Reverse(Waiting { event, order: self.added }));
         self.added += 1;

@@ -307,7 +307,8 @@ impl Strace {
         })))
     }
 
-    /// Ends the file.
+    /// Takes in the calls that had not returned at the file's end, and tables; `whole` is false if
+    /// the file is cut.
     pub(crate) fn finish(mut self, trace: &mut Trace, whole: bool) {
         self.settle(trace);
         if self.returned > 0 {

@@ -332,7 +332,7 @@ fn streams(output: &File) -> Result<Streams, ServeError> {
 /// Returns the output from its start.
 fn said(file: &File) -> String {
     let mut bytes = Vec::new();
-    // Read by position: a process that writes to the file keeps its own position.
+    // The file is read by position: a process that writes to it keeps its own position.
     let at = |n: u64, buffer: &mut [u8]| std::os::unix::fs::FileExt::read_at(file, buffer, n).unwrap_or(0);
     let mut buffer = vec![0; 64 << 10];
     while (bytes.len() as u64) < READ {

@@ -93,7 +93,7 @@ impl Worktree {
 impl Drop for Worktree {
     fn drop(&mut self) {
         if self.made {
-            // After an interrupt, new processes are killed: not this one.
+            // After an interrupt, new processes are killed; git must not be.
             if systoll_cure::interrupted().is_some() {
                 systoll_cure::settle();
             }
