@@ -39,7 +39,7 @@ fn what_means_something_is_not() {
 
 #[test]
 fn the_end_of_a_file_is_an_answer() {
-    // The call asked for bytes and got none, or failed.
+    // Not claimed: the call asked for bytes and got none, or failed.
     let end = |_| vec![call("read", "read", &[5, 0x1000, 4_096], 0).fd("/tmp/in").toll(300)];
     no_finding(&rounds(20_000, end), BUSY);
     let fails = |_| vec![call("write", "write", &[5, 0x1000, 0], -32).fd("pipe:[77]").toll(300)];

@@ -298,7 +298,8 @@ proptest! {
 
 #[test]
 fn a_trace_that_is_one_long_window_is_no_burden() {
-    // All pairs of two dozen places in an order that hardly repeats, as one window of half a million calls.
+    // Windows of half a million calls from two dozen places, in an order in which all pairs occur
+    // and that hardly repeats.
     const MANY: u64 = 24;
     let apis: Vec<&'static str> = (0..MANY).map(|n| &*Box::leak(format!("f{n}:read").into_boxed_str())).collect();
     let mut state = 7u64;

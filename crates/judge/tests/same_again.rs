@@ -15,7 +15,7 @@ fn a_lock_that_waited_once_lost_its_processor() {
         let waited = move |n: u64| if n.is_multiple_of(every) { 20_000 } else { 0 };
         rounds(5_000, move |n| vec![flock(2, waited(n)), writes(), flock(8, 0)])
     };
-    // The first call of all is always looked at.
+    // The row's first call, the only one that waits here, is always in a window.
     let found = only(judged(&waits(5_000), 2_000_000));
     assert_eq!(found.cause.as_deref(), Some("lock-per-line"));
     assert!(judged(&waits(4), 2_000_000).findings.is_empty());
@@ -89,7 +89,7 @@ fn many_calls_make_up_for_a_price_just_short() {
         let judgement = judged(&rounds(calls, |_| vec![call("getpid", "getpid", &[], 4711).toll(toll)]), other);
         (judgement.findings.len(), judgement.also.len())
     };
-    // The calls cost 0.96 ms and 1.02 ms.
+    // The price of the calls is 0.96 ms, then 1.02 ms: both are findings.
     assert_eq!(found(6_000, 160, 15_000_000), (1, 0));
     assert_eq!(found(6_000, 170, 15_000_000), (1, 0));
     assert_eq!(found(3_000, 300, 20_000_000), (0, 1));

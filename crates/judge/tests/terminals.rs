@@ -104,7 +104,7 @@ fn pasted_text_can_be_read_at_once() {
 #[test]
 fn a_read_a_key_is_as_it_should_be() {
     no_finding(&rounds(20_000, |_| vec![key()]), BUSY);
-    // An arrow is three bytes.
+    // An arrow key sends three bytes.
     no_finding(&rounds(5_000, |_| vec![key(), read(1, 1), read(1, 1)]), BUSY);
     // A read gets all that is there: a line, or less than was asked for.
     no_finding(&rounds(20_000, |_| vec![read(4096, 30)]), BUSY);
@@ -124,7 +124,7 @@ fn keys_between_which_the_mode_is_set_are_pasted_or_typed() {
     };
     assert_eq!(causes(&rounds(20_000, |_| around(read(1, 1)))), ["terminal-by-byte"]);
     assert!(causes(&rounds(20_000, |_| around(key()))).is_empty());
-    // An arrow is three bytes.
+    // An arrow key sends three bytes.
     let arrow = |_| [key(), read(1, 1), read(1, 1)].into_iter().flat_map(around).collect();
     assert!(causes(&rounds(5_000, arrow)).is_empty());
 }
