@@ -392,8 +392,8 @@ impl Run {
         for (n, at) in self.steps.iter().enumerate() {
             if !(n as u64).is_multiple_of(each) {
                 put_small(*at, self.weak(stream), stream, steps, claims);
-                // A question whether there is more goes with the read. Messages are excluded: they
-                // come one by one, even if one call reads several.
+                // A question whether there is more is as needless as the read. Messages are
+                // excluded: they come one by one, even if one call reads several.
                 let between = steps.get(from..*at).filter(|_| !self.message).unwrap_or_default().iter();
                 between.filter(|s| ready_at_once(s)).for_each(|s| put(claims, s.index, looks_each_time(stream)));
             }

@@ -27,7 +27,8 @@ const RUN: f64 = 1.3;
 const NEAR: f64 = 0.8;
 /// Mean number of runs of a call in a round from which on the call has several positions in it.
 const SEVERAL: f64 = 1.5;
-/// Ratio of two counts from which on they count the same rounds, with some calls made elsewhere.
+/// Least ratio of a smaller count of rounds to a larger one at which both count the same rounds,
+/// and some calls are made elsewhere.
 const NEARLY_ALL: f64 = 0.9;
 /// Smallest part of a kind's calls, 0 to 1, that counts as all of them.
 pub(super) const WHOLE: f64 = 1.0 - 1e-9;
