@@ -1,4 +1,4 @@
-//! Collects what a trace lacks and what could not be read, as problems of the recording.
+//! Collects facts that a trace lacks and text that could not be read, as problems of the recording.
 
 use crate::call::{Call, Written};
 use crate::decode::Decoded;
@@ -6,17 +6,18 @@ use crate::edges::Edges;
 use crate::hash::Map;
 use systoll_model::{Problem, ProblemKind, Sysno};
 
-/// Bytes of a line that are shown.
+/// Largest number of characters shown of a line.
 const SHOWN: usize = 120;
-/// Names of calls without a number that are told apart.
+/// Largest number of different names of unknown calls that are kept.
 const MOST_NAMES: usize = 64;
-/// Distinct problems of other kinds.
+/// Largest number of different problems of other kinds.
 const MOST_OTHERS: usize = 32;
-/// A trace of so many calls and fewer kinds than [`FEW_KINDS`] was filtered.
+/// Least number of calls in a trace that was surely filtered if it has fewer than [`FEW_KINDS`]
+/// kinds of calls.
 const MANY_CALLS: u64 = 200;
 const FEW_KINDS: usize = 8;
 
-/// Notes made while reading.
+/// The notes made while a trace is read.
 #[derive(Default)]
 pub(crate) struct Notes {
     calls: u64,
@@ -26,7 +27,7 @@ pub(crate) struct Notes {
     registers: u64,
     untold: u64,
     vague: u64,
-    /// Calls with a struct that the trace has cut short.
+    /// Number of calls with a struct that the trace has cut short.
     abbreviated: u64,
     cut_data: u64,
     unknown_lines: u64,
@@ -37,20 +38,20 @@ pub(crate) struct Notes {
     pub(crate) only_summed_up: bool,
     /// The signs of the program's beginning and end in strace's text.
     pub(crate) edges: Edges,
-    /// Calls that had not returned when the trace ended.
+    /// Number of calls that had not returned when the trace ended.
     pub(crate) unfinished: u64,
-    /// Calls that returned and whose beginning is not there.
+    /// Number of calls that returned and whose beginning is missing.
     pub(crate) without_beginning: u64,
     /// True if the last line is not whole.
     pub(crate) cut: bool,
-    /// Calls of functions of libraries, which ltrace tells beside.
+    /// Number of calls of library functions, which ltrace tells as well.
     pub(crate) library_calls: u64,
-    /// Events that the tracer itself says were lost.
+    /// Number of events that the tracer itself says were lost.
     pub(crate) lost: u64,
 }
 
 impl Notes {
-    /// A call was counted.
+    /// Counts a call.
     pub(crate) fn call(&mut self, syscall: Sysno, call: &Call) {
         self.calls += 1;
         self.timed += u64::from(call.times.entry_ns.is_some());
@@ -59,7 +60,7 @@ impl Notes {
         *self.kinds.entry(syscall).or_default() += 1;
     }
 
-    /// A call was counted of which nothing is told but its name and its times.
+    /// Counts a call of which the trace tells its name and its times only.
     pub(crate) fn timed(&mut self, syscall: Sysno) {
         self.calls += 1;
         self.timed += 1;
@@ -68,14 +69,14 @@ impl Notes {
         *self.kinds.entry(syscall).or_default() += 1;
     }
 
-    /// A call was looked at.
+    /// Notes a call that was decoded.
     pub(crate) fn looked_at(&mut self, decoded: &Decoded) {
         self.vague += u64::from(decoded.vague);
         self.abbreviated += u64::from(decoded.abbreviated);
         self.cut_data += u64::from(decoded.data.iter().any(|d| d.cut));
     }
 
-    /// A line that is nothing we know.
+    /// Notes a line that is no call and no known message.
     pub(crate) fn unknown(&mut self, line: &[u8]) {
         self.unknown_lines += 1;
         if self.first_unknown.is_none() {
@@ -83,12 +84,12 @@ impl Notes {
         }
     }
 
-    /// The first of them.
+    /// Returns the first line that was not understood.
     pub(crate) fn first_unknown(&self) -> Option<&str> {
         self.first_unknown.as_deref()
     }
 
-    /// A call whose name is none of x86-64.
+    /// Notes a call whose name is none of x86-64.
     pub(crate) fn nameless(&mut self, name: &[u8]) {
         let name = String::from_utf8_lossy(name.get(..name.len().min(40)).unwrap_or(name)).into_owned();
         if self.nameless.len() < MOST_NAMES || self.nameless.contains_key(&name) {
@@ -96,7 +97,7 @@ impl Notes {
         }
     }
 
-    /// Something else, told once.
+    /// Adds another problem, once.
     pub(crate) fn add(&mut self, kind: ProblemKind, text: String) {
         if self.others.len() < MOST_OTHERS && !self.others.iter().any(|p| p.text == text) {
             self.others.push(Problem::new(kind, text));
