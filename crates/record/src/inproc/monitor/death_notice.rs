@@ -1,4 +1,4 @@
-//! Makes the kernel tell the watched threads that the launcher is gone, whatever ended it.
+//! Makes the kernel tell the watched threads that the launcher is gone, however it ended.
 //!
 //! Uses a robust futex: when the thread that claims to hold the lock ends, even by SIGKILL, the kernel writes
 //! FUTEX_OWNER_DIED into the lock's word (Documentation/locking/robust-futex-ABI.rst).
@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use systoll_hooks::layout::global;
 
-/// `struct robust_list_head` of the kernel, with the one entry of its list.
+/// The kernel's `struct robust_list_head`, and the one entry of its list.
 #[repr(C)]
 struct List {
     first: *mut Entry,
@@ -17,13 +17,13 @@ struct List {
     entry: Entry,
 }
 
-/// `struct robust_list`.
+/// The kernel's `struct robust_list`.
 #[repr(C)]
 struct Entry {
     next: *mut Entry,
 }
 
-/// The calling thread's notice. Drop it before the area is unmapped.
+/// Makes the kernel mark the area's owner word when the calling thread ends. Drop it before the area is unmapped.
 #[derive(Debug)]
 pub(crate) struct DeathNotice(Option<NonNull<List>>);
 
