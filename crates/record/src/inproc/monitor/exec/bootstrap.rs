@@ -68,8 +68,8 @@ pub(crate) struct Mapped {
     mappings: Vec<Mapping>,
 }
 
-/// Returns the mappings that every program makes: of the code file the global area, all code, and `code`, which must lie
-/// near the files it belongs to; and its image.
+/// Returns the two files that every program maps, with their ranges: of the code file the global area, all code, and
+/// `code`, which must lie near the files it belongs to; and the whole image.
 pub(crate) fn files(code_file: Source, image_file: Source, code: impl Iterator<Item = (u64, u64, u64)>) -> [Mapped; 2] {
     let (code, image) = mappings(code);
     [Mapped { source: code_file, mappings: code }, Mapped { source: image_file, mappings: vec![image] }]

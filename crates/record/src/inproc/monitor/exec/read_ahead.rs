@@ -46,7 +46,7 @@ pub(crate) struct Ahead {
     /// Files that no run has seen, by [`Cache::unread`].
     pub(crate) new: Arc<Shelf<NewFile>>,
     pub(crate) regions: Regions,
-    /// Number of records that precede those of the program's first files, once known.
+    /// Number of records that the roots of the program's first files have, once known.
     pub(crate) first_roots: Arc<OnceLock<u64>>,
     /// Initial contents of every image.
     blank: Arc<OnceLock<Runs>>,

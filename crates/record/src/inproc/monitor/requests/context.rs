@@ -22,14 +22,14 @@ use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
 
-/// Number of the call at which a window may open if the budget allowed none at the first: the beginning of an octave,
-/// and not so soon that most questions would be in vain.
+/// Number of the call at which a window may open if the budget allowed none at the first call. It is the beginning of
+/// an octave, and not so small that most questions would be in vain.
 const LATER_OCTAVE: u64 = 16;
 
-/// Bytes kept of a first slot to tell start-up from the rest, at most.
+/// Bytes of a first slot that are kept to tell start-up from the rest, at most.
 const MOST_AT_MAIN: u64 = 8 << 20;
 
-/// Contexts that could not be told apart at a site before we stop asking there.
+/// Failures to tell contexts apart at a site after which no thread asks there any more.
 const MAX_FAILURES: u32 = 16;
 
 /// Answers a question for the context of a call at a site with the root `root`. Returns the node that counts it.
@@ -103,7 +103,7 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     }
 }
 
-/// Ends start-up if this is the first call below `main` at a context that we preloaded.
+/// Ends start-up if this is the first call below `main` at a context that was given to the program at its start.
 pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     let Some(program) =
         session.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
@@ -123,7 +123,7 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     look_no_more(session, thread, nodes);
 }
 
-/// Stops asking at these preloaded nodes for the sake of `main`, which has begun elsewhere.
+/// Stops asking at these preloaded nodes, since `main` has begun elsewhere.
 fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let (Some(area), Some(program)) = (session.memory.image(thread.program), session.programs.get_mut(&thread.program))
@@ -145,7 +145,7 @@ fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
 /// Ends start-up: `main` is on the stack of the program's first thread.
 fn on_main(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
-    // It is the first thread itself that asks right now.
+    // The first thread itself asks right now, so its time is known.
     let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
     let written = session.memory.written_before(id.slot(0)) as f64 / session.clock.ratio.cycles_per_ns();
     let asked = asked.saturating_add(written as u64);
@@ -161,7 +161,7 @@ fn on_main(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Answers a question for the root of a call's number, from the site with the table at `table`.
+/// Answers a question for the root that counts a call's number, from the site with the table at `table`.
 pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> NodeAddr {
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
     let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };
@@ -178,7 +178,7 @@ pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> N
 }
 
 /// Returns the node for a context at a site, and true if `main` is on the stack. The node is made if it is new, and
-/// kept in `seeds`. Returns the root where contexts can't be told apart.
+/// kept in `seeds`. Returns the root if contexts can't be told apart.
 fn context(
     program: &mut Program,
     (symbols, seeds): (&mut Symbols, &mut KnownContexts),
@@ -249,7 +249,7 @@ fn context(
             program.contexts.name(node, context.iter().take(callers + 1).map(|f| f.frame).collect());
             (node, main)
         }
-        // Other calls at this site do have a stack.
+        // There is no stack to read at this call; other calls at the site do have one.
         Err(_) if steps.is_empty() && !has_word(thread.tid, base, offset) => (root, main),
         Err(why) => {
             let failures = program.contexts.failures.entry(root).or_default();

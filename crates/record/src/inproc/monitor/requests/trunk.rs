@@ -1,4 +1,4 @@
-//! The frames above a context on a waiting thread's stack, which threads compare with theirs
+//! Finds the frames above a context on a waiting thread's stack: the trunk that other threads compare with theirs
 //! ([`systoll_hooks::layout::trunk`]).
 
 use crate::inproc::monitor::exec::context_reuse::{KnownAbove, KnownTrunk};
@@ -11,14 +11,14 @@ use systoll_hooks::assemble::{self, Base, Trunk};
 use systoll_hooks::layout::{NODE_SIZE, may_hold_node, node, record, trunk};
 use systoll_symbols::PlacedFrame;
 
-/// Threads of a program in which we check, for one sample each, if the known trunk was found.
+/// Threads of a program of which one sample each is taken to check the known trunk, at most.
 const MOST_THREADS: u64 = 4;
 
 /// Frames above a context, which begins at a site.
 pub(crate) struct SeenAbove<'f> {
     frames: &'f [PlacedFrame],
     complete: bool,
-    /// The address that places are relative to, and true if that is rbp.
+    /// Address that places are relative to; the next field is true if this is rbp.
     base: u64,
     from_rbp: bool,
 }
@@ -70,7 +70,7 @@ impl<'f> SeenAbove<'f> {
         Some(KnownTrunk { from_rbp: self.from_rbp, above, complete: self.complete })
     }
 
-    /// Returns the trunk's frames for the program.
+    /// Returns the frames of the trunk, as the program keeps them.
     pub(crate) fn above(&self) -> Above {
         Above {
             frames: self.frames.iter().map(|f| f.frame).collect(),

@@ -1,4 +1,5 @@
-//! Records windows on behalf of threads: a few consecutive calls of a thread, with what is seen before and after each.
+//! Records windows for threads that do not write them: a few consecutive calls of a thread, with the facts seen before
+//! and after each.
 
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
@@ -27,12 +28,12 @@ pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 struct Entered {
     row: u32,
     nth: u64,
-    /// Offset of the thread's record.
+    /// Offset of the thread's record at the node.
     record: u64,
     syscall: Sysno,
-    /// The node at which it is counted.
+    /// Address of the node at which the call is counted.
     node: NodeAddr,
-    /// The root of its tree.
+    /// Root of the tree in which the node lies.
     root: NodeAddr,
 }
 
@@ -66,8 +67,8 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     spend(session, octave, began);
 }
 
-/// Handles a call at which a window is due, in a program whose threads write their windows: the launcher only decides,
-/// and samples the stack.
+/// Handles a call at which a window is due, in a program whose threads write their windows: the launcher decides if it
+/// opens, and samples the stack.
 fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let run_ns = session.clock.at(began);
@@ -97,7 +98,8 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
 
 /// Samples the stack of a thread that opens windows by itself and asks for the stack only.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
-    // Minimum wait of the thread, so that a short run has some hundred of these samples.
+    // Budget that each such sample is charged, so that a short run has some hundred of them: the thread waits that long
+    // at least.
     const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
     whole_stack(session, waiter, entered);
@@ -110,7 +112,7 @@ pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let stack = whole_stack(session, waiter, &entered);
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
-    // The call is counted after the answer.
+    // The call is counted only after the answer, hence the next number.
     let (row, nth) = (entered.row, entered.nth + 1);
     let writes = wanted(session, waiter.slot) == want::WRITING;
     area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
@@ -133,7 +135,7 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
-        // A thread that may make no system call can't find out what there is to copy.
+        // A thread that may make no system call can't copy what arguments point to.
         let quiet = area.get(image::QUIET) as u32 != 0;
         let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
@@ -211,7 +213,7 @@ fn spend(session: &mut Session, octave: u8, began: u64) {
     session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
-/// Sets if the thread asks at every call.
+/// Makes the thread ask at every call, or stops that.
 fn want(session: &Session, thread: SlotRef, wanted: bool) {
     set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
 }
@@ -241,7 +243,7 @@ fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Enter
     if let Some(seed) = seed {
         seed.note_asked(octave);
     }
-    // In the thousandth short program of a kind nothing is new.
+    // In the thousandth short program of a kind, calls bring nothing new.
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
     let next = match seed {
         Some(seed) => seed.octave_to_ask(octave + 1),
