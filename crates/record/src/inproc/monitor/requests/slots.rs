@@ -80,7 +80,7 @@ fn is_over(session: &Session, program: &Program, index: u64, head: &Head, presse
     }
     let quiet = session.memory.image(program.id).is_none_or(|a| a.get(image::QUIET) as u32 != 0);
     if head.tid == 0 {
-        // The thread was never made, or may be about to end if it does not note its identity.
+        // The thread was never made. But if threads don't note their identity (`quiet`), it may be about to end.
         return head.leaving && head.made_as == 0 && !quiet;
     }
     // In another PID namespace the same number means another thread. There, or in a maker's namespace, the maker's
