@@ -1,8 +1,8 @@
 //! Plain data that every backend fills and every reader uses: rows, windows, mappings, prices,
 //! problems.
 //!
-//! Plain data. Invariant: nothing here does I/O beyond the readers and writers it is given,
-//! nothing here knows which backend filled a [`Recording`], and no unsafe code.
+//! Invariant: nothing here does I/O beyond the readers and writers it is given, nothing here knows
+//! which backend filled a [`Recording`], and no unsafe code.
 //!
 //! ```
 //! use systoll_model::{Errno, Recording, Sysno};
