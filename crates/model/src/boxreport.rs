@@ -131,7 +131,7 @@ pub enum Figure {
 pub struct BoxFigure {
     /// The probe to which the figure belongs.
     pub probe: Probe,
-    /// The object measured, e.g. a path, or what is peculiar about it (`a symbolic link`).
+    /// The object that was measured, e.g. a path, or its peculiarity (`a symbolic link`).
     pub on: Option<String>,
     /// The measured figure, or the reason for its absence.
     pub figure: Figure,

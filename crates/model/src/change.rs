@@ -11,7 +11,7 @@ pub enum EnvChange {
     Remove(OsString),
 }
 
-/// A call that the hooks answer without entering the kernel, to see what its absence wins.
+/// A call that the hooks answer without entering the kernel, to measure the gain of its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Elision {
     /// A `getpid`.

@@ -15,7 +15,7 @@ impl Histogram {
     /// The largest number of buckets a histogram can have.
     pub const MAX_BUCKETS: usize = 64;
 
-    /// Rebuilds a histogram from what [`Histogram::buckets`] returned. Drops buckets beyond
+    /// Rebuilds a histogram from the result of [`Histogram::buckets`]. Drops buckets beyond
     /// [`Histogram::MAX_BUCKETS`].
     pub fn from_buckets(mut buckets: Vec<u64>) -> Self {
         buckets.truncate(Self::MAX_BUCKETS);

@@ -185,7 +185,7 @@ fn a_file_that_pprof_rewrote_opens_as_counts_and_prices() {
     assert_eq!(read.rows[0].counts.errors.keys().collect::<Vec<_>>(), [&Errno::UNKNOWN]);
     assert_eq!(read.process(read.rows[0].process).name(), "app");
     assert_eq!(read.module(read.rows[0].api_module.expect("an API's module")).file_name(), "libc.so.6");
-    // Written again by systoll, the recording is whole, and still says what was lost.
+    // Written again by systoll, the recording is whole, and still names the lost data.
     let mut again = Vec::new();
     read.write(&mut again).expect("write");
     assert!(Recording::read(again.as_slice()).expect("read") == read);

@@ -197,7 +197,7 @@ pub fn write_idle(w: &mut dyn Write, command: &[String], causes: &[&str], style:
     write_text(w, Line::of(Role::Strong, "  nothing to prove   "), Role::Plain, &text, style)
 }
 
-/// Writes how to keep a cure that won, and what it gives up.
+/// Writes the way to keep a cure that won, and the price of the cure (`gives_up`).
 ///
 /// # Errors
 /// The errors of `w`.

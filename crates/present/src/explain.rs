@@ -102,8 +102,8 @@ fn address(report: &str) -> String {
     }
 }
 
-/// Writes a heading and one line for each of the causes. The heading is `of`, words about what the
-/// causes belong to, and a colon.
+/// Writes a heading and one line for each of the causes. The heading is `of` with a colon behind
+/// it.
 ///
 /// # Errors
 /// The errors of `w`.

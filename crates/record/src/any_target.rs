@@ -13,7 +13,7 @@ const BASE: u64 = 0x10_000;
 /// Bytes kept of one argument in a window, at most.
 const BOUND: usize = 4096;
 
-/// Reads what the arguments of every call point to, from a memory that holds `bytes`.
+/// Reads the memory to which the arguments of every call point, from a memory that holds `bytes`.
 ///
 /// # Panics
 /// If it keeps more than the bounds allow.

@@ -61,8 +61,8 @@ pub struct Launch {
     pub closely: Closely,
     /// Limits for the number and the cost of windows.
     pub windows: WindowPolicy,
-    /// Time from which on every single call is kept in [`systoll_model::Recording::longest`], as far as there is room.
-    /// If `None`, each backend keeps its usual number of long calls.
+    /// Duration from which on each single call is kept in [`systoll_model::Recording::longest`], as far as there is
+    /// room. If `None`, each backend keeps its usual number of long calls.
     pub longer: Option<Duration>,
     /// True if the clock is read around only some of a row's calls, provided that the backend can estimate the others
     /// from them. Has no effect if [`Launch::longer`] asks for single calls.

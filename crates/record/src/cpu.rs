@@ -1,4 +1,4 @@
-//! Processor time that is consistent with what a program's calls cost.
+//! Keeps a processor time consistent with the cost of the program's calls.
 
 /// Share of the calls' cost by which the processor time may be lower than that cost: both figures are measured.
 const SLACK: f64 = 0.05;

@@ -33,7 +33,7 @@ pub(crate) struct Held {
     line: File,
 }
 
-/// Finds the program as a shell would and refuses what can't be watched before anything starts.
+/// Finds the program as a shell would. Refuses a program that can't be watched, before anything starts.
 ///
 /// # Errors
 /// See [`Error`]; nothing was started.
@@ -258,7 +258,7 @@ struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Restores what systoll's own start changed, waits for the word to go on, and execs.
+    /// Restores the state that systoll's own start changed, waits for the word to go on, and execs.
     ///
     /// # Safety
     /// Must run in a forked child, which it never leaves.

@@ -16,7 +16,7 @@ pub(crate) struct SampledCall<'a> {
     pub(crate) stands_for: u64,
 }
 
-/// Collects sampled calls, whichever way they were sampled.
+/// Collects sampled calls of windows and of single samples alike.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     notes: Notes,

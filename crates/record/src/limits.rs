@@ -21,8 +21,8 @@ const RAISED: [Resource; 5] =
 /// Bytes of the smallest stack that systoll works with.
 const LEAST_STACK: u64 = 1 << 20;
 
-/// Bytes that must be available for a thread to start: its stack, its signal stack, and what other threads allocate
-/// meanwhile.
+/// Bytes that must be available for a thread to start: for its stack, its signal stack, and allocations of other
+/// threads meanwhile.
 const OF_A_THREAD: usize = 4 << 20;
 
 /// Starts a thread if there is memory for one: a Rust thread that can't allocate its signal stack panics as it starts.
@@ -188,7 +188,7 @@ pub(crate) fn forbid_sharing() -> Option<String> {
 /// exceeded limit, which would otherwise end this process in silence.
 ///
 /// # Errors
-/// A text that says what would help.
+/// A text that names the limit, its value and the least value that systoll takes.
 pub fn prepare() -> Result<(), String> {
     on_limit(libc::SIGXFSZ, file_too_large);
     on_limit(libc::SIGXCPU, time_used_up);

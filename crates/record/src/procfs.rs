@@ -52,8 +52,8 @@ pub(crate) fn ids(tid: i32) -> Option<Ids> {
 }
 
 /// Returns true if a process that has just executed a program has this process's user, groups and capabilities, and may
-/// thus open what we have open. The auxiliary vector tells (getauxval(3)); reading the status file takes ten times as
-/// long.
+/// thus open the files that we have open. The auxiliary vector tells (getauxval(3)); reading the status file takes ten
+/// times as long.
 pub(crate) fn has_our_credentials(pid: i32) -> bool {
     const AT_SECURE: u64 = 23;
     const AT_UID: u64 = 11;

@@ -146,7 +146,7 @@ fn ends_in_page(held: &[u8], address: u64) -> Option<&[u8]> {
     held.get(..end)
 }
 
-/// Copies what the thread captured from `address` on into `buffer`. Returns the number of bytes copied.
+/// Copies the bytes that the thread captured from `address` on into `buffer`. Returns the number of bytes copied.
 fn copied(call: &WrittenCall<'_>, read: Read, address: u64, buffer: &mut [u8]) -> usize {
     let bytes = held(call, read, address);
     let n = bytes.len().min(buffer.len());
@@ -378,7 +378,7 @@ mod tests {
             let index = seed % ring::COUNT;
             let calls: Vec<WrittenCall<'_>> = written_calls(&bytes, index, len).collect();
             prop_assert!(calls.len() as u64 <= look::CALLS.min(len));
-            // Bytes outside the used part are not needed, whatever they hold.
+            // Bytes outside the used part may hold anything.
             let mut used = vec![0xee; bytes.len()];
             let end = read_used(index, len, &mut used, |at, to| {
                 to.copy_from_slice(&bytes[at as usize..][..to.len()]);

@@ -149,8 +149,9 @@ impl Windows {
     }
 
     /// Accounts for work on a window of `octave` that took `elapsed`. On a busy machine much of that may be other
-    /// programs' time, and would leave a program without windows; but reading the own processor time costs a good part
-    /// of the work. So it is read only if `elapsed` is suspiciously long, and then bounds what is accounted for.
+    /// programs' time, and would leave a program without windows; but reading this thread's processor time takes a good
+    /// part of the time of the work. Therefore that time is read only if `elapsed` is suspiciously long, and then
+    /// bounds the time accounted for.
     pub(crate) fn spend_at_most(&mut self, octave: u8, elapsed: Duration) {
         let own = if elapsed < SUSPICIOUS { elapsed } else { elapsed.min(self.used()) };
         self.spend(octave, own);

@@ -71,13 +71,11 @@ impl Recording {
         packed(&profile, out)
     }
 
-    /// Reads a recording that [`Recording::write`] wrote, on this box or another. If another tool
-    /// rewrote it, what is left of it is read, and a problem of kind
-    /// [`crate::ProblemKind::Stripped`] says what is gone.
+    /// Reads a recording that [`Recording::write`] wrote, on this box or another. If another tool rewrote the file, the
+    /// remaining data is read, and a problem of kind [`crate::ProblemKind::Stripped`] names the missing data.
     ///
     /// # Errors
-    /// [`FileError`] says what is wrong with the bytes. Every recording returned passes
-    /// [`Recording::check`].
+    /// A [`FileError`] that describes the fault of the bytes. Every recording returned passes [`Recording::check`].
     pub fn read(input: impl Read) -> Result<Recording, FileError> {
         let bytes = unpack(input)?;
         let Some(private) = fields::find(&bytes, pprof::PRIVATE).map_err(FileError::Damaged)? else {

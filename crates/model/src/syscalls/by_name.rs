@@ -58,7 +58,7 @@ impl Sysno {
         Self::UNKNOWN
     }
 
-    /// Parses what `Display` writes: a name, or `syscall_0x151` and `i386_syscall_0x14`.
+    /// Parses the text that `Display` writes: a name, or `syscall_0x151` and `i386_syscall_0x14`.
     pub fn from_display(text: &str) -> Option<Self> {
         if text == UNKNOWN {
             return Some(Self::UNKNOWN);

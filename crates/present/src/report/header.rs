@@ -92,7 +92,7 @@ impl Report<'_> {
             (false, 0) => count.push(Role::Warn, ", not counted exactly: see the problems"),
             (false, lost) => count.push(Role::Warn, format!(", not counted exactly: {} lost", calls(lost))),
         }
-        // For a service, the number of calls a second is what a reader wants.
+        // A reader of a service's report wants the number of calls a second.
         if let (Some(rate), true) = (rate(n, self.rec.header.wall_ns), self.rec.header.attached.is_some() && n > 0) {
             count.push(Role::Plain, format!(", {rate}"));
         }
@@ -109,8 +109,8 @@ impl Report<'_> {
         self.sentences().slowed()
     }
 
-    /// Returns the processor time. It is an estimate if watching took a considerable part of what was measured, or if
-    /// processes took more than was measured.
+    /// Returns the processor time. It is an estimate if watching took a considerable part of the measured time, or if
+    /// processes took more time than was measured.
     fn cpu(&self) -> Line {
         let h = &self.rec.header;
         let measured = h.user_ns.saturating_add(h.sys_ns);

@@ -121,7 +121,7 @@ impl Sentences<'_> {
         !f.starts && f.needless.estimate >= of - of / 10
     }
 
-    /// Writes how many needless calls there are for each request, connection, …, and what these cost. If all of them
+    /// Writes how many needless calls there are for each request, connection, …, and their cost. If all of them
     /// together cost little, because the run was short, writes the cost of one.
     pub(crate) fn per_unit(&self, f: &Finding) -> Option<String> {
         let Some(r) = f.per_unit else { return self.each_call(f) };

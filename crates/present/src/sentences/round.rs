@@ -240,7 +240,7 @@ fn seen(round: &Round) -> Vec<String> {
     if !next.is_empty() {
         told.push(format!("each {} begins where the one before ended", next.join(", each ")));
     }
-    // The first call that names several paths shows what the round is about.
+    // The first call that names several paths shows the objects of the round.
     let some = calls.iter().find_map(|call| Some((call, path(call)?)));
     if let Some((call, variety)) = some.filter(|(_, v)| v.different > 1 && !v.all_differ()) {
         let name = clean(&call.syscall.to_string());

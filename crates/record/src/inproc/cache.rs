@@ -1,4 +1,4 @@
-//! Plans, and what is built from them, kept on disk between runs.
+//! Keeps plans, and the code built from them, on disk between runs.
 //!
 //! Invariant: a wrong entry would make us damage a program, so an entry is used only if this build of this user's
 //! systoll wrote it for these very bytes. The name of every entry holds the build ([`Build`]), so there are no versions
@@ -152,8 +152,8 @@ impl Cache {
     }
 
     /// Returns the [`Cache::key`] of a file in `state`, whose content only `read` returns: the key of an earlier run if
-    /// the file has not changed, otherwise a new one, which is kept if the state detects changes. `build_id` is what
-    /// the file claims.
+    /// the file has not changed, otherwise a new one, which is kept if the state detects changes. `build_id` is the
+    /// build-id that the file claims to have.
     pub fn key_of(
         &self,
         state: Option<&FileState>,

@@ -275,7 +275,7 @@ impl Engine {
         let Some(pending) = thread.pending.take() else { return };
         let pid = thread.pid;
         let untraced = result > 0 && !thread.told_of_child && makes_a_child(pending.syscall);
-        // rt_sigreturn has no result: the register then holds what the handler interrupted.
+        // rt_sigreturn has no result: the register then holds a value of the code that the handler interrupted.
         let result = if pending.syscall == RT_SIGRETURN { 0 } else { result };
         let elapsed_ns = self.stops.told_ns.saturating_sub(pending.resumed_ns);
         // We may have handled other threads' stops before this one; this much time the call took at least.

@@ -98,7 +98,7 @@ fn crossing_only(ns: f64) -> Price {
 }
 
 /// Returns the price of a call by the processor time of its sampled calls. One of the two stops falls inside the call,
-/// so half of what watching adds is subtracted; that half is itself uncertain.
+/// so half of the time that watching adds is subtracted; that half is itself uncertain.
 fn ran_inside((sum, calls): (u64, u64), observer: &Observer) -> Option<Price> {
     if calls < MIN_IN_CALL {
         return None;

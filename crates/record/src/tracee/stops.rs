@@ -68,7 +68,7 @@ pub(crate) enum Waited {
     NoChildren,
 }
 
-/// Waits for any child or tracee and reaps what has ended. The report of a stop stays in place and comes again
+/// Waits for any child or tracee, and reaps it if it has ended. The report of a stop stays in place and comes again
 /// until the thread runs on: if we took a signal and were killed before giving it back, it would be lost.
 pub(crate) fn next(block: bool) -> Waited {
     let flags = libc::WEXITED | libc::WNOWAIT | libc::__WALL | if block { 0 } else { libc::WNOHANG };

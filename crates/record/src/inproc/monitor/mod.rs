@@ -93,8 +93,8 @@ pub struct OwnShare {
     pub added_ns: f64,
 }
 
-/// Measures in this process what counting by `options` adds to a call. Returns `None` if that is impossible: without
-/// FSGSBASE, or if this process is watched itself or may not map code.
+/// Measures, in this process, the time that counting by `options` adds to a call. Returns `None` if that is impossible:
+/// without FSGSBASE, or if this process is watched itself or may not map code.
 #[must_use]
 pub fn own_share(options: &Options) -> Option<OwnShare> {
     if missing().is_some() {

@@ -1,4 +1,4 @@
-//! A watched program: what an `execve` started, with its threads and forks.
+//! A watched program: the processes that one `execve` started, with their threads and forks.
 
 use crate::inproc::monitor::exec::context_reuse::KnownContext;
 use crate::inproc::monitor::exec::files::Known;

@@ -37,7 +37,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Name of the kernel's mapping that holds code in every process and can't be read.
 const VSYSCALL: &[u8] = b"[vsyscall]";
 
-/// Takes out of process `pid` what a killed systoll has left there. Returns false if there was nothing.
+/// Takes out of process `pid` the jumps, code and memory that a killed systoll has left there. Returns false if there
+/// was nothing.
 ///
 /// # Errors
 /// If it can't be taken out, or if a systoll watches the process.

@@ -83,7 +83,7 @@ fn written_in(file: &Patched) -> impl Iterator<Item = Written> {
     })
 }
 
-/// Answers the threads of a process that wait for the launcher. They go on with what they have been given so far.
+/// Answers the threads of a process that wait for the launcher. They go on with the answer that is in their slots.
 fn answer_all(session: &Session, id: ProgramId, pid: i32) {
     let Some(area) = session.memory.image(id) else { return };
     for index in 0..session.memory.slots_drawn(id) {

@@ -2,8 +2,8 @@
 //!
 //! First all threads are stopped and all jumps taken out, so that no thread enters our code any more. Threads inside it
 //! leave by themselves within microseconds, except one that waits there in a call of its own: it is moved behind the
-//! same call in the program's code. Once no thread is inside and no handler returns there, each thread gets back what
-//! it had, and one of them unmaps our memory. If that takes too long, the memory stays mapped, unused.
+//! same call in the program's code. Once no thread is inside and no handler returns there, each thread loses its slot
+//! and our rseq area, and one of them unmaps our memory. If that takes too long, the memory stays mapped, unused.
 
 use crate::inproc::monitor::attach::errands::{Errands, left_pages};
 use crate::inproc::monitor::attach::frames;
@@ -208,7 +208,7 @@ impl Ours {
     fn unmap(&self, threads: &[Stopped], maps: &Maps, given: bool) -> bool {
         let fixed = [BLOBS_AT..BLOBS_AT + BLOBS_SIZE, GLOBAL..IMAGE + image::SIZE];
         let areas = given.then_some(areas::AT..areas::AT + areas::SIZE);
-        // The image comes last: if we are killed in between, it still tells what else is ours.
+        // The image comes last: if we are killed in between, it still lists our other memory.
         let all: Vec<Range<u64>> =
             left_pages(maps).chain(areas).chain(self.near.iter().cloned()).chain(fixed).collect();
         Process { pid: self.pid, threads, mem: &self.mem, maps }.unmap(&all).is_ok()

@@ -102,7 +102,7 @@ impl Context {
 }
 
 impl Hash for Context {
-    /// Hashes what tells nearly all contexts apart: the frames repeat the steps.
+    /// Hashes site, number and steps, which tell nearly all contexts apart; the frames repeat the steps.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.site.hash(state);
         self.number.hash(state);

@@ -155,7 +155,7 @@ impl Files {
         self.ahead.blank()
     }
 
-    /// Keeps what this run has found out about files, for later runs.
+    /// Keeps the facts that this run has found out about files, for later runs.
     pub(crate) fn keep_notes(&mut self, symbols: &Symbols) {
         for (key, Cached { id, notes, fixed: kept }) in &mut self.cached {
             let fixed = symbols.fixed(*key).take(MOST_FIXED);

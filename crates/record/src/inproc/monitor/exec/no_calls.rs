@@ -26,7 +26,7 @@ pub(crate) fn begin(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Tells threads what programs with the same executable have mapped in earlier runs.
+/// Tells threads which files programs with the same executable have mapped in earlier runs.
 fn tell_kept(session: &mut Session, id: ProgramId) -> Option<()> {
     let program = session.programs.get(&id).filter(|program| program.native && may_tell(session))?;
     let (files, known) = (&session.provisioning.files, &mut session.provisioning.no_calls);
@@ -198,7 +198,7 @@ pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Optio
     Some(file)
 }
 
-/// Reads what the program of the waiting thread `tid` has mapped without asking.
+/// Reads the mappings that the program of the waiting thread `tid` has made without asking.
 pub(crate) fn look(session: &mut Session, id: ProgramId, tid: i32) {
     let Some(program) = session.programs.get_mut(&id) else { return };
     let unasked = session.memory.image(id).map_or(0, |area| area.get(image::UNASKED_FILES));

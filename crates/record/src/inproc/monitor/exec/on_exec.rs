@@ -192,8 +192,8 @@ fn asked_elsewhere(session: &Session, from: SlotRef) -> bool {
     session.polling.asked_elsewhere(patience)
 }
 
-/// Returns true if a new program can open what this process can: it has the same user and groups, and no program it
-/// descends from has changed its rights.
+/// Returns true if a new program can open the files that this process can: it has the same user and groups, and no
+/// program it descends from has changed its rights.
 fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     let as_before = |from: SlotRef| {
         session.programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))

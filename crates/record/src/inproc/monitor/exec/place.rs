@@ -14,7 +14,7 @@ const DISTANCES: [u64; 7] = [16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20,
 /// Step of the further search if all those distances are taken, bytes.
 const STEP: u64 = 2 << 20;
 
-/// Bytes that jumps may span: they reach two GiB, minus a reserve for what lies between.
+/// Bytes that jumps may span: they reach two GiB, minus a reserve of 64 MiB.
 const REACH: u64 = (2 << 30) - (64 << 20);
 
 /// Lowest address a program may map (vm.mmap_min_addr as distributions set it).
@@ -24,7 +24,7 @@ const LOWEST: u64 = 0x1_0000;
 /// MIN_GAP).
 const HIGHEST: u64 = 0x7fff_f800_0000;
 
-/// The regions of files' roots, the same in every image. A region is assigned by whichever thread has the plan first.
+/// The regions of files' roots, the same in every image. The thread that has a file's plan first assigns its region.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions(Arc<AtomicU64>);
 
@@ -103,5 +103,5 @@ pub(crate) fn place(plan: &Plan, bias: u64, room: u64, is_free: &dyn Fn(&Range<u
 /// Bytes of code for a site, estimated; if it turns out to be more, larger room is sought.
 const ROOM_PER_SITE: u64 = 1400;
 
-/// Bytes of a table of roots by number.
+/// Bytes of a table that has a root for each system call number.
 const TABLE: u64 = systoll_hooks::layout::TABLE_LEN * 8;

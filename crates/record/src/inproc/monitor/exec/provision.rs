@@ -114,8 +114,9 @@ pub(crate) fn provision(session: &mut Session, id: ProgramId) {
     preload::preload(session, id);
 }
 
-/// Returns true if a program at its exec may keep a map of what it compiles from its start. Node and Java do so by an
-/// option or an agent, named in their words or in a file of options. For other programs the way is unknown.
+/// Returns true if a program at its exec may keep, from its start, a map of the functions that it compiles. Node and
+/// Java do so by an option or an agent, named in their words or in a file of options. For other programs the way is
+/// unknown.
 fn is_told_to_name_compiled(exe: &str, pid: i32) -> bool {
     const TELLING: [&[u8]; 4] = [b"perf", b"agent", b"framepointer", b"native-stack"];
     let takes_files = match exe.rsplit('/').next() {

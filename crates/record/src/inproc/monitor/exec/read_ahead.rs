@@ -1,4 +1,5 @@
-//! Reads what watching a program of the C library needs, in a thread of its own, while the program starts.
+//! Reads, in a thread of its own, the files needed to watch a program that uses the C library, while the program
+//! starts.
 //!
 //! These are megabytes of code, call frame information and symbols, the same in nearly every run, and the program waits
 //! for them when it maps the library. A piece is read by the thread that needs it first; the other one waits.
@@ -69,8 +70,8 @@ pub(crate) struct Reading {
 }
 
 impl Ahead {
-    /// Starts a thread that reads what a program will need, on any processor but `beside`. Starts none if it would take
-    /// descriptors or memory that others need.
+    /// Starts a thread that reads the files a program will need, on any processor but `beside`. Starts none if it would
+    /// take descriptors or memory that others need.
     pub(crate) fn begin(&self, what: Reading, beside: Option<usize>) -> Option<JoinHandle<()>> {
         if allowed_descriptors() < DESCRIPTORS {
             return None;

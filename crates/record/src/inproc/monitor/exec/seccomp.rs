@@ -18,7 +18,7 @@ pub(crate) enum Inherited {
     Nothing,
     /// This number of filters, which allow our code.
     Harmless(u32),
-    /// This number of filters, which forbid our code's calls, and a text that says what they did.
+    /// This number of filters, which forbid calls of our code, and a text about their effect.
     Hostile(u32, &'static str),
     /// There is a filter, but we can't tell if another process has exactly the same: kernels before 5.9 do not tell the
     /// number of filters.
@@ -56,8 +56,8 @@ pub(crate) fn may_register() -> bool {
     })
 }
 
-/// Returns true if the filters of this process allow threads to copy what a call's arguments point to, and to read
-/// their descriptors' names.
+/// Returns true if the filters of this process allow the calls by which threads copy the memory of a call's arguments
+/// and read the names of descriptors.
 pub(crate) fn may_copy() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| match inherited() {

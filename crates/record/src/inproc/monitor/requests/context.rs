@@ -161,7 +161,7 @@ fn on_main(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Answers a question for the root that counts a call's number, from the site with the table at `table`.
+/// Answers a question for the root that counts the calls of one number, asked at the site with the table at `table`.
 pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> NodeAddr {
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
     let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };

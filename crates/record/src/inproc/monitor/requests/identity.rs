@@ -120,8 +120,8 @@ impl Memory {
         Some(slots)
     }
 
-    /// Empties a slot whose thread continues in a copy. Adds to the copy what a signal handler has counted in the slot
-    /// since it was copied.
+    /// Empties a slot whose thread continues in a copy. Adds to the copy the calls that a signal handler has counted in
+    /// the slot since then.
     fn settle_moved(&self, from: ProgramId, to: ProgramId, slot: &CopiedSlot) {
         let then = Snapshot::of(slot.data.clone());
         let base = from.slot(slot.index).offset();

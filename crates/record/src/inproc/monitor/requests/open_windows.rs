@@ -83,7 +83,8 @@ pub(crate) struct OpenWindows {
     next_ordinal: u32,
     /// Time spent on single samples.
     pub(crate) looks: Looks,
-    /// Buffer for copying what threads have written: allocating one each time costs as much as reading into it.
+    /// Buffer into which windows written by threads are copied: allocating one each time costs as much as reading into
+    /// it.
     pub(crate) room: Vec<u8>,
     /// The stack that was unwound for the last question, if that was about a context.
     pub(crate) unwound: Option<LastUnwound>,

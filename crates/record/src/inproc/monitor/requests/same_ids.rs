@@ -1,4 +1,4 @@
-//! Recognises calls that set a thread's users or groups to what they are: glibc's `posix_spawn` makes two with
+//! Recognises calls that set a thread's users or groups to their present values: glibc's `posix_spawn` makes two with
 //! POSIX_SPAWN_RESETIDS, which GNU make uses for every job. Such calls do not change a process's rights.
 
 use crate::inproc::monitor::handles::NodeAddr;

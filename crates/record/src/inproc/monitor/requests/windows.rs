@@ -168,7 +168,7 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
     let base = waiter.slot.offset() + entered.record;
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
-    // A loader does not give back what it maps, and asking would take longer than the rest.
+    // A loader does not give back the memory that it maps, and reading the faults would take longer than the rest.
     let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
     let counts_faults = signature.filter(|_| !begins);
     let taken_for_us =
@@ -218,7 +218,7 @@ fn want(session: &Session, thread: SlotRef, wanted: bool) {
     set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
 }
 
-/// Sets what the waiting thread does at each call, one of [`want`].
+/// Sets the slot's word that tells the waiting thread how to treat each call, one of [`want`].
 fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
     if let Some(area) = session.memory.image(thread.program) {
         area.set(thread.offset() + slot::WANT, wanted);
@@ -293,7 +293,7 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
 /// window would cost more.
 fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
     let octave = entered.nth.max(1).ilog2() as u8;
-    // Minimum number of samples at each row with enough calls, whatever start-up has spent.
+    // Number of samples that each row with enough calls gets in any case, even if start-up has spent the budget.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);

@@ -1,4 +1,4 @@
-//! Converts the time stamp counter to nanoseconds, and measures what reading it costs.
+//! Converts the time stamp counter to nanoseconds, and measures the cost of reading it.
 
 use crate::inproc::monitor::sys;
 use std::arch::x86_64::__cpuid;

@@ -1,8 +1,8 @@
 //! Measures the observer's own share in a call: a tiny loop of calls runs with and without the counting code, in turns,
 //! in this process.
 //!
-//! The code measured is what targets run, with one context and a window that never comes due. The result is subtracted
-//! from what targets pay.
+//! The code is the one that targets run, with one context and a window that never comes due. The result is subtracted
+//! from the time that targets take.
 
 use crate::inproc::cache::{Cache, Kind};
 use crate::inproc::monitor::results::clock;
@@ -27,7 +27,7 @@ const CALLS: u64 = 48;
 pub(crate) const CROSSING: Duration = Duration::from_micros(300);
 /// Batches with the counting code, and the same number without, at most: half a millisecond in all.
 const BATCHES: usize = 24;
-/// Batches that are measured at least.
+/// Least number of batches.
 const FEWEST: usize = 6;
 /// Number of batches near the minimum that show that it will hardly fall further.
 const AGREEING: usize = 4;

@@ -46,7 +46,7 @@ impl UnseenTime {
 pub(crate) struct MeasuredTimes {
     /// Time of all processes that were waited for, by the kernel.
     pub(crate) waited_for_ns: u64,
-    /// Time of all processes by their own notes, without asking and mapping, ns.
+    /// Time of all processes by their own notes, without the time for asking and mapping, ns.
     pub(crate) said_ns: u64,
     /// Time that counting added to calls, ns.
     pub(crate) added_ns: u64,
@@ -107,7 +107,7 @@ impl MeasuredTimes {
         self.seen_ns() as f64 * self.starts.saturating_sub(1) as f64 / self.starts.max(1) as f64
     }
 
-    /// Returns the time of processes that were waited for, without what the clocks saw of watching.
+    /// Returns the time of the processes that were waited for, without the time of watching that clocks saw, ns.
     pub(crate) fn without_seen_ns(&self) -> u64 {
         self.waited_for_ns.saturating_sub(self.added_ns.saturating_add(self.seen_ns()))
     }
@@ -154,7 +154,7 @@ pub(crate) struct OwnCpu {
 impl OwnCpu {
     /// Returns the estimate if it is certain enough.
     pub(crate) fn known(&self) -> Option<u64> {
-        // The time is no more than what was measured, and no less than the calls' toll.
+        // The time is no more than the measured time, and no less than the calls' toll.
         let below = |own: u64| own.saturating_sub(self.toll_ns).min(self.doubt_ns);
         let above = |own: u64| self.total_ns.saturating_sub(own).min(self.doubt_ns);
         let good = |own: &u64| below(*own).max(above(*own)) <= (*own as f64 * TOLD_WITHIN) as u64 + SMALL_NS;

@@ -39,7 +39,7 @@ pub(crate) enum Take {
     All,
 }
 
-/// Takes what living threads have written since the last call.
+/// Takes the windows that living threads have written since the last call.
 pub(crate) fn take_new(session: &mut Session) {
     let written = |p: &Program| session.memory.image(p.id).map_or(0, |area| area.get(image::WRITTEN));
     let news = session.programs.values().filter(|p| written(p) != p.threads.written);

@@ -1,4 +1,4 @@
-//! Turns what a program's threads have counted into rows of the table.
+//! Turns the counts of a program's threads into rows of the table.
 
 use crate::inproc::monitor::handles::{NodeAddr, SlotRef};
 use crate::inproc::monitor::program::Program;

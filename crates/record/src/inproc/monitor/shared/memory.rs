@@ -301,7 +301,7 @@ impl Memory {
         self.file(id).is_some_and(|file| peer::same_file(file, pid, fd))
     }
 
-    /// Returns true if a new program has reported that it could not map what it shares with us (`bootstrap`).
+    /// Returns true if a new program has reported that it could not map the shared memory (`bootstrap`).
     pub(crate) fn could_not_be_mapped(&self, id: ProgramId) -> bool {
         let Some(Image { file, .. }) = self.images.get(&id) else { return false };
         self.word(image::NOT_MAPPED, id) != 0
