@@ -144,7 +144,7 @@ pub struct Mitigation {
     pub name: String,
     /// Short state, e.g. `off`.
     pub state: String,
-    /// The kernel's whole text about it.
+    /// The kernel's whole text about the mitigation.
     pub told: String,
 }
 

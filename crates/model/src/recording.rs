@@ -85,9 +85,9 @@ pub enum TimeZone {
 pub struct Attached {
     /// Time for which the oldest of the programs had run before, ns.
     pub age_ns: u64,
-    /// Longest time for which threads of one of them were stopped at once, ns.
+    /// Longest time for which threads of one of the programs were stopped at once, ns.
     pub longest_stop_ns: u64,
-    /// True if some of them were left running.
+    /// True if some of the programs were left running.
     pub left_running: bool,
 }
 

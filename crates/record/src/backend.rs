@@ -88,7 +88,7 @@ pub struct Launch {
 pub struct Running {
     /// Ids of the processes.
     pub pids: Vec<i32>,
-    /// The way to watch them: the parts of a launch that do not concern starting.
+    /// The way to watch the processes: the parts of a launch that do not concern starting.
     pub how: Launch,
     /// Time after which watching ends; if `None`, when all processes have ended, or when this process is told to end.
     pub limit: Option<Duration>,
@@ -128,7 +128,7 @@ impl Control for Quiet {
     fn snapshot(&mut self, _: Recording) {}
 }
 
-/// A backend's answer to the question if it can work here.
+/// A backend's report on its ability to work here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The backend that was probed.
@@ -143,10 +143,10 @@ pub struct Probe {
 
 /// A way of watching a program.
 pub trait Backend {
-    /// Returns which backend this is.
+    /// Returns the backend's kind.
     fn kind(&self) -> BackendKind;
 
-    /// Tries out if the backend can work on this machine.
+    /// Tests if the backend can work on this machine.
     fn probe(&self) -> Probe;
 
     /// Measures how much wall time watching adds to the cheapest call, in ns.

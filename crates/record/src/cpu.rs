@@ -2,7 +2,7 @@
 
 /// Share of the calls' cost by which the processor time may be lower than that cost: both figures are measured.
 const SLACK: f64 = 0.05;
-/// The same tolerance for very short programs, ns.
+/// Part of the tolerance that does not depend on the calls' cost, for very short programs, ns.
 const SLACK_NS: u64 = 100_000;
 
 /// Reason that a recording gives if it shows no processor time: the calls alone would have cost more.

@@ -36,7 +36,7 @@ pub enum Error {
         /// The architecture that the file is for.
         what: String,
     },
-    /// This backend can't watch on this machine, or not this program.
+    /// The backend can't watch on this machine, or can't watch this program.
     #[error("can't watch with {}: {reason}", backend.name())]
     Refused {
         /// The backend that refuses.
@@ -51,7 +51,7 @@ pub enum Error {
         pid: i32,
         /// Name of the process, if known.
         name: String,
-        /// The obstacle to entering it.
+        /// The obstacle to entering the process.
         reason: String,
         /// The command or setting that would help, if there is one.
         advice: Option<String>,
@@ -85,7 +85,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Creates the error for a `backend` that can't watch for this reason.
+    /// Creates the error of a `backend` that can't watch; `reason` is shown to the user.
     pub(crate) fn refused(backend: BackendKind, reason: String) -> Self {
         Self::Refused { backend, reason }
     }

@@ -224,7 +224,7 @@ impl Held {
     }
 }
 
-/// Blocks all signals in this thread while it lives.
+/// Blocks all signals in this thread until dropped.
 struct AllBlocked(libc::sigset_t);
 
 impl AllBlocked {

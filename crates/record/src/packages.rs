@@ -69,7 +69,7 @@ struct Module<'a> {
     name: &'a str,
 }
 
-/// Returns those packages whose version is known. Lists each folder of packages once, however many of its modules ran.
+/// Returns the packages whose version is known. Lists each folder of packages once, however many of its modules ran.
 fn versions<'a>(homes: impl Iterator<Item = Home<'a>>) -> Vec<Package> {
     let mut packages = Vec::new();
     let mut folders: BTreeMap<&str, Vec<Module<'_>>> = BTreeMap::new();

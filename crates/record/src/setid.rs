@@ -16,7 +16,7 @@ const MAX_INTERPRETERS: usize = 5;
 pub(crate) enum Nature {
     /// The file is an ordinary program.
     Plain,
-    /// The program gains this privilege when executed.
+    /// The program gains a privilege when executed; the text names it.
     Privileged(String),
     /// The file is an ELF file of another class or machine.
     Foreign(String),

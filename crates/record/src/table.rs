@@ -355,7 +355,7 @@ impl Table {
         }
     }
 
-    /// Returns a thread's name with its number; its program's name if its own is unknown.
+    /// Returns a thread's name with its number. An unknown name is replaced by the program's.
     pub(crate) fn thread_label(&self, image: ImageId, tid: u32) -> Arc<str> {
         let name = self.threads.get(&(image, tid)).and_then(|t| t.name.as_deref());
         let exe = || self.images.get(image.index()).map_or("", |i| i.exe.rsplit('/').next().unwrap_or_default());

@@ -19,7 +19,7 @@ pub(crate) struct LentStacks {
 pub(crate) struct MergedTrunks {
     /// The merged stacks, at least one.
     pub(crate) trunks: Trunks,
-    /// Number of innermost frames that all of them share, by their names.
+    /// Number of innermost frames, compared by name, that all of the stacks share.
     pub(crate) shared: usize,
 }
 

@@ -205,7 +205,7 @@ impl Windows {
         Some(target)
     }
 
-    /// Returns the names of sockets, by the name that [`Windows::descriptor`] returned for them.
+    /// Returns the names of sockets, by the names that [`Windows::descriptor`] returned for the sockets.
     pub(crate) fn socket_names(&self) -> HashMap<String, Arc<str>> {
         self.sockets.names()
     }
@@ -335,7 +335,7 @@ fn parts_of(octave: u32) -> u64 {
     }
 }
 
-/// Returns the part of its octave in which the `nth` call lies.
+/// Returns the part of an octave, from 0, in which a row's `nth` call lies.
 fn part_of(nth: u64) -> u64 {
     let nth = nth.max(1);
     let octave = nth.ilog2();

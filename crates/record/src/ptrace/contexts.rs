@@ -63,7 +63,7 @@ impl KeptMemory {
 pub(super) struct ReadAhead {
     address: u64,
     bytes: [u8; AHEAD],
-    /// Number of bytes read; 0 if the string does not end among them.
+    /// Number of bytes read; 0 if these bytes do not contain the string's end.
     length: usize,
 }
 

@@ -39,7 +39,7 @@ impl Hasher for NumberHasher {
 pub(super) struct Process {
     pub(super) image: ImageId,
     pub(super) space: AddressSpace,
-    /// Known contexts of its calls, valid for the mappings in `space`.
+    /// Known contexts of the process's calls, valid for the mappings in `space`.
     pub(super) contexts: Contexts,
     /// True if the process's `main` has been seen, or is not expected.
     pub(super) main_seen: bool,

@@ -90,12 +90,12 @@ struct Shared {
     looked: AtomicBool,
     /// Bits of the signals that were taken and would have ended a process.
     taken: AtomicU32,
-    /// True if one of them told the target to end.
+    /// True if one of the signals told the target to end.
     told: AtomicBool,
     term: Term,
 }
 
-/// Holds signals back from the process while this lives.
+/// Holds signals back from the process until dropped.
 pub(crate) struct Signals {
     shared: Arc<Shared>,
     original: OriginalMask,
@@ -142,7 +142,7 @@ pub fn let_signals_through() {
     original.restore();
 }
 
-/// Makes the thread look at its phase.
+/// Wakes the thread, so that it looks at its phase.
 fn wake(handle: &std::thread::JoinHandle<()>) {
     handle.thread().unpark();
     // The thread waits for this signal, so it returns at once; sent to the thread alone, the signal reaches no other

@@ -140,7 +140,7 @@ pub(crate) struct Pause(u32);
 impl Pause {
     /// Number of looks without a pause in between.
     const LOOKS: u32 = 30;
-    /// Length of one sleep.
+    /// Length of a pause between looks.
     const SLEEP: std::time::Duration = std::time::Duration::from_micros(10);
 
     /// Waits until it is time for the next look.

@@ -43,7 +43,7 @@ const GLANCE: Duration = Duration::from_micros(10);
 const WAKE: Duration = Duration::from_micros(50);
 /// Duration of a yield from which on another process is taken to need the processor for longer.
 const AWAY: Duration = Duration::from_micros(200);
-/// Time for which such a process is assumed to need the processor.
+/// Time for which a process that outlasted a yield is assumed to need the processor.
 const CROWDED: Duration = Duration::from_millis(10);
 
 const fn ns(duration: Duration) -> u64 {
@@ -55,7 +55,7 @@ const fn ns(duration: Duration) -> u64 {
 pub(crate) struct Polling {
     /// Number of processors that launcher, targets and the threads that read ahead may use.
     processors: usize,
-    /// The set of those processors.
+    /// The set of the processors that launcher, targets and reading threads may use.
     everywhere: Option<CpuSet>,
     /// The thread that reads ahead, while it runs.
     reader: Option<JoinHandle<()>>,

@@ -86,8 +86,8 @@ pub(crate) struct Hooks {
     /// Page faults that the program's first thread has taken for us.
     pub(crate) faults: u64,
     pub(crate) files: Vec<Patched>,
-    /// Indexes in `files` of those that a released thread was to hook. If the thread does not ask again, it has hooked
-    /// them.
+    /// Indexes in `files` of the files that a released thread was to hook. If the thread does not ask again, it has
+    /// hooked them.
     pub(crate) let_go: Vec<usize>,
     /// Files to patch once the program says that it has mapped its memory.
     pub(crate) starting: Option<Vec<Patched>>,
@@ -117,12 +117,13 @@ pub(crate) struct CheckedMappings {
     pub(crate) starts: Vec<u64>,
 }
 
-/// Facts about the contexts of its calls.
+/// Facts about the contexts of a program's calls.
 #[derive(Default)]
 pub(crate) struct Contexts {
     /// Time of the last search for a map of the functions that the program compiles, ns since the run's start.
     pub(crate) looked_for_map_ns: Option<u64>,
-    /// True if there is such a map, or will probably be one before the program's first script runs.
+    /// True if the program keeps a map of its compiled functions, or will probably keep one before its first script
+    /// runs.
     pub(crate) names_compiled: bool,
     /// Frames of the contexts counted at nodes, by the nodes' addresses.
     pub(crate) nodes: foldhash::HashMap<NodeAddr, Rc<[RawFrame]>>,
@@ -131,7 +132,7 @@ pub(crate) struct Contexts {
     pub(crate) failures: HashMap<NodeAddr, u32>,
     /// Pairs of a file's index and a caller's file whose contexts were taken from earlier programs.
     pub(crate) preloaded: foldhash::HashSet<(usize, ModuleKey)>,
-    /// Contexts of nodes that earlier programs have had and later ones will reuse.
+    /// Contexts of nodes that earlier programs have had and later programs will reuse.
     pub(crate) known: foldhash::HashMap<NodeAddr, Rc<KnownContext>>,
     /// Whole stacks above contexts, by node; threads compare their stacks with these.
     pub(crate) trunks: foldhash::HashMap<NodeAddr, Rc<Above>>,

@@ -49,7 +49,7 @@ pub(crate) struct Session {
     pub(crate) problems: Problems,
 }
 
-/// Data of earlier programs of a file that later ones reuse.
+/// Data of earlier programs that later programs of the same file reuse.
 #[derive(Default)]
 pub(crate) struct Reuse {
     pub(crate) contexts: KnownContexts,
@@ -57,7 +57,7 @@ pub(crate) struct Reuse {
     pub(crate) kept: KeptContexts,
     /// Facts about earlier programs of each file, by its path.
     pub(crate) by_file: HashMap<Arc<str>, EarlierPrograms>,
-    /// Programs that get the contexts of earlier ones once their thread has gone on.
+    /// Programs that get the contexts of earlier programs once the thread that asks has gone on.
     pub(crate) to_preload: Vec<ProgramId>,
 }
 
@@ -66,11 +66,11 @@ pub(crate) struct Reuse {
 pub(crate) struct EarlierPrograms {
     /// Number of programs begun so far.
     pub(crate) begun: u32,
-    /// History of the first questions of those programs.
+    /// History of the programs' first questions.
     pub(crate) outlook: Rc<FileHistory>,
     /// True if stacks have had frames in files that threads map without asking.
     pub(crate) calls_through: bool,
-    /// Code of the files that those programs have mapped, one for each region.
+    /// Code of the files that the programs have mapped, one for each region.
     pub(crate) mapped: Vec<Rc<Code>>,
     /// Largest number of calls that the samples of one program stood for.
     pub(crate) looked: u64,
@@ -104,11 +104,11 @@ pub(crate) struct NoCalls {
     pub(crate) told: HashSet<MappedAs>,
     /// Files of these entries that a program has asked about, or that a stack leads through.
     pub(crate) files: HashSet<ModuleKey>,
-    /// Files that no program has asked about, known from earlier runs.
+    /// Files known from earlier runs about which no program has asked.
     pub(crate) unasked: HashSet<FileState>,
     /// Files on stacks that were already looked up among `unasked`.
     pub(crate) seen: HashSet<ModuleKey>,
-    /// Files that earlier runs have kept, and files to keep for later ones.
+    /// Files kept by earlier runs, and files to be kept for later runs.
     pub(crate) kept: KeptNoCalls,
     /// Roots that count the calls by which loaders of programs map files, by loader.
     pub(crate) loaders: HashMap<ModuleKey, NodeAddr>,

@@ -48,9 +48,9 @@ const MOST_BEFORE: u64 = 1 << 20;
 /// A process that was just entered.
 #[derive(Clone, Copy, Debug)]
 struct Entered {
-    /// Time for which its threads were stopped, ns.
+    /// Time for which the process's threads were stopped, ns.
     stopped_ns: u64,
-    /// Number of calls that its threads were in and whose returns will be counted.
+    /// Number of calls that the threads were in and whose returns will be counted.
     under_way: usize,
 }
 
@@ -64,10 +64,10 @@ enum NotNow {
     Never(Refusal),
 }
 
-/// The preparations that were made while the process ran.
+/// Preparations that were made while the process ran.
 struct Prepared {
     id: ProgramId,
-    /// The lines of its `maps` that describe code in files.
+    /// Lines of the process's `maps` that describe code in files.
     code: Vec<Vec<u8>>,
     mappings: (Vec<Mapping>, Mapping),
 }

@@ -15,7 +15,7 @@ const PIECE: usize = 256 << 10;
 /// Segments as the kernel writes them into a frame of a 64-bit program: cs, gs, fs, ss, 16 bits each (struct
 /// sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h).
 const SEGMENTS: u64 = 0x002b_0000_0000_0033;
-/// The same segments from a kernel that does not store ss.
+/// Segments in a frame from a kernel that does not store ss.
 const SEGMENTS_WITHOUT_SS: u64 = 0x33;
 /// Number of words from the segments back to rip, and to rsp.
 const RIP: usize = 2;

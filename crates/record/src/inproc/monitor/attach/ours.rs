@@ -34,9 +34,9 @@ const UNREGISTER: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) at: u64,
-    /// The original bytes.
+    /// The program's original bytes.
     pub(crate) was: Vec<u8>,
-    /// The bytes that replaced them.
+    /// The bytes that replaced the original ones.
     pub(crate) new: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Outcome {
     pub(crate) restored: bool,
     /// True if the process has no memory, slot or code of systoll any more.
     pub(crate) clean: bool,
-    /// The longest time for which its threads were stopped at once, ns.
+    /// The longest time for which the process's threads were stopped at once, ns.
     pub(crate) stopped_ns: u64,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Ours {
     pub(crate) pid: i32,
     pub(crate) mem: Mem,
-    /// Addresses of the code that lies near the files it was made for.
+    /// Addresses of our code that lies near the program's files.
     pub(crate) near: Vec<Range<u64>>,
     /// The jumps, by rising address.
     pub(crate) written: Vec<Written>,
@@ -64,8 +64,8 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    /// Takes all of it out, in several looks if need be. Returns `None` if the process has ended. Calls `meanwhile`
-    /// before each look.
+    /// Takes our jumps, code and memory out of the process, in several looks if need be. Returns `None` if the process
+    /// has ended. Calls `meanwhile` before each look.
     pub(crate) fn take_out(&self, meanwhile: &dyn Fn()) -> Option<Outcome> {
         let (deadline, mut pause, mut outcome) = (sys::now() + PATIENCE.as_nanos() as u64, PAUSE, Outcome::default());
         loop {

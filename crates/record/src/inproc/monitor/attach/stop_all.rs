@@ -46,10 +46,10 @@ impl Stopped {
     }
 }
 
-/// All threads of a process, stopped. Dropping this resumes them.
+/// All threads of a process, stopped until this value is dropped.
 pub(crate) struct AllStopped {
     pub(crate) threads: Vec<Stopped>,
-    /// Keeps this thread's priority high until the last of them is resumed.
+    /// Keeps the launcher's priority high until the last of the threads is resumed.
     _hurry: Hurry,
 }
 

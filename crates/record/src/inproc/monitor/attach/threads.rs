@@ -76,7 +76,7 @@ fn note_area(session: &Session, thread: SlotRef, tid: i32) {
     }
 }
 
-/// Tells each thread its slot by its gs base. Returns true if all could be told.
+/// Tells each thread its slot by its gs base. Returns true if every thread was told.
 pub(crate) fn tell_slots(threads: &[Stopped], slots: &[SlotRef]) -> bool {
     threads.iter().zip(slots).all(|(thread, slot)| tracee::set_gs_base(thread.tid, slot_address(slot.index)).is_ok())
 }

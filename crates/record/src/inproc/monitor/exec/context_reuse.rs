@@ -46,7 +46,7 @@ pub(crate) struct KnownStep {
 /// A context of a site.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Context {
-    /// Index of the site, and its address in the file, which identifies it.
+    /// Index of the site, and the site's address in the file.
     pub(crate) site: (usize, u64),
     /// The system call, if the site does not tell it.
     pub(crate) number: Option<u32>,
@@ -116,11 +116,11 @@ impl Hash for Context {
 /// Source of a known context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// From a program of this run with the launcher's own rights.
+    /// A program of this run with the launcher's own rights.
     Native,
-    /// From an earlier run.
+    /// An earlier run.
     EarlierRun,
-    /// From a program with other rights, which is believed for this run only.
+    /// A program with other rights; its contexts are believed for this run only.
     Other,
 }
 
@@ -128,7 +128,7 @@ pub(crate) enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HadBy {
     pub(crate) program: ModuleKey,
-    /// True if an earlier run has kept the context for this executable.
+    /// True if an earlier run has kept the context for the executable.
     pub(crate) kept: bool,
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct KnownContext {
     pub(crate) origin: Origin,
     /// Programs that have had the context, if its frames vary in size.
     programs: RefCell<Vec<HadBy>>,
-    /// The frames above the context, if threads can compare their stacks with them.
+    /// Frames above the context, if threads can compare their stacks with these frames.
     trunk: RefCell<Option<Rc<KnownTrunk>>>,
     /// True if the context's whole stack was seen in this run.
     seen: Cell<bool>,

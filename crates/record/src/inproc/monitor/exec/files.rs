@@ -220,7 +220,8 @@ impl Files {
         }
     }
 
-    /// Returns the file's code at this distance, in the shared memory.
+    /// Returns the file's code, made for a place `delta` bytes from the file's bias. Stores the code in the shared
+    /// memory if it is new.
     fn stored(&mut self, room: &CodeRoom, key: ModuleKey, known: &Known, delta: i64) -> Result<Rc<Code>, String> {
         if let Some(code) = self.codes.get(&(key, delta)) {
             return Ok(Rc::clone(code));

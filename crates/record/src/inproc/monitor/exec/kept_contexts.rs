@@ -18,8 +18,8 @@ use systoll_symbols::{ModuleKey, RawFrame};
 /// Contexts kept for one file, at most. Each is a record in every thread's memory, which has some thousands.
 const MOST: usize = 1024;
 
-/// An entry is rewritten if its new contexts are at least one in this number of the others. If threads take turns by
-/// chance, every run has a few new ones, and asking for those costs less than writing them all.
+/// Largest number of known contexts per new one for which an entry is rewritten. If threads take turns by chance, every
+/// run has a few new contexts, and asking for those costs less than writing all of them.
 const WORTH_WRITING: usize = 16;
 
 /// Number of runs in one of which, on average, a context with another trunk counts as new.
@@ -211,7 +211,7 @@ impl OfFile {
         Self { waiting: files.notes_with_hooks(by).unwrap_or_default(), met: foldhash::HashSet::default() }
     }
 
-    /// Adds those contexts to the known ones whose files are all among `by_name`.
+    /// Makes known the kept contexts whose files are all among `by_name`, and drops them from the waiting ones.
     fn know_again(&mut self, by_name: &HashMap<&str, ModuleKey>, contexts: &mut KnownContexts, by: ModuleKey) {
         let WireContexts { files, contexts: waiting } = &mut self.waiting;
         let modules: Vec<Option<ModuleKey>> = files.iter().map(|name| by_name.get(name.as_str()).copied()).collect();

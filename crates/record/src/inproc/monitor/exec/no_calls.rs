@@ -12,7 +12,8 @@ use std::rc::Rc;
 use systoll_hooks::layout::{NODE_SIZE, global, image, no_calls};
 use systoll_symbols::{ModuleKey, PlacedFrame, Registers};
 
-/// Tells a new program its loader's site, if it is known: then the loader's thread need not ask about known files.
+/// Tells a new program its loader's site, if the site is known. The loader's thread then need not ask about known
+/// files.
 pub(crate) fn begin(session: &mut Session, id: ProgramId) {
     tell_kept(session, id);
     let Some(program) = session.programs.get(&id) else { return };

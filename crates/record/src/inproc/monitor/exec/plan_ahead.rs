@@ -46,7 +46,7 @@ pub(crate) struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Plans those of `files` that no run has seen, the last one first, in one thread for each processor other than the
+    /// Plans the `files` that no run has seen, the last one first, in one thread for each processor other than the
     /// launcher's.
     pub(crate) fn all(&self, files: &[PreloadedFile]) {
         let left = AtomicUsize::new(files.len());

@@ -34,7 +34,7 @@ const MOST_LIBRARIES: usize = 512;
 /// Threads that plan libraries of other programs than the first, at most.
 const MOST_PLANNERS: usize = 2;
 
-/// Descriptors that must be allowed before the thread may use some of them.
+/// Number of descriptors that this process must be allowed to have before the thread may use some of them.
 const DESCRIPTORS: u64 = 64;
 
 /// Data that the thread has read, shared with the launcher.

@@ -16,7 +16,7 @@ pub(crate) enum MapperRole {
     Translates,
 }
 
-/// The purposes of those files of a program that map others.
+/// Purposes for which files of a program map other files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapperRoles(pub(crate) HashMap<ModuleKey, MapperRole>);
 

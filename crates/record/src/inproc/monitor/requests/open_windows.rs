@@ -73,7 +73,7 @@ impl Looks {
 
 /// Windows of a run.
 pub(crate) struct OpenWindows {
-    /// Decides when windows open, and keeps them.
+    /// Policy that decides when windows open, and the windows kept.
     pub(crate) budget: Windows,
     pub(crate) open: HashMap<SlotRef, Open>,
     /// First calls of windows that threads write.

@@ -64,7 +64,7 @@ impl Queue {
 pub(crate) enum Found {
     /// There is no new entry.
     Nothing,
-    /// The thread of this slot asks.
+    /// The thread with this slot asks.
     Slot(u64),
     /// A thread has drawn the ticket and is about to write its entry; the others don't wait for it.
     Unfilled,

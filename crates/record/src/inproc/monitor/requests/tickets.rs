@@ -25,7 +25,7 @@ pub(crate) struct Tickets {
     waiting: VecDeque<(u64, u64)>,
     /// Slots drawn and not known to be free again.
     pub(crate) busy: Vec<u64>,
-    /// Number of slots added to the first ones.
+    /// Number of slots added since the image was made.
     more: u64,
 }
 
@@ -92,7 +92,7 @@ impl Tickets {
         self.is_sensible(drawn) && drawn.saturating_sub(self.recycled) >= self.given() / WORTH_WHILE
     }
 
-    /// Doubles the slots if fewer than half of them wait to be drawn.
+    /// Doubles the number of slots if fewer than half of them wait to be drawn.
     pub(crate) fn grow_if_short(&mut self, area: &Area) {
         let undrawn = FIRST.saturating_sub(self.seen) + self.waiting.len() as u64;
         let given = self.given();

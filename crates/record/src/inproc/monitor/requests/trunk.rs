@@ -70,7 +70,7 @@ impl<'f> SeenAbove<'f> {
         Some(KnownTrunk { from_rbp: self.from_rbp, above, complete: self.complete })
     }
 
-    /// Returns the frames of the trunk, as the program keeps them.
+    /// Returns the frames of the trunk in the form in which the program keeps them.
     pub(crate) fn above(&self) -> Above {
         Above {
             frames: self.frames.iter().map(|f| f.frame).collect(),

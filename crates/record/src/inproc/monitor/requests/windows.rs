@@ -21,7 +21,7 @@ use systoll_hooks::layout::{image, may_hold_node, node, record, slot, want, wind
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::PlacedFrame;
 
-/// Frames and their places, and true if they are complete.
+/// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
 /// A call that a thread is about to make, and its context.
@@ -312,7 +312,7 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
 }
 
 /// Returns true if samples of a program's stacks tell lines or functions of scripts, or soon may. Samples of a compiler
-/// that keeps no map of its functions tell nothing; a map that begins late is found by searching for it.
+/// that keeps no map of its functions tell nothing. A map that is begun late is found by a later search.
 fn names_scripts(program: &mut Program, run_ns: u64) -> bool {
     if !program.contexts.names_compiled && program.space.may_run_scripts() {
         program.contexts.names_compiled = tells_lines(program, program.pid, run_ns);

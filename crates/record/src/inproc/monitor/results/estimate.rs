@@ -12,11 +12,11 @@ use systoll_hooks::layout::{record, timing};
 pub(crate) struct Estimate {
     /// Number of calls that the estimate covers.
     pub(crate) calls: u64,
-    /// Number of those calls that were not timed themselves.
+    /// Number of covered calls that were not timed themselves.
     pub(crate) untimed: u64,
-    /// Cycles inside those calls.
+    /// Cycles inside the covered calls.
     pub(crate) cycles: f64,
-    /// Cycles inside those calls in which the thread was scheduled out.
+    /// Cycles inside the covered calls in which the thread was scheduled out.
     pub(crate) waited: f64,
     /// Standard error of `cycles`, widened where samples are few.
     pub(crate) error: f64,

@@ -232,13 +232,13 @@ impl Excess {
         Some(Self { spent, ns })
     }
 
-    /// Returns [`UnseenTime::per_seen`] by this twin.
+    /// Computes [`UnseenTime::per_seen`] from this twin.
     fn per_seen(&self) -> Option<f64> {
         let seen = self.spent.seen_of_later_starts_ns();
         (seen > 0.0).then(|| (self.ns / seen).max(0.0))
     }
 
-    /// Returns [`UnseenTime::per_copy_ns`] by this twin.
+    /// Computes [`UnseenTime::per_copy_ns`] from this twin.
     fn per_copy_ns(&self, per_seen: f64) -> Option<f64> {
         let starts = per_seen * self.spent.seen_of_later_starts_ns();
         (self.spent.copies > 0).then(|| ((self.ns - starts) / self.spent.copies as f64).max(0.0))

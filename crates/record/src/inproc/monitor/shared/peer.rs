@@ -84,10 +84,10 @@ pub(crate) fn same_file(own: &File, pid: i32, fd: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, std::process::id(), pid, KCMP_FILE, own.as_raw_fd(), fd) == 0 }
 }
 
-/// Stopped threads of a process; they are resumed when this is dropped.
+/// Stopped threads of a process, resumed when dropped.
 pub(crate) struct Stopped(Vec<Held>);
 
-/// A stopped thread; it is resumed when this is dropped.
+/// A stopped thread, resumed when dropped.
 pub(crate) struct Held {
     pub(crate) tid: i32,
     /// The signal it was stopped with, to be delivered when it is resumed.

@@ -123,7 +123,7 @@ pub(crate) const ESSENTIAL: u64 = u64::MAX;
 pub(crate) struct Piece {
     pub(crate) vaddr: u64,
     pub(crate) len: usize,
-    /// Indexes of the changes in this piece.
+    /// Indexes of the changes in the piece.
     pub(crate) changes: Range<usize>,
 }
 
