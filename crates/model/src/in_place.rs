@@ -13,8 +13,8 @@ pub enum Missed {
     /// The call's argument points into memory that the kernel has not touched since a mapping was
     /// removed.
     Elsewhere,
-    /// No calls were answered at that time: the target had mapped code that the launcher had not
-    /// looked at yet.
+    /// The site answered no calls at that time: the target had mapped code that the launcher had
+    /// not looked at yet.
     Down,
     /// No calls are answered at this site: the system call is chosen by number at run time, or the
     /// process is not watched completely.

@@ -7,7 +7,7 @@
 //! ```
 //! use systoll_model::{Errno, Recording, Sysno};
 //!
-//! // What `systoll run --save` writes, any pprof reader opens; all of it is read back.
+//! // This is the file that `systoll run --save` writes. Any pprof reader opens it.
 //! let mut recording = Recording::default();
 //! recording.header.command = vec!["ls".into(), "-l".into()];
 //! let mut file = Vec::new();

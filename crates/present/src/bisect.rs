@@ -121,7 +121,7 @@ fn lines(report: &BisectReport, style: &Style) -> Vec<Line> {
         );
         for line in &hunk.lines {
             let role = if line.starts_with('+') { Role::Good } else { Role::Bad };
-            // Such a line is not shortened, since its middle may be the only difference.
+            // A changed line is not shortened, since its middle may be the only difference.
             lines.extend(
                 in_pieces(&clean(line), width.saturating_sub(6))
                     .into_iter()

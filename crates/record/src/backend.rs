@@ -37,8 +37,8 @@ pub enum Closely {
     /// Calls are counted, timed, and sampled in windows.
     #[default]
     All,
-    /// Calls are counted only, by code that is able to answer calls in place whether or not it is asked to. This is
-    /// for comparing a run that answers calls with one that does not. A backend without such code watches as usual.
+    /// Calls are counted only, by code that could also answer calls in place. A run that answers calls is compared with
+    /// a run of this kind. A backend without such code watches as usual.
     CountsOnly,
 }
 

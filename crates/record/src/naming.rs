@@ -279,7 +279,7 @@ impl Names {
                 let part = whole_part(row, &trunk, table)?;
                 Some(RowTrunk { row: id, stack: *self.parts.get(&part)?, weight: trunk.weight })
             };
-            // Of the remaining stacks only the frames that all share are known.
+            // The remaining stacks are known only by the frames that all of them share.
             let others = RowTrunk { row: id, stack: self.outer_of(at, row, table), weight: others };
             all.into_iter().filter_map(told).chain((others.weight > 0).then_some(others)).collect::<Vec<_>>()
         };

@@ -294,8 +294,8 @@ impl Memory {
         Some(Self(file))
     }
 
-    /// Fills `buffer` from `address` on. Returns how many bytes could be read: 0 once the process has executed
-    /// another program.
+    /// Fills `buffer` from `address` on. Returns the number of bytes read: 0 once the process has executed another
+    /// program.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.0.read_at(buffer, address).unwrap_or(0)
     }

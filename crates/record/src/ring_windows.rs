@@ -101,9 +101,9 @@ pub(crate) fn data(call: &WrittenCall<'_>, signature: &Signature, bound: usize) 
     at(Moment::Entry).chain(at(Moment::Exit)).collect()
 }
 
-/// Returns the data that an argument of a call pointed to, by its kind, and true if some of it is missing. The result
-/// is that of [`crate::arguments::argument_data`], but data that lies in one piece is not copied. Returns `None` if
-/// there is nothing, or its length is unknown.
+/// Returns the data that an argument of a call pointed to, by its kind, and true if some of it is missing. Does the
+/// same as [`crate::arguments::argument_data`], but does not copy data that lies in one piece. Returns `None` if there
+/// is nothing, or its length is unknown.
 fn pointed_to<'b>(
     call: &WrittenCall<'b>,
     (signature, arg, kind): (&Signature, u8, ArgKind),

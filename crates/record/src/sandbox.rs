@@ -101,7 +101,7 @@ pub(crate) fn kills(backend: BackendKind) -> Option<String> {
     ))
 }
 
-/// Returns the numbers of those of `calls` that end a process.
+/// Returns the numbers of the calls among `calls` that end a process.
 fn deadly(calls: &[HarmlessCall]) -> Vec<c_long> {
     static WORD: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
     let Some(at) = *WORD.get_or_init(shared_word) else { return Vec::new() };

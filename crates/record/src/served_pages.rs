@@ -33,8 +33,8 @@ pub(crate) fn seen() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// Returns how many of `len` bytes from `address` on can be read without waiting for the process: all of them, as long
-/// as no program has been seen that serves its page faults.
+/// Returns the number of bytes, of `len` from `address` on, that can be read without waiting for the process. Returns
+/// `len` as long as no program has been seen that serves its page faults.
 pub(crate) fn readable_now(pid: i32, address: u64, len: usize) -> usize {
     if seen() { resident(pid, address, len).unwrap_or(0) } else { len }
 }

@@ -250,9 +250,9 @@ impl Table {
         id
     }
 
-    /// Returns the number that tells a process of `image` from others in the ledger, since a process does not know what
-    /// another has asked. In an image into which several are folded, `own` tells them apart; any number unique to the
-    /// process serves.
+    /// Returns the number that stands for a process of `image` in the ledger, which keeps the questions of processes
+    /// apart. If several images are folded into `image`, `own` tells their processes apart: any number unique to the
+    /// process.
     pub(crate) fn process(&self, image: ImageId, own: u32) -> u32 {
         const OF_FOLDED: u32 = 1 << 31;
         if image.index() < MAX_IMAGES { image.index() as u32 } else { OF_FOLDED | own }

@@ -55,7 +55,7 @@ impl MergedTrunks {
         }
         let first = told.all.first()?.whole;
         let of_all = told.all.iter().map(|trunk| alike(first, trunk.whole)).min()?;
-        // Of the other stacks, only the number of frames is known that they share with one of these.
+        // Only the number of frames that the other stacks share with one of these is known.
         let shared = if told.others > 0 { of_all.min(line.shared) } else { of_all };
         Some(Self { trunks: told, shared })
     }

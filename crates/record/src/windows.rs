@@ -326,7 +326,8 @@ impl Windows {
     }
 }
 
-/// Returns the number of parts of an octave in each of which a row is sampled: fewer if the octave has few calls.
+/// Returns the number of parts into which an octave is divided; a row is sampled once in each part. Octaves with few
+/// calls have fewer parts.
 fn parts_of(octave: u32) -> u64 {
     match octave {
         0..4 => 1,

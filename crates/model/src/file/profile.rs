@@ -1,6 +1,6 @@
 //! Converts a recording to a pprof profile that other tools understand.
 //!
-//! It has one sample for each row and each whole stack seen of it. Stacks are exact up to the
+//! The profile has one sample for each whole stack seen of each row. Stacks are exact up to the
 //! user's frame and sampled above it; the row's values are split in proportion to the stacks'
 //! weights and add up to the row's. The leaf is a function named after the system call, in a
 //! mapping `[kernel]`, and the API is the frame above it, because pprof's top and speedscope show

@@ -34,7 +34,7 @@ const TRAILER: usize = 16;
 const NAME: &str = "systoll";
 const SECRET: &str = "secret";
 const SECRET_SIZE: usize = 32;
-/// Bytes of a build-id that an entry's name holds: those of a SHA-1, which linkers write.
+/// Bytes of a build-id that an entry's name holds: the size of a SHA-1, which linkers write.
 const ID_SIZE: usize = 20;
 
 /// Kind of a cache entry.
@@ -247,7 +247,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// Those of [`plan::plan`].
+    /// The errors of [`plan::plan`].
     pub fn plan(&self, elf: &[u8]) -> Result<Plan, PlanError> {
         let key = self.key(elf);
         match key.as_ref().and_then(|key| self.kept_plan(key)).filter(|plan| plan.is_for(elf)) {
@@ -266,7 +266,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// Those of [`plan::plan`].
+    /// The errors of [`plan::plan`].
     pub fn new_plan(&self, key: Option<&Key>, elf: &[u8]) -> Result<Plan, PlanError> {
         let plan = plan::plan(elf)?;
         if let Some(key) = key {

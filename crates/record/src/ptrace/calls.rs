@@ -26,8 +26,8 @@ const NO_WAIT_NS: u64 = 40_000;
 const PIECE: usize = 1024;
 
 /// Returns true if a call makes a process or a thread. The kernel reports each child to its tracer before the call
-/// returns, unless CLONE_UNTRACED keeps the child from being traced. Therefore the call's flags need not be read; those
-/// of `clone3` lie in memory that others can write.
+/// returns, unless CLONE_UNTRACED keeps the child from being traced. Therefore the call's flags need not be read; the
+/// flags of `clone3` lie in memory that others can write.
 fn makes_a_child(syscall: Sysno) -> bool {
     /// Numbers of clone, fork, vfork and clone3, for 64-bit programs and for i386 (arch/x86/entry/syscalls).
     const NATIVE: [u32; 4] = [56, 57, 58, 435];

@@ -85,7 +85,7 @@ impl ReadAhead {
         self.length = 0;
     }
 
-    /// Reads `stack` from `sp` on, and then the string. Returns how many bytes of the stack were read.
+    /// Reads `stack` from `sp` on, and then the string. Returns the number of bytes of the stack that were read.
     fn read_with(&mut self, tid: i32, sp: u64, stack: &mut [u8]) -> usize {
         // Read no further than the page's end: the next page may be unmapped.
         let most = AHEAD.min(PAGE - (self.address % PAGE as u64) as usize);
@@ -164,7 +164,7 @@ impl Contexts {
         place.find(&self.stack, syscall)
     }
 
-    /// Reads memory of the process of thread `tid` into `buffer`. Returns how many bytes could be read.
+    /// Reads memory of the process of thread `tid` into `buffer`. Returns the number of bytes read.
     pub(super) fn read_memory(&self, tid: i32, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.read(tid, address, buffer)
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use systoll_model::{Price, PriceSource, Random, Sysno};
 
-/// Number of the first calls of which one in `DENSE` is sampled on average; of later calls, one in `SPARSE` is.
+/// Number of a run's first calls, of which one in `DENSE` is sampled on average; of later calls, one in `SPARSE` is.
 const DENSE_CALLS: u64 = 2_000;
 const DENSE: u64 = 8;
 const SPARSE: u64 = 48;

@@ -17,11 +17,11 @@ use systoll_symbols::Spawn;
 /// Time for which a thread waits for an answer before it goes on by itself.
 pub(crate) const LIMIT: Duration = Duration::from_millis(250);
 
-/// Such a time if a file may have to be planned: planning takes tens of milliseconds for a C library, and many times
-/// that on a busy machine or by unoptimised code.
+/// Time for which a thread waits if a file may have to be planned: planning takes tens of milliseconds for a C library,
+/// and many times that on a busy machine or by unoptimised code.
 pub(crate) const LONG_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
 
-/// Such a time if the launcher is known to be working on something.
+/// Time for which a thread waits if the launcher is known to be working on something.
 pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 8 });
 
 /// Polls of a waiting thread before it sleeps, if launcher and thread can run at once. More polls would help programs
@@ -32,12 +32,13 @@ const SPINS: u64 = 2_000;
 /// Time for which the launcher polls for questions before it sleeps, if others want its processor; also the interval at
 /// which it yields.
 const LOOKS: Duration = Duration::from_micros(60);
-/// Time for which it polls if no other process wants the processor: waking the launcher takes longer than most answers,
-/// and further questions come soon. Polls of a millisecond would save programs that start one by one beside an idle
-/// processor (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third more of a processor.
+/// Time for which the launcher polls if no other process wants the processor: waking the launcher takes longer than
+/// most answers, and further questions come soon. Polls of a millisecond would save programs that start one by one
+/// beside an idle processor (`make -j1`) a tenth of their time, and cost scripts and compilers a tenth to a third more
+/// of a processor.
 const LOOKS_ON: Duration = Duration::from_micros(100);
-/// Time for which it polls if questions rarely follow soon after its last work: between the questions of a compiler's
-/// programs three polls in five were in vain, a quarter of the launcher's work.
+/// Time for which the launcher polls if questions rarely follow soon after its last work: between the questions of a
+/// compiler's programs three polls in five were in vain, a quarter of the launcher's work.
 const GLANCE: Duration = Duration::from_micros(10);
 /// Longest delay until a sleeping thread notices that it was woken.
 const WAKE: Duration = Duration::from_micros(50);

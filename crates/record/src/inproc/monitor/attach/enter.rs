@@ -157,7 +157,7 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     program.native = procfs::has_our_credentials(pid) && procfs::has_our_namespaces(pid);
     program.hooks.seen_whole = session.problems.losses == losses_before;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
-    // Its `main` began long ago.
+    // The program's `main` began long ago.
     program.contexts.main_seen = true;
     session.programs.insert(id, program);
     provision::provision(session, id);

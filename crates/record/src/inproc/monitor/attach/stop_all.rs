@@ -33,9 +33,9 @@ pub(crate) enum NotStopped {
 /// A stopped thread.
 pub(crate) struct Stopped {
     pub(crate) tid: i32,
-    /// Its registers at the stop.
+    /// The thread's registers at the stop.
     pub(crate) regs: libc::user_regs_struct,
-    /// Time at which it was asked to stop, ns.
+    /// Time at which the thread was asked to stop, ns.
     since: u64,
 }
 
@@ -297,7 +297,7 @@ pub(crate) fn stop_again(tid: i32) -> Option<()> {
     tracee::interrupt(tid).ok()?;
     match wait(tid, sys::now() + STOPS.as_nanos() as u64) {
         Ok(stopped) => {
-            // It may have restarted its call by itself.
+            // The thread may have restarted its call by itself.
             if let (Some(()), Ok(mut regs)) = (stopped, tracee::registers(tid)) {
                 undisturbed(tid, &mut regs);
             }

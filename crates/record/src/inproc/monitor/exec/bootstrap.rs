@@ -1,8 +1,9 @@
 //! The code that a new program runs before its own first instruction: it maps the shared memory and asks to be patched.
 //!
-//! It needs no answer: without one, or without the memory, it starts the program unchanged. If it could not map a file,
-//! it writes that into the image's file. If it could not open that file either, it says so by the file's mode, which
-//! takes no descriptor. Thus a program that ran unwatched can be told apart from one that was killed before it began.
+//! The code needs no answer: without an answer, or without the memory, it starts the program unchanged. If it could not
+//! map a file, it writes that into the image's file. If it could not open that file either, it tells us by the file's
+//! mode, which it can set without a descriptor. Thus a program that ran unwatched can be told apart from one that was
+//! killed before it began.
 
 use crate::inproc::monitor::shared::memory::BLOBS;
 use std::ops::Range;

@@ -59,7 +59,7 @@ pub(crate) struct Context {
     pub(crate) main: bool,
 }
 
-/// The frames above a context when it was last seen, from the inside outwards: the rest of the whole stack. Those of
+/// The frames above a context when it was last seen, from the inside outwards: the rest of the whole stack. Frames from
 /// another run are never reported: threads compare their stacks with them ([`systoll_hooks::layout::trunk`]), and ask
 /// if they differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -292,7 +292,7 @@ impl KnownContexts {
     /// Adds a context of a site of `file` that an earlier run has kept for the executable `by`.
     pub(crate) fn take_in_kept(&mut self, file: ModuleKey, context: Context, trunk: Option<KnownTrunk>, by: ModuleKey) {
         let known = self.add(file, context, (Origin::EarlierRun, Some(by)));
-        // What this run has seen takes precedence.
+        // Frames seen in this run take precedence.
         if let Some(known) = known.filter(|known| known.trunk().is_none()) {
             known.trunk.replace(trunk.map(Rc::new));
         }

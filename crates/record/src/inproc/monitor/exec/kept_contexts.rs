@@ -22,7 +22,7 @@ const MOST: usize = 1024;
 /// run has a few new contexts, and asking for those costs less than writing all of them.
 const WORTH_WRITING: usize = 16;
 
-/// Number of runs in one of which, on average, a context with another trunk counts as new.
+/// A context with another trunk counts as new in one of this number of runs, on average.
 const RENEWS: u64 = 8;
 
 #[derive(Clone, PartialEq, Message)]
@@ -150,7 +150,7 @@ impl KeptContexts {
             }
             let named = |module: &ModuleKey| Some((files.name(*module)?, *module));
             let by_name = by_name.get_or_insert_with(|| modules.iter().filter_map(named).collect());
-            // If another file has the same contents, the contexts are those of this one.
+            // Files of the same contents share a name; the contexts belong to this file.
             by_name.insert(name, *by);
             of_file.met.extend(by_name.values());
             of_file.know_again(by_name, contexts, *by);

@@ -187,7 +187,7 @@ pub(crate) fn may_lie_in(
     })
 }
 
-/// Returns the `maps` file of a thread's process. It stays open until that of another thread is asked for, since
+/// Returns the `maps` file of a thread's process. The file stays open until another thread's file is asked for, since
 /// libraries come by the dozen.
 pub(crate) fn maps_file(session: &mut Session, id: ProgramId, tid: i32) -> Option<Rc<File>> {
     let last = session.provisioning.maps_file.as_ref().filter(|last| (last.program, last.tid) == (id, tid));

@@ -148,7 +148,8 @@ fn grow_known(
     let root = match context.number {
         None => region + site as u64 * NODE_SIZE,
         Some(number) => {
-            // Such a site has no contexts: it counts all calls of a number at one root.
+            // If no return address is known at the site, it has no contexts: it counts all calls of a number at one
+            // root.
             counted.offset?;
             program.number_root(area, SiteRef { file, site }, number)?.0
         }

@@ -177,8 +177,8 @@ impl Ahead {
         }
     }
 
-    /// Reads plan and code, if they are in the cache, and prepares the roots behind those of earlier files. A file
-    /// whose plan is needed needs its code next, so a thread waits for both together.
+    /// Reads the file's plan and code, if the cache has them, and prepares the file's roots behind the roots of earlier
+    /// files. A file whose plan is needed needs its code next, so a thread waits for both together.
     fn read_code(&self, file: &PreloadedFile, what: &Reading, key: &Key, roots: &mut u64) {
         self.plans.put(key, || {
             let plan = what.cache.kept_plan(key)?;

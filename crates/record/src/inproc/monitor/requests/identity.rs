@@ -258,7 +258,7 @@ fn others(session: &Session, id: ProgramId, pid: i32) -> Others {
     }
 }
 
-/// Gives process `pid`, of which a thread waits, a copy of its image. Returns its new program.
+/// Gives process `pid`, one of whose threads waits, a copy of its image. Returns its new program.
 ///
 /// # Errors
 /// A text, if it stays in the old image.

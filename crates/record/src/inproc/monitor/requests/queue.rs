@@ -23,7 +23,7 @@ struct Empty {
 }
 
 impl Queue {
-    /// Creates a position in a queue of which nothing is known, so that all slots are searched.
+    /// Creates a queue whose position is unknown: all slots are searched.
     pub(crate) fn overrun() -> Self {
         Self { tail: u64::MAX, empty: None }
     }

@@ -76,8 +76,8 @@ impl Tickets {
         self.seen = drawn;
     }
 
-    /// Returns true if this number of tickets is possible: a program may have written anything there, but no threads
-    /// draw so many between two checks.
+    /// Returns true if the number of tickets is possible. A program may have written anything there, but its threads
+    /// draw no more than 2^32 tickets between two checks.
     fn is_sensible(&self, drawn: u64) -> bool {
         drawn.checked_sub(self.seen).is_some_and(|more| more <= 1 << 32)
     }

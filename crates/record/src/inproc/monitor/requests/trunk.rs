@@ -11,14 +11,14 @@ use systoll_hooks::assemble::{self, Base, Trunk};
 use systoll_hooks::layout::{NODE_SIZE, may_hold_node, node, record, trunk};
 use systoll_symbols::PlacedFrame;
 
-/// Threads of a program of which one sample each is taken to check the known trunk, at most.
+/// Number of threads of a program, at most, of each of which one sample is taken to check the known trunk.
 const MOST_THREADS: u64 = 4;
 
 /// Frames above a context, which begins at a site.
 pub(crate) struct SeenAbove<'f> {
     frames: &'f [PlacedFrame],
     complete: bool,
-    /// Address that places are relative to; the next field is true if this is rbp.
+    /// Address to which places are relative; `from_rbp` is true if this is the value of rbp.
     base: u64,
     from_rbp: bool,
 }

@@ -118,12 +118,12 @@ pub(crate) fn counted_so_far(session: &Session) -> u64 {
     running.fold(session.table.calls, u64::saturating_add)
 }
 
-/// Returns the number of programs of which a process may be alive.
+/// Returns the number of programs with a process that may be alive.
 pub(crate) fn living(session: &Session) -> usize {
     session.programs.keys().filter(|id| is_alive(session, **id)).count()
 }
 
-/// Adds a program's counts to the table, except those of slots collected earlier. Returns the totals besides rows,
+/// Adds a program's counts to the table, except the counts of slots collected earlier. Returns the program's totals,
 /// which include those slots.
 pub(crate) fn collect(session: &mut Session, program: &mut Program) -> Tally {
     let header = session.memory.header(program.id);

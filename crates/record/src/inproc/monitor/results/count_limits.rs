@@ -20,7 +20,7 @@ const DEEPEST: u64 = slot::STACK_SIZE / slot::STACK_ENTRY + 1;
 /// on, so that one figure may be older than another by as much.
 const SLACK: u64 = 1 << 24;
 
-/// Counts that a thread can still have made, besides those of the records accepted so far.
+/// Upper bounds of the counts that a thread can still have made, besides the records accepted so far.
 pub(crate) struct CountLimits {
     /// Cycles since the run began.
     cycles: u64,
@@ -37,8 +37,8 @@ impl Clock {
 }
 
 impl CountLimits {
-    /// Returns true if the thread can have made these counts at a record: each figure by itself, and all together with
-    /// those of the previous records.
+    /// Returns true if the thread can have made these counts at a record. Checks each figure by itself, and then the
+    /// sums over all records so far.
     pub(crate) fn has(&mut self, c: &SlotCounts) -> bool {
         let cycles = self.cycles;
         let returned = c.returned.saturating_add(SLACK);

@@ -99,7 +99,7 @@ impl ProcessorUse {
         ObserverTime { ns, doubt_ns, unsaid: 0 }
     }
 
-    /// Adds the process's time to its image, without the time spent on asking. Returns the latter.
+    /// Adds the process's time to its image, without the time spent on asking. Returns the time spent on asking.
     pub(crate) fn settle(self, image: Option<&mut Image>, known: CpuReadings, asking: AskingCost) -> ObserverTime {
         let total = self.said.max(known.seen);
         let mut ours = self.asking(asking);

@@ -65,7 +65,7 @@ impl Estimate {
             }
         };
         let (rest, untimed) = (rest as f64, exact.untimed as f64);
-        // The time of timed calls is known; that of the others varies by itself and with the mean.
+        // The time of timed calls is known; the time of the others varies by itself and with the mean.
         let error = deviation * (rest * untimed / n.max(1.0)).sqrt() * widened(sampled.calls);
         let waited = sampled.waited as f64 / n.max(1.0) * rest;
         Some(Self { cycles: known + mean * rest, waited: exact.waited + waited, error, ..exact })

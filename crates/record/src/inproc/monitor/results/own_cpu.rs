@@ -1,10 +1,10 @@
 //! Estimates the processor time that the command and its descendants would have taken unwatched: a figure and its
 //! interval.
 //!
-//! What threads spent on asking, on mapping our memory and on counting is measured where it is spent. No clock of the
-//! run separates the rest from the program's own work: an exec that stops, larger page tables that are copied and
-//! freed, losses from caches. [`UnseenTime`] measures that by twins, programs that run watched and unwatched in turns after
-//! the command has ended ([`super::twins`]).
+//! The time that threads spent on asking, on mapping our memory and on counting is measured where it is spent. No clock
+//! of the run separates the rest from the program's own work: an exec that stops, larger page tables that are copied
+//! and freed, losses from caches. [`UnseenTime`] measures that by twins, programs that run watched and unwatched in
+//! turns after the command has ended ([`super::twins`]).
 
 use crate::cpu::{IMPOSSIBLE, not_below};
 use crate::inproc::monitor::results::cpu_time::ObserverTime;
@@ -26,12 +26,12 @@ const ASKED_AGO_NS: u64 = 100_000_000;
 /// Processor time of watching that no clock of the run sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnseenTime {
-    /// Such time for each program started after the first, as a share of the time of watching that its threads' clocks
-    /// saw.
+    /// Unseen time for each program started after the first, as a share of the time of watching that its threads'
+    /// clocks saw.
     pub(crate) per_seen: f64,
-    /// Such time for each process that is forked and executes no other program, ns.
+    /// Unseen time for each process that is forked and executes no other program, ns.
     pub(crate) per_copy_ns: f64,
-    /// Relative uncertainty of both.
+    /// Relative uncertainty of both figures.
     pub(crate) doubt: f64,
 }
 

@@ -306,7 +306,7 @@ fn ended(number: u32, slot: &SlotCounts, seen: RowFacts) -> u64 {
     }
 }
 
-/// Converts one thread's figures into those of a recording.
+/// Converts one thread's figures into the counts of a recording.
 fn counts_of(number: u32, slot: &SlotCounts, seen: RowFacts, clock: Clock) -> Counts {
     let mut counts =
         Counts { calls: ended(number, slot, seen), bytes: slot.bytes, elided: slot.elided, ..Counts::default() };

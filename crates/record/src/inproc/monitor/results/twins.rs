@@ -27,7 +27,7 @@ const EACH: usize = 16;
 const COPIES: usize = 48;
 /// Number of copies made by the command from which on a twin that makes copies is worth its time.
 const FEWEST_COPIES: u64 = 250;
-/// Number of starts from which on unseen costs matter: those of 64 are some 10 ms.
+/// Number of starts from which on unseen costs matter: the unseen cost of 64 starts is some 10 ms.
 const FEWEST: u64 = 64;
 /// Time for twins, as a share of the command's time, and the number of rounds that are run in any case.
 const SHARE: f64 = 0.05;

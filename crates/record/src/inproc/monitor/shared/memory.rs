@@ -320,7 +320,7 @@ impl Memory {
         self.data(id, 0..image::SLOTS, MOST_OF_TREES)
     }
 
-    /// Copies bytes of an image from an offset on. Returns false if there are not so many.
+    /// Copies bytes of an image from an offset on. Returns false if the image ends before.
     pub(crate) fn read(&self, at: u64, id: ProgramId, to: &mut [u8]) -> bool {
         self.file(id).is_some_and(|file| file.read_exact_at(to, at).is_ok())
     }
@@ -435,8 +435,8 @@ impl Memory {
     }
 
     /// Returns the whole pages of an image that its threads neither use now nor will use soon. `idle` is the part of
-    /// each slot between its records of contexts and those of roots. The last slot is unused as long as nothing was
-    /// counted there.
+    /// each slot between the records of contexts and the records of roots. The last slot is unused as long as nothing
+    /// was counted there.
     pub(crate) fn unused(&self, id: ProgramId, idle: Range<u64>) -> Vec<Range<u64>> {
         let trees = self.data_ranges(id, 0..image::SLOTS).map(|r| r.start..r.end.saturating_add(NEAR));
         let last = image::SLOTS + (image::SLOT_COUNT - 1) * slot::SIZE;

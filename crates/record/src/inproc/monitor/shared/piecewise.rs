@@ -36,8 +36,8 @@ enum State {
 }
 
 impl Mem {
-    /// Writes those of a file's jumps that are missing, in mappings that are executable according to `is_code`, except
-    /// for sites whose code differs.
+    /// Writes the jumps of a file that are missing, in mappings that are executable according to `is_code`, except for
+    /// sites whose code differs.
     ///
     /// # Errors
     /// A text, if the file can't be hooked at all. Nothing has been written then.

@@ -209,8 +209,8 @@ impl Jumps {
         Some((first.vaddr..last.vaddr + last.len as u64, self.pieces.len() as u64))
     }
 
-    /// Prepares the pieces from the file's own bytes; `read` fills a buffer from an address on and returns how many bytes
-    /// it could read. Does nothing if the bytes differ from the plan.
+    /// Prepares the pieces from the file's own bytes. `read` fills a buffer from an address on and returns the number
+    /// of bytes read. Does nothing if the bytes differ from the plan.
     pub(crate) fn read_ahead(&self, read: impl Fn(u64, &mut [u8]) -> usize) {
         let piece = |piece: &Piece| {
             let mut bytes = vec![0; piece.len];
