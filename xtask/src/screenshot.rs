@@ -13,7 +13,7 @@ pub(crate) struct Screenshot {
     command: &'static str,
     /// Words after `systoll` that write the file to be shown.
     written: &'static str,
-    /// The file that those words write.
+    /// Name of the written file.
     opened: &'static str,
     is_dark: bool,
     width: u32,

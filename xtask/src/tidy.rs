@@ -103,7 +103,8 @@ const MAY_READ_ENVIRONMENT: &[(&str, &str)] = &[
     ("test/src/limits.rs", "SYSTOLL_TEST_STRICT"),
 ];
 
-/// Returns reads of environment variables outside those files, and variables that the table lacks.
+/// Returns the places that read environment variables outside the files allowed to, and variables that
+/// systoll::environment lacks.
 fn reads_environment(file: &Path, text: &str) -> Vec<String> {
     let inside = file.strip_prefix("crates").ok().and_then(Path::to_str).filter(|inside| inside.contains("/src/"));
     let Some(inside) = inside else { return Vec::new() };

@@ -130,8 +130,9 @@ fn calls_that_no_look_stands_for_may_have_been_anything() {
 }
 
 proptest! {
-    /// Checks the figures: if every call is looked at, they are those of the calls; if some are,
-    /// there are never more repeats than in truth, except by chance, and no fewer objects.
+    /// Checks the figures. If every call is looked at, they equal the figures of the calls. If only
+    /// some calls are, repeats are not overestimated except by chance, and objects are not
+    /// underestimated.
     #[test]
     fn figures_are_those_of_the_calls(seed in any::<u64>(), objects in 1u64..400, calls in 64u64..6_000, shift in 0u32..5) {
         let mut random = Random::new(seed);

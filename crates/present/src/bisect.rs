@@ -27,11 +27,11 @@ pub struct BisectReport {
     pub calls_before: Option<u64>,
     /// The place in the source that makes the calls.
     pub place: Option<Place>,
-    /// The lines at that place that the first bad commit changes.
+    /// Lines at `place` that the first bad commit changes.
     pub hunks: Vec<Hunk>,
     /// Number of commits tried between the ends.
     pub steps: usize,
-    /// Number of runs, including those of the ends.
+    /// Number of runs, including the runs of the two ends.
     pub runs: usize,
     /// The commits that could not be built or run.
     pub skipped: Vec<String>,

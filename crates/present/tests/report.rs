@@ -316,7 +316,8 @@ fn uncertain_processor_time_and_its_shares_are_intervals() {
     };
     let h = &mut rec.header;
     (h.user_ns, h.sys_ns, h.own_cpu_ns) = (5_000_000_000, 4_000_000_000, Some(6_120_000_000));
-    // Separate runs of one program differ by as much, so the report shows one figure.
+    // The processor time varies by that much between runs of one program, so the report shows one
+    // figure.
     (h.own_cpu_least_ns, h.own_cpu_most_ns) = (Some(6_000_000_000), Some(6_300_000_000));
     assert!(told(&rec).contains("about 6.12 s CPU\n") && told(&rec).contains("32 % of CPU"), "{}", told(&rec));
     let h = &mut rec.header;

@@ -79,7 +79,7 @@ pub enum Error {
         /// The operation that failed.
         what: String,
         #[source]
-        /// The error of that operation.
+        /// The error of the failed operation.
         source: std::io::Error,
     },
 }

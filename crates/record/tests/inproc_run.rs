@@ -220,7 +220,7 @@ fn programs_of_known_files_count_as_the_first_did() {
         let rows = runs.rows.iter().filter(|r| r.process.0 == process && r.counts.calls > 0);
         let mut rows: Vec<_> = rows
             .map(|r| {
-                // Only contexts are compared: the frames above one are known only if the budget allowed a window.
+                // Only contexts are compared: the frames above a context are known only if the budget allowed a window.
                 let context = &runs.stacks[r.context.0 as usize].frames;
                 let frames = context.iter().map(|id| &runs.frames[id.0 as usize]);
                 let frames: Vec<_> = frames.map(|f| (f.module, f.address)).collect();

@@ -43,9 +43,9 @@ struct Compared {
     planned: usize,
     /// Number of calls in functions whose range the naming knows.
     named: usize,
-    /// Calls whose function is known to only one of the two.
+    /// Calls whose function is known to the planner only, or to the naming only.
     apart: Vec<String>,
-    /// Number of functions for which both have the same start address.
+    /// Number of functions for which planner and naming have the same start address.
     same_start: usize,
 }
 

@@ -142,7 +142,7 @@ impl<'a> Rebuilder<'a> {
         if locations.is_empty() {
             locations.push(Location { function: Arc::from("?"), file: None, line: None });
         }
-        // Only our message had the class; a name does not tell it.
+        // Only our message contains the class; it can't be derived from a name.
         let class = FrameClass::Unknown;
         let module = self.modules.get(&location.mapping_id).copied();
         Frame { module, address: location.address, class, locations, callee: None, language: None }

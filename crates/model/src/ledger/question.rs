@@ -30,7 +30,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Returns the other way, if there are two.
+    /// Returns the opposite way; `None` if the question has only one.
     pub(super) fn other(self) -> Option<Self> {
         match self {
             Self::Follows => Some(Self::Stays),

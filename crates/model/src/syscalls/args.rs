@@ -88,8 +88,9 @@ impl ArgKind {
     }
 
     /// Returns the bytes of memory behind the argument in a call with `args` that returned `result`
-    /// (`None` at its entry); see [`Size::bytes`]. Only the arguments bound it. Returns `None` for
-    /// output of a call that failed or has not returned: the kernel did not write it.
+    /// (`None` at its entry); see [`Size::bytes`]. No limit but the call's arguments bounds the
+    /// number. Returns `None` for output of a call that failed or has not returned: the kernel did
+    /// not write it.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let failed = result.is_none_or(|r| Errno::from_result(r).is_some());
         if failed && matches!(self, Self::Out(_)) { None } else { self.size()?.bytes(args, result, word) }

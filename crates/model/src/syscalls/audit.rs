@@ -28,9 +28,9 @@ pub enum Audit {
     PreadV,
     /// `pwritev` and `pwritev2` count in syscw.
     PwriteV,
-    /// `sendfile` counts in both.
+    /// `sendfile` counts in syscr and syscw.
     Sendfile,
-    /// `copy_file_range` counts in both.
+    /// `copy_file_range` counts in syscr and syscw.
     CopyFileRange,
 }
 

@@ -89,10 +89,10 @@ fn prctl(option: u32, index: usize) -> ArgKind {
         (PR_SET_NAME, 1) => ArgKind::Str,
         // The name has TASK_COMM_LEN bytes.
         (PR_GET_NAME, 1) => out(16),
-        // This is the filter of SECCOMP_MODE_FILTER.
+        // The argument is the filter of SECCOMP_MODE_FILTER.
         (PR_SET_SECCOMP, 2) => input(16),
         (PR_GET_TID_ADDRESS, 1) => out(8),
-        // This is the name of the mapping.
+        // The argument is the name of the mapping.
         (PR_SET_VMA, 4) => ArgKind::Str,
         _ => ArgKind::Int,
     }

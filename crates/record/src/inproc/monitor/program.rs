@@ -204,7 +204,7 @@ pub(crate) struct Processes {
     pub(crate) makers: HashMap<i32, ImageId>,
     /// Processor time of the program's process before its first instruction, ns.
     pub(crate) cpu_before: u64,
-    /// Processor time of the program's first thread before that instruction, by that thread's clock.
+    /// Processor time of the program's first thread before its first instruction, by the thread's clock.
     pub(crate) thread_before: u64,
     /// Processor time of the program's processes as last read, ns since each one's start.
     pub(crate) cpu_seen: HashMap<i32, u64>,

@@ -89,7 +89,7 @@ pub(crate) struct Provisioning {
     pub(crate) writes_code: bool,
     /// True if threads may write windows by themselves.
     pub(crate) writes_windows: bool,
-    /// Kinds of files that map others, and of the first files that these map.
+    /// Kinds of files that map other files, and kinds of the first files mapped by these.
     pub(crate) kinds: HashMap<ModuleKey, Option<Kind>>,
     /// Files that programs need not ask about.
     pub(crate) no_calls: NoCalls,
@@ -102,7 +102,7 @@ pub(crate) struct Provisioning {
 pub(crate) struct NoCalls {
     /// Entries that were written to the list.
     pub(crate) told: HashSet<MappedAs>,
-    /// Files of these entries that a program has asked about, or that a stack leads through.
+    /// Files in the list that a program has asked about, or that a stack leads through.
     pub(crate) files: HashSet<ModuleKey>,
     /// Files known from earlier runs about which no program has asked.
     pub(crate) unasked: HashSet<FileState>,

@@ -22,7 +22,7 @@ pub(crate) struct LastUnwound {
     pub(crate) tid: i32,
     /// Stack pointer of the thread at the hook.
     pub(crate) sp: u64,
-    /// The node with which that question was answered.
+    /// The node with which the previous question was answered.
     pub(crate) node: NodeAddr,
     pub(crate) frames: Vec<PlacedFrame>,
     pub(crate) complete: bool,

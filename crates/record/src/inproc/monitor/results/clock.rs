@@ -45,7 +45,7 @@ impl Ratio {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) per_ns: f64,
-    /// Cycles of every timed call that counting adds.
+    /// Cycles that counting adds to every timed call.
     pub(crate) own_cycles: f64,
     /// Number of cycles since the run began.
     pub(crate) cycles: u64,

@@ -30,7 +30,7 @@ impl AskingCost {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ObserverTime {
     pub(crate) ns: u64,
-    /// Amount by which that time may be wrong, ns.
+    /// Amount by which `ns` may be wrong, ns.
     pub(crate) doubt_ns: u64,
     /// Number of processes that ended without noting the time that they used.
     pub(crate) unsaid: u64,

@@ -27,15 +27,15 @@ const CALLS: u64 = 48;
 pub(crate) const CROSSING: Duration = Duration::from_micros(300);
 /// Batches with the counting code, and the same number without, at most: half a millisecond in all.
 const BATCHES: usize = 24;
-/// Least number of batches.
+/// Number of batches that are run in any case.
 const FEWEST: usize = 6;
-/// Number of batches near the minimum that show that it will hardly fall further.
+/// Number of batches near the minimum that suffice: the minimum will hardly fall further.
 const AGREEING: usize = 4;
 /// Factor up to which a batch agrees with the minimum, less than a timer interrupt adds to a batch; and a tolerance in
 /// cycles a call, for batches shorter than the counter's resolution.
 const NEXT_TO: f64 = 1.02;
 const APART: f64 = 1.0;
-/// Batches that measure a plain call once more, which prices nothing.
+/// Number of batches that measure a plain call again after the run.
 const BATCHES_AGAIN: usize = 5;
 /// Offsets of the functions and of the counting code in the mapping.
 const TEXT: u64 = 0x1000;

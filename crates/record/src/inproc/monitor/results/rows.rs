@@ -316,7 +316,7 @@ fn counts_of(number: u32, slot: &SlotCounts, seen: RowFacts, clock: Clock) -> Co
         counts.calls += 1;
     }
     for (errno, n) in &slot.errors {
-        // The kernel restarts a call that makes a process by another errno.
+        // The kernel uses another errno to restart a call that makes a process.
         let errno = if *errno == ERESTARTSYS && MAKES_PROCESSES.contains(&number) { ERESTARTNOINTR } else { *errno };
         if let Some(errno) = Errno::from_result(-i64::from(errno)) {
             let errors = counts.errors.entry(errno).or_default();

@@ -10,7 +10,7 @@ use systoll_hooks::assemble::MadeInPlace;
 pub(crate) struct Around {
     /// The code for measuring the crossing again at the end.
     pub(crate) again: Option<RepeatCode>,
-    /// Cycles of every timed call that counting adds.
+    /// Cycles that counting adds to every timed call.
     pub(crate) own_cycles: f64,
     /// Time that counting and timing add to a call, ns.
     pub(crate) added_ns: f64,
