@@ -146,7 +146,7 @@ fn normal(name: &str) -> String {
 
 /// Returns the `version` of a package.json.
 fn of_node(folder: &str) -> Option<String> {
-    // The head of a file longer than that is no valid JSON.
+    // The head of a longer file is no valid JSON.
     let text = head(Path::new(folder).join("package.json"), MOST_BYTES).ok()?;
     let json: serde_json::Value = serde_json::from_slice(&text).ok()?;
     Some(plain(json.get("version")?.as_str()?)?.to_owned())

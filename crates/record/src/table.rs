@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(look(70, 20), [15 + 24, 24 + 64]);
         assert_eq!(look(80, 20), [39, 88 + 64]);
         assert_eq!(look(130, 10), [39 + 128, 152]);
-        // With this many skipped octaves, their calls are attributed to no line.
+        // If so many octaves were skipped, their calls are attributed to no line.
         assert_eq!(look(5000, 10), [167 + 4096, 152]);
     }
 
@@ -567,13 +567,13 @@ mod tests {
         let (a, b) = (RawFrame { is_return: false, ..frame(70) }, RawFrame { is_return: false, ..frame(71) });
         look(row, 4, Some(a), &[one, a, frame(5)]);
         look(row, 64, Some(b), &[one, b, three]);
-        // Neither do the interpreter's frames above it.
+        // The interpreter's frames above the line do not reduce the shared frames either.
         let seen = look(row, 80, Some(b), &[one, b, interpreter, three, four]);
         assert_eq!(seen.map(|s| s.1), Some(vec![one, b]));
         let (c, way) = (RawFrame { is_return: false, ..frame(72) }, interpreter);
         look(row, 256, Some(c), &[one, way, c, three]);
         let seen = look(row, 300, Some(c), &[one, way, way, c, way, three]);
-        // Half of the calls between 128 and 256 are attributed to it too.
+        // Half of the calls between 128 and 256 are attributed to the line, too.
         assert_eq!(seen, Some((Some(c), vec![one, way, c, three], 2, 512 + 64)));
     }
 

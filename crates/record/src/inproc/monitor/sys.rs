@@ -20,7 +20,7 @@ pub(crate) fn memory_file(size: u64) -> std::io::Result<File> {
         if fd < 0 {
             return Err(std::io::Error::last_os_error());
         }
-        // Move it away from the standard streams, which may have been closed.
+        // Move the descriptor away from the standard streams, which may have been closed.
         let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
         let file = File::from_raw_fd(fd);
         if high < 0 {

@@ -317,7 +317,7 @@ fn runs_no_code(tid: i32) -> bool {
     let rest = String::from_utf8_lossy(stat.get(end + 1..).unwrap_or_default()).into_owned();
     let mut fields = rest.split_ascii_whitespace();
     let ended = matches!(fields.next(), Some("Z" | "X"));
-    // Fields 3 and 9 of proc(5).
+    // Flags are field 9 of proc(5), the sixth behind the state.
     let flags: u64 = fields.nth(5).and_then(|f| f.parse().ok()).unwrap_or(0);
     ended || flags & WORKERS != 0
 }

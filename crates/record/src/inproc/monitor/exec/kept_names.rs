@@ -408,7 +408,7 @@ mod tests {
         let worth = |asked, kept| is_worth_keeping(NameCounts { asked, kept });
         let told = [worth(0, 0), worth(1, 0), worth(320, 320), worth(321, 320), worth(20_000, MOST)];
         assert_eq!(told, [false, true, false, true, false]);
-        // If there are too many, the same ones are kept in every run.
+        // If there are too many answers, every run keeps the same ones.
         let names = (0..2 * MOST as u64).map(|at| (NameQuestion::Around(at), None)).collect();
         keep(&mut notes, 0, &AllAsked { names, ..AllAsked::default() });
         let kept = answers(&notes, 0).unwrap();

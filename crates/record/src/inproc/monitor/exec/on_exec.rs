@@ -187,7 +187,7 @@ fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Orig
     let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
-    // A later program asks about the calls of earlier ones too, unless it asks more than any before.
+    // Calls that earlier programs of the file have shown are sampled more rarely; further calls are sampled as usual.
     if let Some(area) = session.memory.image(id).filter(|_| !program.is_looked_at()) {
         area.set(image::FAMILIAR, earlier.looked);
     }

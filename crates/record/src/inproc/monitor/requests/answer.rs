@@ -85,7 +85,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 windows::on_entry(session, &waiter, node, began);
             }
             Some(Question::WindowReturn) => windows::on_return(session, &waiter),
-            // The thread finds the answer to these itself, or asks for the context.
+            // The thread finds the answers to these questions by itself, or asks for the context.
             Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
         }
     }

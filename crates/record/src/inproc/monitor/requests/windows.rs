@@ -98,8 +98,8 @@ fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
 
 /// Samples the stack of a thread that opens windows by itself and asks for the stack only.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
-    // Budget that each such sample is charged, so that a short run has some hundred of them: the thread waits that long
-    // at least.
+    // Budget charged for each sample of a single call; a short run then has some hundred samples. The thread waits that
+    // long at least.
     const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (entered.nth.max(1).ilog2() as u8, own_cpu());
     whole_stack(session, waiter, entered);

@@ -72,8 +72,8 @@ impl MeasuredTimes {
         let waited_for = children.0.saturating_sub(before.0) + children.1.saturating_sub(before.1);
         let images = table.images.iter().fold(0u64, |sum, i| sum.saturating_add(i.instances.max(1)));
         let attached = session.root.attached;
-        // Each image is the result of a fork or an exec, and each exec but the first was made by a forked process; or it
-        // ran before.
+        // Each image is the result of a fork or an exec, or ran before the run. Each exec but the first was made by a
+        // forked process.
         let forks =
             images.saturating_sub(stats.starts).saturating_sub(attached.map_or(0, |attached| attached.processes));
         let added_ns = (stats.around.added_ns * table.calls as f64) as u64;

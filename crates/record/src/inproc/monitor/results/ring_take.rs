@@ -231,7 +231,8 @@ fn keep<'b>(
     program.looked = program.looked.saturating_add(looked);
     let thread = writer.thread;
     let (octave, n) = (window.octave, window.calls.len() as u32);
-    // A thread that opens a window asks nobody, but later programs of the file have less to sample after it.
+    // A thread that opens a window by itself does not ask, but its window counts as a question: later programs of the
+    // file then take fewer samples at the context.
     if let Some(known) = node.and_then(|node| program.contexts.known.get(&node)) {
         known.note_asked(octave.into());
     }

@@ -204,7 +204,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id() as i32;
         let read = || Maps::read(&open(pid).unwrap());
-        // Wait until it is past its exec and its libraries are mapped.
+        // Wait until the child is past its exec and has mapped its libraries.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/syscall")).unwrap_or_default())
             .starts_with("230 ")

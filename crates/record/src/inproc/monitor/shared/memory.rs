@@ -189,7 +189,7 @@ impl Memory {
         let make = || {
             let file = sys::memory_file(BLOBS + BLOBS_SIZE)?;
             file.write_all_at(&number_roots(), global::NUMBER_ROOTS)?;
-            // Map it first: the seal allows existing writable mappings, but no new ones.
+            // Map the file first: the seal allows existing writable mappings, but no new ones.
             let area = Arc::new(Area::map(&file, 0, BLOBS + BLOBS_SIZE)?);
             sys::seal(&file, sys::FIXED_SIZE | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL)?;
             let code_to_read = File::open(own_path(&file))?;
@@ -245,7 +245,7 @@ impl Memory {
 
     fn adopt(&mut self, file: File) -> Option<ProgramId> {
         sys::seal(&file, sys::FIXED_SIZE).ok()?;
-        // The process that made it may have written to it before it was sealed.
+        // The process that made the file may have written to it before it was sealed.
         (file.metadata().ok()?.len() == image::SIZE).then_some(())?;
         let area = Some(Area::map(&file, 0, SEEN_AT_FIRST).ok()?);
         let id = ProgramId(self.next_image);
