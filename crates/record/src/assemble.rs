@@ -159,7 +159,7 @@ pub(crate) struct Parts {
 }
 
 impl NamedTable {
-    /// Names everything in a table; `problems` are the run's so far.
+    /// Names everything in a table. `problems` are the run's problems so far.
     pub(crate) fn of(table: &Table, symbols: &mut Symbols, mut problems: Vec<Problem>) -> Self {
         note_bounds(table, &mut problems);
         let names = Names::resolve(table, symbols);

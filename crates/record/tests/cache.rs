@@ -93,7 +93,7 @@ fn entries_of_another_build_are_not_found() {
     let (by_one, by_two) = (one.path_of(BLOB, &x).unwrap(), two.path_of(BLOB, &x).unwrap());
     fs::copy(by_one, by_two).unwrap();
     assert_eq!(two.get(BLOB, &x), None);
-    // Entries of every kind depend on the build, also those of plans and states.
+    // Entries of every kind depend on the build, plans and states included.
     let Some(elf) = elf() else { return };
     one.plan(&elf).unwrap();
     one.key_of(Some(&state()), None, || Some(b"content".to_vec()));

@@ -257,7 +257,7 @@ fn calls_by_the_32_bit_gate_make_counts_inexact() {
         return r == getpid() ? 0 : 1; }";
     let program = Program::written(source, &[]);
     let recording = inside(&[&program.path()]);
-    // A kernel without CONFIG_IA32_EMULATION ends it by SIGSEGV.
+    // A kernel without CONFIG_IA32_EMULATION ends the program by SIGSEGV.
     assert!(matches!(recording.header.exit, Some(Exit::Code(0) | Exit::Signal(11))), "{:?}", recording.header.exit);
     assert!(!recording.exact());
     let told = |p: &systoll_model::Problem| {

@@ -116,7 +116,7 @@ impl Report<'_> {
         let measured = h.user_ns.saturating_add(h.sys_ns);
         match self.rec.own_cpu_ns() {
             None => Line::of(Role::Warn, "CPU time unknown"),
-            // The time of a process that nobody waited for is in its own figure only.
+            // The estimate includes processes that nobody waited for; the measured time does not.
             Some(own) if own.abs_diff(measured) > measured / 50 => {
                 let span = self.rec.own_cpu_span_ns().filter(|span| is_wide(span, own, SPAN_TOLD));
                 let span = span.map_or_else(String::new, |s| format!(" ({})", time_span(*s.start(), *s.end())));

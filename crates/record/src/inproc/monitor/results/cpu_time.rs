@@ -111,7 +111,7 @@ impl ProcessorUse {
     }
 }
 
-/// Readings of a process's processor time besides its threads' notes.
+/// Readings of a process's processor time by the launcher, besides the notes of the process's threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuReadings {
     /// Last reading, ns of processor time since the process's start.

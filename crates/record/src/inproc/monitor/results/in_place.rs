@@ -19,8 +19,8 @@ pub(crate) fn bits(elisions: &[Elision]) -> u32 {
     elisions.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
-/// Returns the outcome for the calls whose bits are set in `elided`. Rows count all calls; threads count the needed
-/// ones, and all others were needless.
+/// Returns the outcome for the system calls whose bits are set in `elided`. Rows count all calls and threads count the
+/// needed ones, so the rest were needless.
 pub(crate) fn in_place(elided: u32, made: &MadeInPlace, rows: &[Row]) -> Vec<InPlace> {
     let calls = elided_calls().zip(made.needed);
     calls
