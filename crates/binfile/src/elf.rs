@@ -33,7 +33,7 @@ pub enum NotRead {
 /// A mapped part of the file (PT_LOAD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Address of the segment.
+    /// Virtual address of the segment, as linked (p_vaddr).
     pub vaddr: u64,
     /// Size of the segment in memory, bytes.
     pub memory_size: u64,
@@ -64,7 +64,7 @@ pub struct Section {
     pub kind: elf::SectionType,
     /// Flags of the section, SHF_*.
     pub flags: u64,
-    /// Address of the section.
+    /// Virtual address of the section, as linked (sh_addr).
     pub addr: u64,
     /// Offset of the section in the file.
     pub offset: u64,
@@ -103,7 +103,7 @@ impl Section {
 /// A part of the file that a program header describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Address of the part.
+    /// Virtual address of the part, as linked (p_vaddr).
     pub vaddr: u64,
     /// Offset of the part in the file.
     pub offset: u64,
@@ -136,11 +136,11 @@ pub struct Headers {
     pub sections: Vec<Section>,
     /// Path of the loader that the program requests.
     pub interpreter: Option<Piece>,
-    /// The dynamic section.
+    /// The dynamic section: entries for the loader.
     pub dynamic: Option<Piece>,
     /// The index of call frame information.
     pub eh_frame_hdr: Option<Piece>,
-    /// The note segments.
+    /// Segments that contain notes, such as the build-id.
     pub notes: Vec<Piece>,
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// A mapping of a process, as a line of its `maps` file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Addresses of the mapping.
+    /// Addresses that the mapping covers.
     pub range: Range<u64>,
     /// True if the mapping is writable.
     pub writable: bool,

@@ -16,7 +16,7 @@ pub enum Cell {
     Flag(bool),
 }
 
-/// A table of values.
+/// The answer to a question: a table of values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Names of the columns. The end of a name tells its unit (`_ns`, `share`, `money_`).

@@ -90,7 +90,7 @@ pub enum FleetError {
     Start {
         /// The program that was started.
         program: OsString,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
 }

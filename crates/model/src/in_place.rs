@@ -40,7 +40,7 @@ impl Missed {
 /// Calls of one system call that were to be answered in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InPlace {
-    /// The system call.
+    /// The system call that the counts are for.
     pub syscall: Sysno,
     /// Number of calls that were answered; the kernel never saw them.
     pub answered: u64,

@@ -59,7 +59,7 @@ pub enum Language {
     JavaScript,
     /// Java, and other languages that run in its virtual machine, compiled as they run.
     Java,
-    /// The language of Bash.
+    /// Scripts of Bash.
     Bash,
     /// The language of any other shell.
     Shell,

@@ -56,11 +56,11 @@ pub enum Phase {
 /// The box on which a recording was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Model of the processor.
+    /// Model name of the box's processor.
     pub cpu: String,
-    /// Number of processors online.
+    /// Number of the box's processors that are online.
     pub cpus: u32,
-    /// Kernel release.
+    /// Release of the box's kernel.
     pub kernel: String,
     /// The kernel's current clock source.
     pub clock_source: String,
@@ -76,7 +76,7 @@ pub enum TimeZone {
     Unknown,
     /// The variable was not set: glibc then reads `/etc/localtime`.
     Unset,
-    /// The variable's value.
+    /// The variable was set to this text.
     Set(String),
 }
 
@@ -96,7 +96,7 @@ pub struct Attached {
 pub struct Header {
     /// Version of systoll that recorded.
     pub version: String,
-    /// The command as typed.
+    /// Words of the command, as typed.
     pub command: Vec<String>,
     /// The backend that observed the run.
     pub backend: BackendKind,
@@ -104,7 +104,7 @@ pub struct Header {
     pub host: Host,
     /// The box's own name (`uname -n`); empty if it is not known.
     pub node: String,
-    /// The command's `TZ`.
+    /// The `TZ` variable that the command got.
     pub time_zone: TimeZone,
     /// Start of the run, in seconds since 1970.
     pub started_unix: u64,
@@ -214,7 +214,7 @@ pub struct VdsoRow {
     pub api: Option<Arc<str>>,
     /// The user's own frame, if it is known.
     pub user: Option<FrameId>,
-    /// Number of calls.
+    /// Number of calls of the function in the context.
     pub calls: u64,
 }
 
@@ -247,7 +247,7 @@ pub struct Package {
 pub struct Recording {
     /// Facts about the run as a whole.
     pub header: Header,
-    /// Process images.
+    /// Process images of the run.
     pub processes: Vec<Process>,
     /// Files that were mapped executable.
     pub modules: Vec<Module>,
@@ -282,7 +282,7 @@ pub struct Recording {
 /// The sum of all rows of one system call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyscallTotal {
-    /// The system call.
+    /// The system call that the sum is for.
     pub syscall: Sysno,
     /// The sum of the rows' figures.
     pub counts: Counts,

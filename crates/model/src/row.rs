@@ -15,7 +15,7 @@ pub struct RowId(pub u32);
 pub struct Row {
     /// The process image that makes the calls.
     pub process: ProcessId,
-    /// The system call.
+    /// The system call that the row counts.
     pub syscall: Sysno,
     /// Exact calling context: the frames from the `syscall` instruction up to the user's frame.
     pub context: StackId,

@@ -22,7 +22,7 @@ pub struct Thread {
 /// A thread's calls of one system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadCalls {
-    /// The system call.
+    /// The system call that the counts are for.
     pub syscall: Sysno,
     /// Number of calls, as [`Counts::calls`] counts them.
     pub calls: u64,

@@ -40,7 +40,7 @@ pub struct BisectReport {
 /// A commit that was tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TriedCommit {
-    /// Id of the commit.
+    /// Hash of the commit.
     pub id: String,
     /// First line of the commit's message.
     pub subject: String,

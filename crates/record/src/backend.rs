@@ -11,11 +11,11 @@ use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
 /// Limits for the number and the cost of windows ([`systoll_model::Window`]).
 #[derive(Clone, Debug)]
 pub struct WindowPolicy {
-    /// Calls in a window.
+    /// Number of calls that a window contains.
     pub calls: usize,
-    /// Windows kept of each row: the first, the newest, and two of the newest octave.
+    /// Number of windows kept of each row: the first, the newest, and two of the newest octave.
     pub kept_per_row: usize,
-    /// Windows kept in all.
+    /// Number of windows kept over all rows.
     pub kept: usize,
     /// Time that all windows together may cost the observer, beside `share`.
     pub allowance: Duration,
@@ -86,7 +86,7 @@ pub struct Launch {
 /// Running processes, and the way to watch them.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
-    /// Ids of the processes.
+    /// Ids of the processes to watch.
     pub pids: Vec<i32>,
     /// The way to watch the processes: the parts of a launch that do not concern starting.
     pub how: Launch,

@@ -6,7 +6,7 @@ use systoll_model::BackendKind;
 /// The reason why nothing was recorded. Each has a documented exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such file, or none of that name in PATH.
+    /// The path names no file, or no folder in PATH has a program of that name.
     #[error("{}: no such program", if .0.as_os_str().is_empty() { "''".into() } else { .0.to_string_lossy() })]
     NotFound(PathBuf),
     /// The path names a directory.
@@ -23,7 +23,7 @@ pub enum Error {
     /// A set-id program would lose its privilege.
     #[error("{}: {what}; watched by an ordinary user it would run without that privilege", .program.display())]
     SetId {
-        /// The program's file.
+        /// The set-id program's file.
         program: PathBuf,
         /// The privilege that the program would lose.
         what: String,
@@ -31,7 +31,7 @@ pub enum Error {
     /// A program of another architecture.
     #[error("{}: {what}; systoll watches x86-64 programs only", .program.display())]
     Architecture {
-        /// The program's file.
+        /// The foreign program's file.
         program: PathBuf,
         /// The architecture that the file is for.
         what: String,
@@ -47,7 +47,7 @@ pub enum Error {
     /// A running process can't be entered; nothing was done to it.
     #[error("can't watch process {pid}{}: {reason}", if .name.is_empty() { String::new() } else { format!(" ({})", .name) })]
     NotEntered {
-        /// Process id.
+        /// Id of the process.
         pid: i32,
         /// Name of the process, if known.
         name: String,
@@ -76,7 +76,7 @@ pub enum Error {
     /// An operation of systoll itself failed.
     #[error("{what}")]
     Own {
-        /// The operation that failed.
+        /// The operation that failed, in words.
         what: String,
         #[source]
         /// The error of the failed operation.

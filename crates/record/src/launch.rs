@@ -97,7 +97,7 @@ fn changed(mut env: Environment, changes: &[EnvChange]) -> Environment {
     env
 }
 
-/// Returns a variable's value.
+/// Returns the value of a variable of the environment.
 fn value<'a>(env: &'a Environment, name: &str) -> Option<&'a OsString> {
     env.iter().find(|(other, _)| other == name).map(|(_, value)| value)
 }

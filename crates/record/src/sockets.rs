@@ -19,7 +19,7 @@ const ALLOWANCE: Duration = Duration::from_millis(15);
 const SHARE: f64 = 0.005;
 /// Bytes read of a table, at most.
 const MOST: u64 = 4 << 20;
-/// Sockets named, at most.
+/// Number of sockets that get names, at most.
 const MOST_NAMES: usize = 20_000;
 /// Questions that the queue holds, at most. Further ones are dropped, and asked again at the next call.
 const QUEUE: usize = 256;

@@ -161,7 +161,7 @@ impl RawRow {
     }
 }
 
-/// A sampled whole stack.
+/// A whole stack that was sampled at a call, with facts about its frames.
 pub(crate) struct Look<'a> {
     pub(crate) frames: &'a [RawFrame],
     pub(crate) complete: bool,

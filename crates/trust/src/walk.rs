@@ -34,13 +34,13 @@ pub enum Untrusted {
     /// Others may read a folder of this user's that must be private.
     #[error("others may look into {}", path.display())]
     Open {
-        /// Path of the folder.
+        /// Path of the folder that others may read.
         path: PathBuf,
     },
     /// The path does not start at the root.
     #[error("{} is no absolute path", path.display())]
     Relative {
-        /// The relative path.
+        /// The path as it was given.
         path: PathBuf,
     },
     /// A component can't be opened or created.
@@ -48,7 +48,7 @@ pub enum Untrusted {
     Io {
         /// The path up to the component.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
 }

@@ -110,7 +110,7 @@ fn packed(profile: &pprof::Profile, out: impl Write) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Decompresses a file.
+/// Decompresses the bytes of a gzip file.
 fn unpack(mut input: impl Read) -> Result<Vec<u8>, FileError> {
     let mut magic = Vec::new();
     input.by_ref().take(2).read_to_end(&mut magic)?;

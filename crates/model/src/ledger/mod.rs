@@ -33,7 +33,7 @@ pub enum Before {
 /// The objects of a row's calls over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// The row whose calls these are.
+    /// The row whose calls the ledger describes.
     pub row: RowId,
     /// Number of looks: calls whose object and answer were noted.
     pub looks: u64,
@@ -45,8 +45,8 @@ pub struct Ledger {
     /// the same answer. A lower bound: an object with one look may have been asked about between
     /// the looks.
     pub repeats: u64,
-    /// Number of `calls` that also repeat a question, but one that the process had asked only the
-    /// other way ([`Before::OtherWay`]).
+    /// Number of `calls` with a question that the process had asked before, but only the other way
+    /// ([`Before::OtherWay`]). They are not among `repeats`.
     pub other_way: u64,
     /// Number of `calls` before which the process had asked the same, with another answer.
     pub changes: u64,
@@ -83,11 +83,11 @@ pub struct LedgerObject {
 /// An estimated figure with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
-    /// The lower bound.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// The estimate.
+    /// Estimate, within the interval.
     pub estimate: f64,
-    /// The upper bound.
+    /// Upper bound of the interval.
     pub high: f64,
 }
 

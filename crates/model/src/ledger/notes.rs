@@ -133,7 +133,7 @@ enum EarlierAnswer {
 }
 
 impl Notes {
-    /// Notes a look.
+    /// Adds a look to the ledger of its row.
     pub fn add(&mut self, look: Looked<'_>) {
         let name = hash(&look.question.path);
         let depth = depth(name);

@@ -7,7 +7,7 @@ use systoll_model::{BackendKind, Exit, Phase, ProblemKind, signal_name};
 
 /// The verdict on a run without findings.
 pub(crate) struct Nothing {
-    /// The sentence.
+    /// Text of the verdict.
     pub(crate) text: String,
     /// True if the verdict is good news; false if nothing can be said.
     pub(crate) is_good: bool,

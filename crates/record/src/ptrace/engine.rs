@@ -55,7 +55,7 @@ pub(super) struct Engine {
     progress: Progress,
 }
 
-/// The command's own process.
+/// State of the command's own process.
 #[derive(Default)]
 pub(super) struct Root {
     pub(super) pid: i32,
@@ -65,7 +65,7 @@ pub(super) struct Root {
     pub(super) counting: bool,
 }
 
-/// Threads seen so far.
+/// Numbers of threads seen so far.
 #[derive(Default)]
 pub(super) struct ThreadsSeen {
     pub(super) threads: u32,
@@ -93,7 +93,7 @@ pub(super) struct Stops {
 /// The stack that was unwound last.
 #[derive(Default)]
 pub(super) struct UnwoundStack {
-    /// Frames of the stack.
+    /// Frames of the stack, innermost first.
     pub(super) frames: Vec<PlacedFrame>,
     /// Bytes of the stack's memory; the allocation is reused.
     pub(super) memory: Vec<u8>,

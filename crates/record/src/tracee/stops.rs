@@ -59,7 +59,7 @@ impl Stop {
     }
 }
 
-/// Result of a wait.
+/// Result of waiting for a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     Stop(Stop),

@@ -28,7 +28,7 @@ pub(crate) struct Tracees {
 }
 
 impl Tracees {
-    /// Creates an empty list.
+    /// Creates an empty set of tracees.
     pub(crate) fn new() -> Self {
         let privileged = crate::setid::can_trace_privileged();
         Self { seized: HashMap::new(), lingering: Vec::new(), privileged }

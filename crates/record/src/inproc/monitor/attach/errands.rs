@@ -41,7 +41,7 @@ pub(crate) enum NotMade {
 /// An argument of a call, or its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word {
-    /// A number.
+    /// A number that is known when the errand is written.
     Is(u64),
     /// The word at this address, which an earlier call may have written.
     At(u64),

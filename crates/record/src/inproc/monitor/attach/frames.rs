@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Bytes of stack that are searched for each thread, at most.
 const MOST: usize = 16 << 20;
-/// Bytes read at once.
+/// Bytes of a stack that are read at once.
 const PIECE: usize = 256 << 10;
 /// Segments as the kernel writes them into a frame of a 64-bit program: cs, gs, fs, ss, 16 bits each (struct
 /// sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h).

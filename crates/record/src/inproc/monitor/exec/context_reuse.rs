@@ -239,7 +239,7 @@ pub(crate) struct SiteOfFile {
     pub(crate) number: Option<u32>,
     /// Origin of the program in which the site was seen.
     pub(crate) origin: Origin,
-    /// Executable of that program.
+    /// Executable of the program in which the site was seen.
     pub(crate) program: Option<ModuleKey>,
 }
 

@@ -97,7 +97,7 @@ impl FixedFrames {
         Self { words: results.map(|(address, fixed)| address << 1 | u64::from(fixed)).collect() }
     }
 
-    /// Returns the results.
+    /// Returns the addresses, each with the result for it.
     pub(crate) fn results(&self) -> Vec<(u64, bool)> {
         self.words.iter().map(|word| (word >> 1, word & 1 == 1)).collect()
     }

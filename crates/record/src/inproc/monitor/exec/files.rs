@@ -38,7 +38,7 @@ pub(crate) enum Unwatchable {
     UsesGs(Evidence),
     /// The file decides where all of its memory lies.
     GuardsMemory,
-    /// Another reason.
+    /// The file can't be watched for the reason in this text.
     Other(String),
 }
 

@@ -90,7 +90,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Executable memory.
+/// Memory of this process that holds code and is executable.
 pub(crate) struct Code(Mapping);
 
 impl Code {

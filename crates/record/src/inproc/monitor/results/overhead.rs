@@ -264,7 +264,7 @@ struct Parts {
     /// Machine code of the functions.
     text: Vec<u8>,
     functions: Functions,
-    /// The counting code.
+    /// Counting code for the functions.
     blob: Blob,
 }
 

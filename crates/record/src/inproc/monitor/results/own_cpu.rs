@@ -41,7 +41,7 @@ impl UnseenTime {
     pub(crate) const UNMEASURED: Self = Self { per_seen: 0.45, per_copy_ns: 65_000.0, doubt: 0.75 };
 }
 
-/// Measured processor times of a run, ns.
+/// Measured processor times of a run, and numbers of events that cost time unseen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct MeasuredTimes {
     /// Time of all processes that were waited for, by the kernel.
@@ -54,7 +54,7 @@ pub(crate) struct MeasuredTimes {
     pub(crate) starts_ns: u64,
     /// Processor time that threads spent on asking and on writing windows.
     pub(crate) asked: ObserverTime,
-    /// Number of programs started.
+    /// Number of programs started in the run.
     pub(crate) starts: u64,
     /// Number of processes that were forked and executed no other program.
     pub(crate) copies: u64,

@@ -24,7 +24,7 @@ const EACH: Duration = Duration::from_nanos(250);
 
 /// Bytes of all headers of a ring.
 const HEADERS: u64 = ring::COUNT * ring::HEADER;
-/// Words of a header.
+/// Number of words in a ring's header.
 const HEADER_WORDS: usize = (ring::HEADER / 8) as usize;
 
 /// Number of filled buffers from which on the launcher empties them before it answers their thread.
@@ -103,7 +103,7 @@ fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which
     }
 }
 
-/// A buffer to take.
+/// A buffer of a slot's rings that is to be taken.
 struct Buffer {
     index: u64,
     /// Bytes of calls in the buffer, according to its header.

@@ -18,7 +18,7 @@ pub(crate) struct Around {
     pub(crate) share_measured: bool,
 }
 
-/// Sums over a run.
+/// Facts and sums for a run's recording.
 pub(crate) struct RunStats {
     pub(crate) facts: RunFacts,
     pub(crate) around: Around,

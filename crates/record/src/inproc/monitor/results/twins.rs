@@ -32,7 +32,7 @@ const FEWEST: u64 = 64;
 /// Time for twins, as a share of the command's time, and the number of rounds that are run in any case.
 const SHARE: f64 = 0.05;
 const FEWEST_ROUNDS: usize = 2;
-/// Rounds, at most.
+/// Largest number of rounds of twins.
 const ROUNDS: usize = 6;
 /// Relative uncertainty of the result for other programs than the twins start: loops of cat, grep, sed and echo under
 /// the same shell differed by that much. The spread of the rounds is added to it.
