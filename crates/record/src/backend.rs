@@ -13,9 +13,9 @@ use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
 pub struct WindowPolicy {
     /// Number of calls that a window contains.
     pub calls: usize,
-    /// Number of windows kept of each row: the first, the newest, and two of the newest octave.
+    /// Largest number of windows kept of each row; the first one and those of the newest octaves stay.
     pub kept_per_row: usize,
-    /// Number of windows kept over all rows.
+    /// Largest number of windows kept over all rows.
     pub kept: usize,
     /// Time that all windows together may cost the observer, beside `share`.
     pub allowance: Duration,

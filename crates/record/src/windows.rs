@@ -287,8 +287,9 @@ impl Windows {
         table.rows[row].windows.push(id);
     }
 
-    /// Returns the index of the window of a row to drop. The first is never dropped. Otherwise it is the older of two
-    /// in a past octave, or else the oldest, whose octave is the smallest part of the row.
+    /// Returns the index of the window of a row to drop. The row's first window stays. If two windows are of the same
+    /// past octave, the newer one is dropped; otherwise the oldest one besides the first, whose octave is the smallest
+    /// part of the row.
     fn least_telling(&self, ids: &[u32], newest: u8) -> usize {
         let octave = |i: usize| self.kept[ids[i] as usize].as_ref().map_or(0, |w| w.octave);
         (2..ids.len()).find(|&i| octave(i) == octave(i - 1) && octave(i) < newest).unwrap_or(1.min(ids.len() - 1))
