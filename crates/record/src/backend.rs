@@ -155,11 +155,12 @@ pub trait Backend {
     /// If the backend can't work here.
     fn cost(&self) -> Result<Spread, Error>;
 
-    /// Starts `launch`, watches it and all its descendants to their end, and returns the recording. A set-id
-    /// program among the descendants is let go unwatched before it could lose its privilege, and is named among the
-    /// recording's problems.
+    /// Starts `launch`, watches it and all its descendants to their end, and returns the recording. A set-id program
+    /// among the descendants is let go unwatched before it could lose its privilege, and is named among the recording's
+    /// problems.
     ///
-    /// If nothing was started: the program does not exist, is not executable, is set-id or 32-bit, asks for
+    /// # Errors
+    /// If nothing was started, because the program does not exist, is not executable, is set-id or 32-bit, asks for
     /// elisions that this backend can't do, or may not be watched.
     fn run(&mut self, launch: &Launch, control: &mut dyn Control) -> Result<Recording, Error>;
 

@@ -88,9 +88,9 @@ impl ArgKind {
     }
 
     /// Returns the bytes of memory behind the argument in a call with `args` that returned `result`
-    /// (`None` at its entry); see [`Size::bytes`]. No limit but the call's arguments bounds the
-    /// number. Returns `None` for output of a call that failed or has not returned: the kernel did
-    /// not write it.
+    /// (`None` at its entry); see [`Size::bytes`]. The number is bounded by the arguments alone.
+    /// Returns `None` for output of a call that failed or has not returned: the kernel did not
+    /// write it.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let failed = result.is_none_or(|r| Errno::from_result(r).is_some());
         if failed && matches!(self, Self::Out(_)) { None } else { self.size()?.bytes(args, result, word) }
@@ -108,9 +108,9 @@ impl ArgKind {
 
 impl Size {
     /// Returns the number of bytes in a call with `args` that returned `result` (`None` at its
-    /// entry). Only the arguments bound it. `word` reads a 32-bit number of the target. Returns
-    /// `None` if the size depends on the result of a call that failed or has not returned, or if
-    /// `word` read nothing.
+    /// entry). The number is bounded by the arguments alone. `word` reads a 32-bit number of the
+    /// target. Returns `None` if the size depends on the result of a call that failed or has not
+    /// returned, or if `word` read nothing.
     pub fn bytes(self, args: &[u64; 6], result: Option<i64>, word: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         let arg = |index: u8| args.get(usize::from(index)).copied();
         match self {

@@ -41,9 +41,9 @@ impl DeathNotice {
         list.offset = (word.as_ptr() as libc::c_long).wrapping_sub(entry as libc::c_long);
         word.store(nix::unistd::gettid().as_raw() as u32, Ordering::SeqCst);
         let head = NonNull::from(list);
-        // SAFETY: the list is never freed, so the kernel finds it whenever the thread ends. Of what it writes to, the
-        // word lies in the area, and `drop` takes it off the list before that is unmapped. The C library's own list,
-        // which this replaces, is for robust mutexes, and we use none.
+        // SAFETY: the list is never freed, so the kernel finds it whenever the thread ends. The kernel writes to the
+        // word, which lies in the area; `drop` takes it off the list before the area is unmapped. The C library's own
+        // list, which this one replaces, is for robust mutexes, and we use none.
         let set = unsafe { libc::syscall(libc::SYS_set_robust_list, head.as_ptr(), 3 * size_of::<usize>()) };
         Self((set == 0).then_some(head))
     }

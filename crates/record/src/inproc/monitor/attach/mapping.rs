@@ -57,7 +57,7 @@ impl Process<'_> {
     /// of the second.
     ///
     /// # Errors
-    /// If it has not mapped all of them. Then it has mapped none, unless it is [`NotMade::Away`].
+    /// If the process has not mapped all of them. Then none is mapped, unless the error is [`NotMade::Away`].
     pub(crate) fn map(&self, files: &[File; 2], (code, image): (&[Mapping], &Mapping)) -> Result<(), NotMade> {
         let mut errands = Errands::new(self.maps)?;
         let fds = errands.data(FDS, NO_FDS.to_vec());

@@ -157,9 +157,9 @@ fn place(session: &Session, waiter: &Waiter) -> Option<(Place, OurCode)> {
     Some((Place { resume, call: file.bias.wrapping_add(vaddr), keeps_flags }, code))
 }
 
-/// Makes sure that no thread of the waiting thread's process is in our code except itself, which is stopped. Returns
-/// the threads that were stopped, or all threads, stopped, if `all` is true; `None` if some can't be stopped or do not
-/// leave.
+/// Makes sure that no thread of the waiting thread's process is in our code, except the waiting thread itself, which is
+/// stopped. Returns the threads that were stopped for that: all of the process's threads if `all` is true. Returns
+/// `None` if some can't be stopped or do not leave.
 fn all_out(session: &Session, waiter: &Waiter, (code, mem): (&OurCode, &Mem), all: bool) -> Option<Vec<Held>> {
     let pid = session.memory.head(waiter.slot).pid as i32;
     let mut held: Vec<Held> = Vec::new();

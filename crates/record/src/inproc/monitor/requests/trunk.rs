@@ -11,7 +11,7 @@ use systoll_hooks::assemble::{self, Base, Trunk};
 use systoll_hooks::layout::{NODE_SIZE, may_hold_node, node, record, trunk};
 use systoll_symbols::PlacedFrame;
 
-/// Number of threads of a program, at most, of each of which one sample is taken to check the known trunk.
+/// Largest number of a program's slots that are searched for a thread that has found the known trunk.
 const MOST_THREADS: u64 = 4;
 
 /// Frames above a context, which begins at a site.
@@ -80,9 +80,9 @@ impl<'f> SeenAbove<'f> {
     }
 }
 
-/// Handles a thread whose trunk above `node` differs, at its first call there, from the one known from elsewhere:
-/// threads compare with this one from now on, as long as no thread has found the other. `stack` is the thread's whole
-/// stack.
+/// Handles a thread whose trunk above `node`, at its first call there, differs from the known trunk. From now on
+/// threads compare their stacks with this thread's trunk, unless one of them has found the known trunk. `stack` is the
+/// thread's whole stack.
 pub(crate) fn renew(
     session: &mut Session,
     thread: &Waiter,
