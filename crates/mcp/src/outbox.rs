@@ -13,15 +13,15 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Time after which a client that takes no line counts as gone.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Sends lines to the writer.
+/// Queue of lines to the thread that writes them.
 #[derive(Clone)]
 pub(crate) struct Outbox(SyncSender<Vec<u8>>);
 
-/// Reports that the client no longer reads.
+/// The client no longer reads.
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-/// Signals that the writer has ended.
+/// Receiver of the message that the writer has ended.
 pub(crate) struct Written(Receiver<()>);
 
 impl Outbox {

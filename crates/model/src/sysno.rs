@@ -11,7 +11,7 @@ impl Sysno {
     /// Bit that is set in the number of a call of the x32 ABI. Few kernels have that ABI; on others such a call fails
     /// with ENOSYS.
     pub const X32: u32 = 0x4000_0000;
-    /// Number used for every number that `syscall` is made with and that the kernel does not have, now or soon.
+    /// Number that replaces each number passed to `syscall` that the kernel does not have, now or soon.
     pub const UNKNOWN: Self = Self(0x7fff_ffff);
     /// Bound of the numbers of the 64-bit ABI that are told apart.
     pub const NATIVE: u32 = 511;

@@ -97,7 +97,7 @@ pub struct Running {
     pub calls: Option<u64>,
 }
 
-/// Receives a backend's reports while it watches, and answers its questions.
+/// The user's side of a run: receives a backend's reports while it watches, and answers its questions.
 pub trait Control {
     /// Reports progress now and then: the number of calls counted, the number of processes alive, and true if the
     /// command itself has ended.

@@ -67,7 +67,7 @@ fn note(kind: BackendKind, refused: &[(BackendKind, Error)]) -> Option<Problem> 
     (!why.is_empty()).then(|| Problem::new(ProblemKind::Note, text))
 }
 
-/// Adds the note to the reports made during the run.
+/// A control that adds the note to each report made during the run.
 struct Noting<'a> {
     control: &'a mut dyn Control,
     note: Option<&'a Problem>,

@@ -224,7 +224,7 @@ impl Held {
     }
 }
 
-/// Blocks all signals in this thread until dropped.
+/// Signal mask of this thread before all signals were blocked; restored when dropped.
 struct AllBlocked(libc::sigset_t);
 
 impl AllBlocked {

@@ -16,7 +16,7 @@ pub(crate) struct SampledCall<'a> {
     pub(crate) stands_for: u64,
 }
 
-/// Collects sampled calls of windows and of single samples alike.
+/// Questions of sampled calls, from windows and from single samples alike.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     notes: Notes,
@@ -37,7 +37,7 @@ impl Ledger {
         self.notes.add(look);
     }
 
-    /// Returns from where the answer to a question, asked at `at_ns`, was known before.
+    /// Returns the relation of a question, asked at `at_ns`, to earlier ones.
     pub(crate) fn before(&self, asked: &QuestionAsked, at_ns: u64) -> Before {
         self.notes.before(asked, at_ns)
     }

@@ -167,7 +167,7 @@ pub(crate) struct Look<'a> {
     pub(crate) complete: bool,
     /// The script line that the stack contains, if any.
     pub(crate) line: Option<RawFrame>,
-    /// Returns true for the interpreter's own frames, which tell nothing where there are script lines.
+    /// Test for the interpreter's own frames, which tell nothing where there are script lines.
     pub(crate) is_interpreter: &'a dyn Fn(RawFrame) -> bool,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn count(message: &[u8]) -> Result<usize, String> {
     Fields(message).try_fold(0, |n, field| field.map(|_| n + 1))
 }
 
-/// Iterates over the fields of a message: their numbers and, for length-delimited fields, their
+/// Iterator over the fields of a message: their numbers and, for length-delimited fields, their
 /// bytes; fields of other kinds have none.
 struct Fields<'a>(&'a [u8]);
 

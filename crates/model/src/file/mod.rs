@@ -133,7 +133,7 @@ fn unpack(mut input: impl Read) -> Result<Vec<u8>, FileError> {
     if bytes.len() as u64 > MAX_FILE { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads from `inner`, and remembers if that failed. Any other error is the fault of the file.
+/// A reader of `inner` that remembers if reading failed. Any other error is the fault of the file.
 struct Source<R> {
     inner: R,
     failed: bool,

@@ -9,7 +9,7 @@ use systoll_model::{Language, Problem};
 /// A run-time that names the functions of scripts only if it is started with a flag.
 struct RunTime {
     language: Language,
-    /// Returns true for the names of the run-time's files. A program that maps such a file runs it.
+    /// Test for the names of the run-time's files. A program that maps such a file runs it.
     is_file: fn(&str) -> bool,
     /// The command, with the flag.
     how: &'static str,

@@ -8,7 +8,7 @@ use systoll_model::{Phase, Recording, RowId};
 /// A line of text in parts, each with its role.
 pub type Parts = Vec<(Role, String)>;
 
-/// Writes parts of the report on a recording, as lines of a limited width.
+/// The recording and judgement from which parts of the report are written, as lines of a limited width.
 #[derive(Clone, Copy, Debug)]
 pub struct Pieces<'a> {
     /// The recording on which the report is.

@@ -12,7 +12,7 @@ use systoll_model::{
 };
 use systoll_present::{ReportOptions, Style, write_report};
 
-/// Builds a recording row by row.
+/// A recording that is built row by row.
 pub struct Builder {
     pub rec: Recording,
 }

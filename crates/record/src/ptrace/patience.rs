@@ -24,7 +24,7 @@ const GAVE_WAY_NS: u64 = 100_000;
 /// Factor by which the pause in polling after such a yield is longer than the yield.
 const AMENDS: u64 = 100;
 
-/// Decides when polling pays. While a program computes between its calls, the tracer sleeps.
+/// State that decides when polling pays. While a program computes between its calls, the tracer sleeps.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     /// Number of polls in vain since the last one that succeeded.

@@ -16,7 +16,7 @@ const MIN_SAMPLES: u64 = 60;
 /// Price above which calls vary too much by themselves to be used, ns.
 const CHEAP_NS: f64 = 2_500.0;
 
-/// Picks random calls, and adds up their processor time.
+/// Random picks of calls, and the sums of their processor time.
 pub(super) struct Sampler {
     random: Random,
     until_next: u64,

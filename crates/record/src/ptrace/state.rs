@@ -13,7 +13,7 @@ use systoll_symbols::{AddressSpace, Symbols};
 /// A map by process or thread number; it is read at every stop.
 pub(super) type ById<T> = HashMap<i32, T, BuildHasherDefault<NumberHasher>>;
 
-/// Spreads numbers that the kernel assigns consecutively. Nobody can choose them to collide.
+/// Hasher for numbers that the kernel assigns consecutively. Nobody can choose them to collide.
 #[derive(Default)]
 pub(super) struct NumberHasher(u64);
 

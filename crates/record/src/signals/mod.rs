@@ -95,7 +95,7 @@ struct Shared {
     term: Term,
 }
 
-/// Holds signals back from the process until dropped.
+/// Signals held back from the process until this value is dropped.
 pub(crate) struct Signals {
     shared: Arc<Shared>,
     original: OriginalMask,

@@ -131,9 +131,9 @@ pub(crate) fn wait_for_stop_by(tid: i32, deadline: u64) -> Waited {
     Waited::NothingYet
 }
 
-/// Pauses between looks for an event that usually comes within microseconds: none at first, then sleeps. A sleep leaves
-/// the processor to the thread for which we wait; a yield would leave it to every other thread as well, each for its
-/// whole turn.
+/// Number of looks so far for an event that usually comes within microseconds: the first looks follow without a pause,
+/// later ones after a sleep. A sleep leaves the processor to the thread for which we wait; a yield would leave it to
+/// every other thread as well, each for its whole turn.
 #[derive(Default)]
 pub(crate) struct Pause(u32);
 

@@ -23,7 +23,8 @@ struct Entry {
     next: *mut Entry,
 }
 
-/// Makes the kernel mark the area's owner word when the calling thread ends. Drop it before the area is unmapped.
+/// A request to the kernel to mark the area's owner word when the calling thread ends. Drop it before the area is
+/// unmapped.
 #[derive(Debug)]
 pub(crate) struct DeathNotice(Option<NonNull<List>>);
 

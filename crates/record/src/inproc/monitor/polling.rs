@@ -51,7 +51,7 @@ const fn ns(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-/// Decides when the launcher polls for questions rather than sleeps.
+/// State by which the launcher decides if it polls for questions or sleeps.
 #[derive(Default)]
 pub(crate) struct Polling {
     /// Number of processors that launcher, targets and the threads that read ahead may use.
@@ -60,7 +60,7 @@ pub(crate) struct Polling {
     everywhere: Option<CpuSet>,
     /// The thread that reads ahead, while it runs.
     reader: Option<JoinHandle<()>>,
-    /// Keeps the launcher on one processor as long as it is set.
+    /// The launcher's usual affinity, while the launcher is kept on one processor.
     stay: Option<sys::SavedAffinity>,
     /// True if the thread that asked last was on the launcher's processor, or would not poll for an answer.
     pub(crate) asked_here: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Polling {
     pub(crate) answered: u64,
     /// The work that was done last.
     pub(crate) done: LastWork,
-    /// Predicts if another question will come soon.
+    /// Counters that predict if another question will come soon.
     outlook: NextQuestion,
     /// True if threads of some program make no system calls for us any more: they don't wake the launcher, and their
     /// slots must be searched.

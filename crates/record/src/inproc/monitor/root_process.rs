@@ -35,7 +35,7 @@ pub(crate) struct RootProcess {
     pub(crate) just_ended: bool,
     /// True if the process's exec has succeeded.
     pub(crate) exec_done: bool,
-    /// Decides when watching ends because a signal told systoll to end.
+    /// Time at which a signal told systoll to end, if one did.
     pub(crate) ending: Ending,
     /// True if watching ended before the command's processes did.
     pub(crate) cut_short: bool,

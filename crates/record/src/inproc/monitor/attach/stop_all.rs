@@ -49,7 +49,7 @@ impl Stopped {
 /// All threads of a process, stopped until this value is dropped.
 pub(crate) struct AllStopped {
     pub(crate) threads: Vec<Stopped>,
-    /// Keeps the launcher's priority high until the last of the threads is resumed.
+    /// High priority of the launcher, which lasts until the last of the threads is resumed.
     _hurry: Hurry,
 }
 
@@ -185,7 +185,7 @@ impl Drop for Seized {
     }
 }
 
-/// Raises this thread's priority while it lives, as far as the system allows: stopped threads wait for it.
+/// High priority of this thread until dropped, as far as the system allows: stopped threads wait for this thread.
 struct Hurry {
     /// The niceness to restore, if it could be changed.
     nice: Option<i32>,

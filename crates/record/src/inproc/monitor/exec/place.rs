@@ -49,7 +49,7 @@ impl Regions {
     }
 }
 
-/// Makes code by fixed options.
+/// A maker of code by fixed options.
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
     pub(crate) options: Options,

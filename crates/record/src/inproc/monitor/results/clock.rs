@@ -41,7 +41,7 @@ impl Ratio {
     }
 }
 
-/// Converts the cycles of a run to times.
+/// A run's clock rate and start, by which cycles are converted to times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) per_ns: f64,

@@ -26,7 +26,7 @@ const ERESTARTSYS: u16 = 512;
 const ERESTARTNOINTR: u16 = 513;
 const MAKES_PROCESSES: [u32; 4] = [CLONE, FORK, VFORK, CLONE3];
 
-/// Adds an image's counts to the table.
+/// State while an image's counts are added to the table.
 pub(crate) struct RowBuilder<'a> {
     table: &'a mut Table,
     pub(crate) program: &'a mut Program,
