@@ -41,15 +41,15 @@ use systoll_symbols::AddressSpace;
 /// Code segment of 64-bit programs (kernel: __USER_CS).
 const USER_CS: u64 = 0x33;
 
-/// Origin of a program.
+/// Facts about where a new program comes from.
 struct Origin {
-    /// The slot of the thread that has become it.
+    /// Slot of the thread that executed the program.
     from: Option<SlotRef>,
-    /// The image that thread ran in.
+    /// Image in which that thread ran.
     parent: Option<ImageId>,
-    /// True if it is the command's own.
+    /// True if this is the command's own program.
     first: bool,
-    /// True if its process is known to be confined as the launcher is, from the program before.
+    /// True if the process is known to be confined as the launcher is, from its program before.
     as_before: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     let prepared = prepare(session, pid, &Origin { from, parent, first, as_before }, &exe);
     if let Err(why) = &prepared {
         if first {
-            // Nothing of it has run, so the caller may choose another backend.
+            // Nothing of the program has run, so the caller may choose another backend.
             session.root.refused = Some(format!("{exe}: {why}"));
             sys::kill(pid);
         } else if !is_doomed(pid) {
@@ -71,7 +71,7 @@ pub(crate) fn on_exec(session: &mut Session, pid: i32, from: Option<SlotRef>) {
     }
     let _ = tracee::detach(pid, 0);
     if let Ok(id) = prepared {
-        // It maps our memory now, and does not need the launcher for that.
+        // The program maps our memory now, and does not need the launcher for that.
         provision::provision(session, id);
         windows::settle_who_opens(session);
     }
@@ -88,16 +88,16 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
     image
 }
 
-/// A stopped process that has just become another program, as it was found.
+/// State of a stopped process that has just become another program.
 struct Newcomer {
     pid: i32,
     regs: libc::user_regs_struct,
     mem: Mem,
     maps: Maps,
     space: AddressSpace,
-    /// Code for the files that it has mapped.
+    /// Code for the files that the process has mapped.
     files: Vec<Ready>,
-    /// True if nothing of these files is left out of the counts.
+    /// True if the counts leave out nothing of these files.
     seen_whole: bool,
 }
 
@@ -119,7 +119,8 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     Ok(id)
 }
 
-/// Looks at the stopped process, and plans the hooks of its files. Returns the reason if it can't be watched.
+/// Reads the state of the stopped process and plans the hooks of its files. Returns the reason if the process can't be
+/// watched.
 fn inspect(session: &mut Session, pid: i32, as_before: bool) -> Result<Newcomer, String> {
     if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
         return Err(obstacle);
@@ -169,7 +170,7 @@ fn start(
     let away = asked_elsewhere.and_then(|_| sys::Away::from_here(pid));
     let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
     plant(pid, &newcomer.mem, mapped, &mappings, Start { stub, processors }, newcomer.regs)?;
-    // The process frees itself again, whatever becomes of us.
+    // The process frees itself again, even if we are killed.
     away.inspect(|away| away.keep(pid));
     Ok(())
 }
@@ -186,7 +187,7 @@ fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Orig
     let earlier = session.reuse.by_file.entry(Arc::clone(exe)).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
-    // A later program asks about the calls of earlier ones too, unless it asks more than any before.
+    // Calls that earlier programs of the file have shown are sampled more rarely; further calls are sampled as usual.
     if let Some(area) = session.memory.image(id).filter(|_| !program.is_looked_at()) {
         area.set(image::FAMILIAR, earlier.looked);
     }
@@ -195,7 +196,7 @@ fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Orig
     program.processes.thread_before = if origin.from.is_some_and(|from| had_threads(session, from.program)) {
         procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns)
     } else {
-        // This is the same value, at a twentieth of the cost.
+        // The first reading is the same value, at a twentieth of the cost.
         program.processes.cpu_before
     };
     program.hooks.seen_whole = seen_whole;
@@ -225,8 +226,8 @@ fn asked_elsewhere(session: &Session, from: SlotRef) -> bool {
     session.polling.asked_elsewhere(patience)
 }
 
-/// Returns true if a new program can open what this process can: it has the same user and groups, and no program it
-/// descends from has changed its rights.
+/// Returns true if a new program can open the files that this process can: it has the same user and groups, and no
+/// program it descends from has changed its rights.
 fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     let as_before = |from: SlotRef| {
         session.programs.get(&from.program).is_some_and(|p| p.native && !p.threads.changed.contains(&from.index))
@@ -234,14 +235,14 @@ fn is_native(session: &Session, pid: i32, from: Option<SlotRef>) -> bool {
     from.is_none_or(as_before) && procfs::has_our_credentials(pid)
 }
 
-/// Returns a program's files, as paths that it opens.
+/// Returns the files that a program opens by itself, as paths.
 fn to_open(session: &Session, id: ProgramId) -> Option<[Source; 2]> {
     let [code, image] = session.memory.paths(id)?;
     let (read, both) = (libc::O_RDONLY | libc::O_CLOEXEC, libc::O_RDWR | libc::O_CLOEXEC);
     Some([Source::Open(code, read), Source::Open(image, both)])
 }
 
-/// Returns a program's files, as descriptors handed to a stopped process that may not open them.
+/// Returns the files of a program that may not open them, as descriptors handed to its stopped process.
 fn handed_over(
     session: &Session,
     id: ProgramId,
@@ -264,14 +265,14 @@ fn plant(
     start: Start,
     regs: libc::user_regs_struct,
 ) -> Result<(), String> {
-    // Its length does not depend on its address.
+    // The code's length does not depend on its address.
     let len = bootstrap::code(0, files, start, &regs).len();
     let at = remote::unused(mem, mapped, len + 16).ok_or("no room in it for a few hundred bytes of code")?;
     let code = bootstrap::code(at, files, start, &regs);
     mem.write(at, &code).map_err(|e| format!("its code can't be written: {e}"))?;
     let mut regs = regs;
     regs.rip = at;
-    // There is no call to be restarted.
+    // The kernel must not restart a call.
     regs.orig_rax = u64::MAX;
     tracee::set_registers(pid, &regs).map_err(|e| e.desc().to_owned())
 }
@@ -281,7 +282,7 @@ fn plant(
 pub(crate) fn on_starting(session: &mut Session, thread: SlotRef) -> bool {
     let from = session.memory.asked_from(thread);
     let Some(program) = session.programs.get_mut(&thread.program) else { return false };
-    // Mapping our memory was not the program's own work; what follows, until it goes on, counts as asking.
+    // Mapping our memory was not the program's own work. From here until it goes on, its time counts as asking.
     let took = from.map_or(0, |from| from.saturating_sub(program.processes.thread_before));
     session.stats.starts_ns = session.stats.starts_ns.saturating_add(took);
     session.stats.starts += 1;

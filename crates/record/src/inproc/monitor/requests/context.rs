@@ -22,14 +22,14 @@ use systoll_hooks::layout::{may_hold_node, node, record};
 use systoll_model::FrameClass;
 use systoll_symbols::{PlacedFrame, RawFrame, Symbols};
 
-/// Number of the call at which a window may open if the budget allowed none at the first: the beginning of an octave,
-/// and not so soon that most questions would be in vain.
+/// Number of the call at which a window may open if the budget allowed none at the first call. It is the beginning of
+/// an octave, and not so small that most questions would be in vain.
 const LATER_OCTAVE: u64 = 16;
 
-/// Bytes kept of a first slot to tell start-up from the rest, at most.
+/// Bytes of a first slot that are kept to tell start-up from the rest, at most.
 const MOST_AT_MAIN: u64 = 8 << 20;
 
-/// Contexts that could not be told apart at a site before we stop asking there.
+/// Failures to tell contexts apart at a site after which no thread asks there any more.
 const MAX_FAILURES: u32 = 16;
 
 /// Answers a question for the context of a call at a site with the root `root`. Returns the node that counts it.
@@ -97,7 +97,7 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     }
 }
 
-/// Ends start-up if this is the first call below `main` at a context that we preloaded.
+/// Ends start-up if this is the first call below `main` at a context that was given to the program at its start.
 pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAddr) {
     let Some(program) =
         session.programs.get_mut(&thread.program).filter(|p| thread.index == 0 && !p.contexts.main_seen)
@@ -117,7 +117,7 @@ pub(crate) fn look_for_main(session: &mut Session, thread: SlotRef, node: NodeAd
     look_no_more(session, thread, nodes);
 }
 
-/// Stops asking at these preloaded nodes for the sake of `main`, which has begun elsewhere.
+/// Stops asking at these preloaded nodes, since `main` has begun elsewhere.
 fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
     let affordable = session.windows.budget.affordable(0, session.clock.at(sys::now()));
     let (Some(area), Some(program)) = (session.memory.image(thread.program), session.programs.get_mut(&thread.program))
@@ -139,7 +139,7 @@ fn look_no_more(session: &mut Session, thread: SlotRef, nodes: Vec<NodeAddr>) {
 /// Ends start-up: `main` is on the stack of the program's first thread.
 fn on_main(session: &mut Session, id: ProgramId) {
     let now = session.clock.at(sys::now());
-    // It is the first thread itself that asks right now.
+    // The first thread itself asks right now, so its time is known.
     let (from, asked) = (session.memory.asked_from(id.slot(0)), session.memory.asked_before(id.slot(0)));
     let written = session.memory.written_before(id.slot(0)) as f64 / session.clock.ratio.cycles_per_ns();
     let asked = asked.saturating_add(written as u64);
@@ -155,7 +155,7 @@ fn on_main(session: &mut Session, id: ProgramId) {
     }
 }
 
-/// Answers a question for the root of a call's number, from the site with the table at `table`.
+/// Answers a question for the root that counts the calls of one number, asked at the site with the table at `table`.
 pub(crate) fn on_number(session: &mut Session, waiter: &Waiter, table: u64) -> NodeAddr {
     let Some(program) = session.programs.get_mut(&waiter.slot.program) else { return NodeAddr(table) };
     let Some(at) = program.site_of_table(table) else { return NodeAddr(table) };
@@ -188,10 +188,10 @@ struct Sighting<'a> {
 struct ContextPath<'a> {
     /// Frames up to the innermost that belongs to the user's code.
     frames: &'a [PlacedFrame],
-    /// The words that a thread compares, one for each frame beyond the first. Ends early where the next frame can't
-    /// be found by a thread.
+    /// Words that a thread compares, one for each frame beyond the first; ends early if a thread can't find the next
+    /// frame.
     steps: Vec<Step>,
-    /// True if the steps lead as far as the frames do, so that what lies above may be compared too.
+    /// True if the steps lead as far as the frames do; a thread may then compare the frames above, too.
     whole: bool,
 }
 
@@ -202,7 +202,7 @@ fn is_main_on(symbols: &mut Symbols, frames: &[PlacedFrame]) -> bool {
 }
 
 impl<'a> Sighting<'a> {
-    /// Returns the node for this context, which is made if it is new and kept in `seeds`. Returns the root where contexts
+    /// Returns the node for this context; it is made if it is new, and kept in `seeds`. Returns the root if contexts
     /// can't be told apart. `main`: true if `main` is on the stack.
     fn node(
         &self,
@@ -233,7 +233,7 @@ impl<'a> Sighting<'a> {
                 program.contexts.name(node, path.frames.iter().take(callers + 1).map(|f| f.frame).collect());
                 node
             }
-            // Other calls at this site do have a stack.
+            // There is no stack to read at this call; other calls at the site do have one.
             Err(_) if path.steps.is_empty() && !has_word(self.thread.tid, base, offset) => self.root,
             Err(why) => {
                 let failures = program.contexts.failures.entry(self.root).or_default();
@@ -246,13 +246,13 @@ impl<'a> Sighting<'a> {
         }
     }
 
-    /// Returns the assembled code of the call's place.
+    /// Returns the assembled place that makes the call; `None` if its file is not hooked.
     fn assembled<'p>(&self, program: &'p Program) -> Option<&'p CountedPlace> {
         program.hooks.files.get(self.site.file).and_then(|f| f.code.blob.sites.get(self.site.site))
     }
 
-    /// Returns the part of the stack that tells this context from others. `base`: the address from which threads count
-    /// places on the stack; `offset`: distance of the first return address from it, where the assembled code has one.
+    /// Returns the part of the stack that tells this context from others. `base`: address from which threads count
+    /// places on the stack; `offset`: distance of the first return address from `base`, if the assembled code knows it.
     fn path(&self, symbols: &mut Symbols, base: u64, offset: Option<u32>) -> ContextPath<'a> {
         let is_users = |f: &PlacedFrame| matches!(symbols.class(f.frame), FrameClass::User | FrameClass::Unknown);
         let user = self.frames.iter().position(is_users);
@@ -293,8 +293,8 @@ impl<'a> Sighting<'a> {
     }
 }
 
-/// Returns the steps by which a thread finds the context `frames`, as far as it can: each compares a word of the stack
-/// and tells where the next lies.
+/// Returns the steps by which a thread finds the context `frames`. Each step compares a word of the stack and tells
+/// where the next word lies. The steps end early at a frame that a thread can't find.
 fn steps(frames: &[PlacedFrame], base: u64, offset: Option<u32>) -> Vec<Step> {
     let from_base = |address: u64| address.wrapping_sub(base);
     let place = |f: &PlacedFrame| from_base(f.sp.wrapping_sub(8));

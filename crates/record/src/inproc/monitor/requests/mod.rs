@@ -1,4 +1,4 @@
-//! Questions of watched programs' threads while they run, and the answers.
+//! Answers questions that threads of watched programs ask while they run.
 
 pub(crate) mod answer;
 pub(crate) mod context;

@@ -1,4 +1,5 @@
-//! Records windows on behalf of threads: a few consecutive calls of a thread, with what is seen before and after each.
+//! Records windows for threads that do not write them: a few consecutive calls of a thread, with the facts seen before
+//! and after each.
 
 use crate::arguments::argument_data;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
@@ -20,7 +21,7 @@ use systoll_hooks::layout::{image, is_record, may_hold_node, node, record, slot,
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::PlacedFrame;
 
-/// Frames and their places, and true if they are complete.
+/// Frames and their places, and true if the stack was unwound to its end.
 pub(crate) type Unwound<'a> = (&'a [PlacedFrame], bool);
 
 /// A call that a thread is about to make, and its context.
@@ -30,12 +31,12 @@ struct Entered {
     nth: u64,
     /// Number of the call in its row. Other than `nth` only where threads come and go.
     nth_of_row: u64,
-    /// Offset of the thread's record.
+    /// Offset of the thread's record at the node.
     record: u64,
     syscall: Sysno,
-    /// The node at which it is counted.
+    /// Address of the node at which the call is counted.
     node: NodeAddr,
-    /// The root of its tree.
+    /// Root of the tree in which the node lies.
     root: NodeAddr,
 }
 
@@ -69,8 +70,8 @@ pub(crate) fn on_entry(session: &mut Session, waiter: &Waiter, at: NodeAddr, beg
     spend(session, octave, began);
 }
 
-/// Handles a call at which a window is due, in a program whose threads write their windows: the launcher only decides,
-/// and samples the stack.
+/// Handles a call at which a window is due, in a program whose threads write their windows: the launcher decides if it
+/// opens, and samples the stack.
 fn on_place(session: &mut Session, waiter: &Waiter, at: NodeAddr, began: u64) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let run_ns = session.clock.at(began);
@@ -105,7 +106,8 @@ fn octave_of(entered: &Entered) -> u8 {
 
 /// Samples the stack of a thread that opens windows by itself and asks for the stack only.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
-    // Minimum wait of the thread, so that a short run has some hundred of these samples.
+    // Budget charged for each sample of a single call; a short run then has some hundred samples. The thread waits that
+    // long at least.
     const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (octave_of(entered), own_cpu());
     whole_stack(session, waiter, entered);
@@ -118,7 +120,7 @@ pub(crate) fn on_first(session: &mut Session, waiter: &Waiter, at: NodeAddr) {
     let Some(entered) = entered(session, waiter, at) else { return };
     let stack = whole_stack(session, waiter, &entered);
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
-    // The call is counted after the answer.
+    // The call is counted only after the answer, hence the next number.
     let (row, nth) = (entered.row, entered.nth + 1);
     let writes = wanted(session, waiter.slot) == want::WRITING;
     area.set(at.offset() + node::WINDOW_AT, if writes { nth + 1 } else { nth });
@@ -141,7 +143,7 @@ pub(crate) fn settle_who_opens(session: &mut Session) {
     let looked_enough = u32::from(!session.windows.budget.look_affordable(u8::MAX, run_ns));
     for program in session.programs.values_mut() {
         let Some(area) = session.memory.image(program.id) else { continue };
-        // A thread that may make no system call can't find out what there is to copy.
+        // A thread that may make no system call can't copy what arguments point to.
         let quiet = area.get(image::QUIET) as u32 != 0;
         let who = if !session.provisioning.writes_windows || quiet {
             windows::ASKED
@@ -174,7 +176,7 @@ fn note_entry(session: &mut Session, waiter: &Waiter, (entered, octave): (&Enter
     let base = waiter.slot.offset() + entered.record;
     let Some(area) = session.memory.image(waiter.slot.program) else { return };
     let (cycles, waited) = (area.get(base + record::CYCLES), area.get(base + record::WAITED));
-    // A loader does not give back what it maps, and asking would take longer than the rest.
+    // A loader does not give back the memory that it maps, and reading the faults would take longer than the rest.
     let begins = octave == 0 && session.programs.get(&waiter.slot.program).is_some_and(|p| !p.contexts.main_seen);
     let counts_faults = signature.filter(|_| !begins);
     let taken_for_us =
@@ -219,12 +221,12 @@ fn spend(session: &mut Session, octave: u8, began: u64) {
     session.windows.budget.spend_at_most(octave, Duration::from_nanos(sys::now().saturating_sub(began)));
 }
 
-/// Sets if the thread asks at every call.
+/// Makes the thread ask at every call, or stops that.
 fn want(session: &Session, thread: SlotRef, wanted: bool) {
     set_wanted(session, thread, if wanted { want::HAND_SHAKE } else { want::NOTHING });
 }
 
-/// Sets what the waiting thread does at each call, one of [`want`].
+/// Sets the slot's word that tells the waiting thread how to treat each call, one of [`want`].
 fn set_wanted(session: &Session, thread: SlotRef, wanted: u64) {
     if let Some(area) = session.memory.image(thread.program) {
         area.set(thread.offset() + slot::WANT, wanted);
@@ -249,7 +251,7 @@ fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Enter
     if let Some(seed) = seed {
         seed.note_asked(octave);
     }
-    // In the thousandth short program of a kind nothing is new.
+    // In the thousandth short program of a kind, calls bring nothing new.
     let seed = seed.filter(|_| program.is_some_and(|p| !p.is_looked_at()));
     let next = match seed {
         Some(seed) => seed.octave_to_ask(octave + 1),
@@ -301,7 +303,7 @@ fn whole_stack(session: &mut Session, waiter: &Waiter, entered: &Entered) -> Opt
 /// window would cost more.
 fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_ns: u64) {
     let octave = octave_of(entered);
-    // Minimum number of samples at each row with enough calls, whatever start-up has spent.
+    // Number of samples that each row with enough calls gets in any case, even if start-up has spent the budget.
     const SURE: u64 = 8;
     const CRUMB: u8 = 4;
     let row = session.table.rows.get(entered.row as usize);
@@ -320,7 +322,7 @@ fn look_at_line(session: &mut Session, waiter: &Waiter, entered: &Entered, run_n
 }
 
 /// Returns true if samples of a program's stacks tell lines or functions of scripts, or soon may. Samples of a compiler
-/// that keeps no map of its functions tell nothing; a map that begins late is found by searching for it.
+/// that keeps no map of its functions tell nothing. A map that is begun late is found by a later search.
 fn names_scripts(program: &mut Program, run_ns: u64) -> bool {
     if !program.contexts.names_compiled && program.space.may_run_scripts() {
         program.contexts.names_compiled = tells_lines(program, program.pid, run_ns);
