@@ -68,7 +68,7 @@ impl Clone for Interpreters {
 }
 
 impl Interpreters {
-    /// Returns true if lines of scripts have been read or compiled functions named.
+    /// Returns true if an interpreter's frames can be read, or a process has a map of compiled functions.
     pub(crate) fn any(&self) -> bool {
         self.runtimes.values().any(Option::is_some) || self.compiled.any()
     }
