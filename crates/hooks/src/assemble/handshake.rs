@@ -153,7 +153,7 @@ fn enqueue(e: &mut Emitter) -> Emitted {
     e.here(again)?;
     asm!(e; mov(rdi, GLOBAL + global::WAKE); mov(esi, FUTEX_WAKE); mov(edx, 1); mov(eax, FUTEX); syscall(););
     asm!(e; test(eax, eax); jne(woken); mov(r11, GLOBAL); cmp(dword_ptr(r11 + global::AWAKE as i32), 0); jne(awake););
-    // The launcher may be on this processor, and needs it to fall asleep.
+    // Yield: the launcher, which is about to fall asleep, may need this processor for it.
     asm!(e; sub(r9d, 1); je(awake); mov(eax, SCHED_YIELD); syscall(); jmp(again););
     e.here(woken)?;
     asm!(e; xor(r8d, r8d););

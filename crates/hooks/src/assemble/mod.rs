@@ -130,7 +130,7 @@ pub enum AssembleError {
     /// The region's address is not one of an image's regions.
     #[error("no region for roots at {0:#x}")]
     Region(u64),
-    /// Records beyond what a slot has room for.
+    /// The plan needs this many records more than a slot has.
     #[error("no room for {0} more records")]
     Records(u64),
     /// An instruction could not be written, in the assembler's words: a mistake of ours, or an instruction of the file

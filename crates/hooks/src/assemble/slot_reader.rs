@@ -90,8 +90,8 @@ pub struct SlotCounts {
     pub sampled: Sampled,
     /// Comparisons of the stack above the context.
     pub trunk: TrunkLooks,
-    /// Calls by power of two of cycles; a call timed for its block counts for all of it. There are fewer than
-    /// `returned` if some could not be timed.
+    /// Number of calls by power of two of their cycles. A call timed for its block counts for all calls of the block.
+    /// The sum is less than `returned` if some calls could not be timed.
     pub histogram: [u64; record::BUCKETS as usize],
     /// Failed calls by errno; there are fewer than `failed` if the table was full.
     pub errors: Vec<(u16, u64)>,
@@ -115,13 +115,13 @@ pub struct Sampled {
 /// Comparisons of the stack above a context with its trunk, see [`crate::layout::trunk`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrunkLooks {
-    /// Comparisons that found the trunk.
+    /// Number of comparisons that found the same trunk.
     pub looks: u64,
-    /// Calls that the comparisons that found the trunk stand for.
+    /// Number of calls for which the comparisons that found the same trunk stand.
     pub seen: u64,
-    /// Calls that the comparisons that found another stack, and did not ask, stand for.
+    /// Number of calls for which those comparisons stand that found another stack and did not ask.
     pub others: u64,
-    /// Outermost addresses of the trunk that were not found, in the comparison that found fewest.
+    /// Number of the trunk's outermost addresses that were not found, in the comparison that found fewest.
     pub missed: u64,
 }
 

@@ -12,7 +12,7 @@ pub(super) fn arm(e: &mut Emitter, elide: bool) -> Emitted {
     asm!(e; mov(rcx, gs(slot::RSEQ)); test(rcx, rcx); je(done); cmp(qword_ptr(rcx + 8), 0); jne(done););
     asm!(e; mov(r11, IMAGE + image::RSEQ_CS); mov(qword_ptr(rcx + 8), r11););
     if elide {
-        // A handler may have run since, and changed the mask.
+        // Forget the mask: a handler may have run since and changed it.
         asm!(e; mov(gs(slot::MASK), 0););
     }
     e.here(done)?;

@@ -19,7 +19,7 @@ pub struct Step {
     pub pointer: Option<FramePointer>,
 }
 
-/// A frame pointer.
+/// A function's frame pointer at the hook: its place and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FramePointer {
     /// Distance from rsp at the hook of the place where the pointer was saved; `None` if it is in rbp.

@@ -5,7 +5,7 @@
 
 /// Number of buffers in a slot.
 pub const COUNT: u64 = 48;
-/// Buffers that windows may fill.
+/// Numbers of a slot's buffers that windows may fill.
 pub const SHARE: Share = Share { of_first: COUNT, of_new: 44, of_old: 40 };
 /// Number of filled buffers from which on the launcher is woken to read them: the thread can then reuse them and
 /// needs no more memory, of which each page costs it and the launcher 3 µs.

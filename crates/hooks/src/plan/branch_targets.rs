@@ -298,7 +298,7 @@ fn shares(extents: &[Extent], parts: usize) -> (&[Extent], Vec<&[Extent]>) {
 fn starts(image: &Image<'_>, cfi: &Cfi<'_>, extents: &[Extent]) -> Vec<u64> {
     let mut all = vec![image.entry];
     all.extend(extents.iter().filter(|e| e.known).map(|e| e.start));
-    // Damaged tables were rejected before.
+    // An error can be ignored here: damaged tables were refused before.
     let _ = cfi.landing_pads(image, |pad| all.push(pad));
     addresses_in_data(image, |address, sure| {
         all.extend(sure.then_some(address));

@@ -22,7 +22,7 @@ struct State {
     rbp: Option<i64>,
 }
 
-/// The distances at the instructions of one function, by address.
+/// Distances of the frame at each instruction of one function, by the instruction's address.
 pub(super) struct Depths(HashMap<u64, State>);
 
 impl Depths {

@@ -119,7 +119,7 @@ const PREFIXES: [&[u8]; 4] = [&[], &[0x66], &[0xf2], &[0xf3]];
 /// Number of places in the table of answers.
 const PLACES: usize = 1 << 20;
 
-/// The answers by REX.W, 0x0f, prefix, opcode and the next byte.
+/// Kinds and lengths of instructions by REX.W, 0x0f, prefix, opcode and the next byte.
 pub(super) struct LengthTable {
     answers: Box<[AtomicU8]>,
     is_fixed: bool,

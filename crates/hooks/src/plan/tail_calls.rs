@@ -10,7 +10,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 
 /// Instructions from a function's start to its call, at most.
 const REACH: usize = 32;
-/// Instructions decoded; more than any window has.
+/// Number of instructions decoded; no window needs so many.
 const ENOUGH: usize = 8;
 
 /// The callers of a function, as far as code tells.

@@ -29,7 +29,7 @@ pub struct Plan {
     pub guards_memory: bool,
 }
 
-/// An instruction that is evidence of something.
+/// An instruction of the file that shows a property of the program, such as that it uses gs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Address of the instruction.

@@ -61,7 +61,7 @@ pub(crate) struct Interpreters {
 const MAX_LOOKED: usize = 64;
 
 impl Clone for Interpreters {
-    /// Returns an empty one: facts about one process's objects do not hold in another.
+    /// Returns a value without interpreters: facts about one process's objects do not hold in another.
     fn clone(&self) -> Self {
         Self::default()
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Results of decoding functions, true for a fixed distance.
 #[derive(Debug, Default)]
 pub(super) struct FixedFrames {
-    /// Results by file and address.
+    /// Results by file and address of a call.
     by_address: HashMap<ModuleKey, BTreeMap<u64, bool>>,
     /// Results by file and start of the function.
     by_function: HashMap<(ModuleKey, u64), bool>,

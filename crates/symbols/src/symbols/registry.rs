@@ -158,7 +158,7 @@ impl Symbols {
         if facts.address == frame.address {
             return matches!(facts.step, Step::SignalFrame);
         }
-        // The address follows a system call, and the facts are about that.
+        // The facts are about the system call before this address, not about the address itself.
         self.module(module).is_some_and(|m| kernel::is_signal_return(&m.elf, frame.address, frame.is_return))
     }
 

@@ -22,7 +22,8 @@ pub(crate) struct Table {
     pub(crate) type_name: u64,
     /// Address of the offset of an entry's field name; 0 in the table of types.
     pub(crate) field_name: u64,
-    /// Address of the offset of an entry's value: the field's offset, or the type's size.
+    /// Address of the variable with the offset, within an entry, of its value. The value is the field's offset, or in
+    /// the table of types the type's size.
     pub(crate) value: u64,
     /// Address of the offset at which an entry of a static field holds that field's address; 0 in the table of types.
     pub(crate) address: u64,

@@ -19,7 +19,7 @@ pub(crate) const INSTRUCTION: u64 = 0;
 pub(crate) const FUNCTION: u64 = 24;
 /// Offset in `zend_execute_data` of the flags.
 pub(crate) const INFO: u64 = 40;
-/// Offset in `zend_execute_data` of the caller's.
+/// Offset in `zend_execute_data` of the caller's `zend_execute_data`.
 pub(crate) const CALLER: u64 = 48;
 /// Flag of a call (`ZEND_CALL_TOP`): the function that executes scripts was called anew for it.
 pub(crate) const TOP: u32 = 1 << 17;

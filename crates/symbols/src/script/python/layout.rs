@@ -184,8 +184,8 @@ fn described(table: &[u8]) -> Option<Layout> {
     let free_threaded = word(table, 16)?;
     let Parts { thread, frame, code } = match (version >> 24, version >> 16 & 0xff) {
         (3, 13) => Parts { thread: 19, frame: 28, code: 34 },
-        // The parts before have more fields: of the interpreter's state, and the end of the frame's
-        // stack.
+        // In 3.14 the table has more entries before these parts: for the interpreter's state, and
+        // for the end of a frame's stack.
         (3, 14) => Parts { thread: 22, frame: 31, code: 39 },
         _ => return None,
     };
