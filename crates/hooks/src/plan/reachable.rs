@@ -130,7 +130,8 @@ impl ReachSearch<'_> {
         self.computed.sort_unstable();
         self.computed.dedup();
         for (n, table) in self.computed.iter().enumerate() {
-            // Compilers keep tables apart from code, and code read as distances leads anywhere.
+            // A place in code holds no table, because compilers keep tables apart from code; and code read as
+            // distances would lead anywhere.
             if self.image.text != 0 && self.image.region(*table).is_some() {
                 continue;
             }

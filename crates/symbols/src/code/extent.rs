@@ -102,11 +102,11 @@ mod tests {
         let around = |body: &[u8]| [&[0x55, 0x48, 0x89, 0xe5], body, &[0xc9, 0xc3]].concat();
         let fixed = |code: &[u8]| is_fixed(&elf_of_code(code), 0x1000..0x1000 + code.len() as u64);
         assert!(fixed(&around(&[])));
-        // sub $0x20,%rsp; lea -8(%rbp),%rsp
+        // The code is sub $0x20,%rsp; lea -8(%rbp),%rsp.
         assert!(fixed(&around(&[0x48, 0x83, 0xec, 0x20, 0x48, 0x8d, 0x65, 0xf8])));
-        // sub %rax,%rsp
+        // The code is sub %rax,%rsp.
         assert!(!fixed(&around(&[0x48, 0x29, 0xc4])));
-        // and $-64,%rsp
+        // The code is and $-64,%rsp.
         assert!(!fixed(&around(&[0x48, 0x83, 0xe4, 0xc0])));
         // Code that sets no frame pointer is a part of a function.
         assert!(!fixed(&[0x90, 0xc3]));
