@@ -108,10 +108,33 @@ impl Notes {
         self.calls == 0 && !self.only_summed_up
     }
 
-    /// All of it, in words.
+    /// Returns what the trace lacks, in words.
     pub(crate) fn problems(self, has_stacks: bool) -> Vec<Problem> {
-        let mut all = self.others;
-        let mut add = |kind, text: String| all.push(Problem::new(kind, text));
+        let mut all = self.others.clone();
+        all.extend(self.missing_calls());
+        all.extend(self.lines_left_out());
+        if self.only_summed_up {
+            all.push(partial(
+                "the trace is a table of counts: it does not tell what the calls were about, so systoll can't look for needless ones",
+            ));
+            return all;
+        }
+        all.extend(self.missing_times());
+        if self.untold == 0 || self.untold < self.calls {
+            all.extend(self.missing_arguments());
+            if !has_stacks {
+                all.push(note(
+                    "the trace has no stacks: calls are told by program, not by caller (strace -k tells callers)",
+                ));
+            }
+        }
+        all
+    }
+
+    /// Returns what is known of calls that are not in the trace, or not whole.
+    fn missing_calls(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        let mut add = |kind, text: String| found.push(Problem::new(kind, text));
         if self.lost > 0 {
             add(ProblemKind::Lost, format!("the tracer says that it lost {} events", self.lost));
         }
@@ -123,96 +146,91 @@ impl Notes {
         }
         if self.without_beginning > 0 {
             let n = self.without_beginning;
-            add(
-                ProblemKind::CutShort,
-                format!("{n} calls return whose beginning is not in the trace: it begins in the middle"),
-            );
+            let text = format!("{n} calls return whose beginning is not in the trace: it begins in the middle");
+            add(ProblemKind::CutShort, text);
         }
         if self.unfinished > 0 {
             let n = self.unfinished;
-            add(
-                ProblemKind::Note,
-                format!("{n} calls had not returned when the trace ended: they are counted as such"),
-            );
+            let text = format!("{n} calls had not returned when the trace ended: they are counted as such");
+            add(ProblemKind::Note, text);
         }
+        found
+    }
+
+    /// Returns which lines and names of the trace could not be read as calls.
+    fn lines_left_out(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
         if self.unknown_lines > 0 {
-            let first = self.first_unknown.unwrap_or_default();
-            let lines =
-                if self.unknown_lines == 1 { "1 line is".into() } else { format!("{} lines are", self.unknown_lines) };
-            add(ProblemKind::Note, format!("{lines} none of a trace's and were left out, the first: {first}"));
+            let first = self.first_unknown.as_deref().unwrap_or_default();
+            let n = self.unknown_lines;
+            let lines = if n == 1 { "1 line is".into() } else { format!("{n} lines are") };
+            found.push(note(format!("{lines} none of a trace's and were left out, the first: {first}")));
         }
-        let mut nameless: Vec<(String, u64)> = self.nameless.into_iter().collect();
-        nameless.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        if !nameless.is_empty() {
+        if !self.nameless.is_empty() {
+            let mut nameless: Vec<(&String, &u64)> = self.nameless.iter().collect();
+            nameless.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
             let names: Vec<String> = nameless.iter().take(5).map(|(name, n)| format!("{name} ({n})")).collect();
-            add(
-                ProblemKind::Note,
-                format!("calls that x86-64 does not have are counted as unknown_syscall: {}", names.join(", ")),
-            );
+            let names = names.join(", ");
+            found.push(note(format!("calls that x86-64 does not have are counted as unknown_syscall: {names}")));
         }
         if self.library_calls > 0 {
             let n = self.library_calls;
-            add(ProblemKind::Note, format!("{n} calls of library functions were left out: they are no system calls"));
+            found.push(note(format!("{n} calls of library functions were left out: they are no system calls")));
         }
-        if self.only_summed_up {
-            add(
-                ProblemKind::Partial,
-                "the trace is a table of counts: it does not tell what the calls were about, so systoll can't look for needless ones".into(),
-            );
-            return all;
-        }
+        found
+    }
+
+    /// Returns which times, and which answers with them, the trace lacks.
+    fn missing_times(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
         if self.timed < self.calls.div_ceil(2) {
-            add(
-                ProblemKind::Partial,
-                "the trace has no times: how long the program ran is not known (strace -ttt -T tells it)".into(),
-            );
+            found.push(partial(
+                "the trace has no times: how long the program ran is not known (strace -ttt -T tells it)",
+            ));
         } else if self.with_elapsed == 0 {
-            add(ProblemKind::Partial, "the trace does not tell how long calls took (strace -T does)".into());
+            found.push(partial("the trace does not tell how long calls took (strace -T does)"));
         }
         if self.untold > 0 {
-            add(
-                ProblemKind::Partial,
+            found.push(partial(
                 "the trace has names and times only: what calls were given and what they answered is not known, so systoll \
-                 counts no errors and can't look for needless calls (perf trace and strace tell more)"
-                    .into(),
-            );
-            if self.untold == self.calls {
-                return all;
-            }
+                 counts no errors and can't look for needless calls (perf trace and strace tell more)",
+            ));
         }
+        found
+    }
+
+    /// Returns which arguments and which kinds of calls the trace lacks.
+    fn missing_arguments(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
         if self.registers > 0 {
-            add(
-                ProblemKind::Partial,
-                "the trace has registers only: paths, buffers and structs that they point to are not known".into(),
-            );
+            found.push(partial(
+                "the trace has registers only: paths, buffers and structs that they point to are not known",
+            ));
         }
         if self.vague > 0 {
-            add(
-                ProblemKind::Partial,
-                format!(
-                    "structs are not known whole: answers are compared by what is shown of them{}",
-                    if self.abbreviated > 0 { " (strace -v shows all)" } else { "" }
-                ),
-            );
+            let help = if self.abbreviated > 0 { " (strace -v shows all)" } else { "" };
+            let text = "structs are not known whole: answers are compared by what is shown of them";
+            found.push(partial(format!("{text}{help}")));
         }
         if self.calls >= MANY_CALLS && self.kinds.len() < FEW_KINDS {
             let n = self.kinds.len();
             let kinds = if n == 1 { "one kind of call".to_owned() } else { format!("{n} kinds of calls") };
-            add(
-                ProblemKind::Partial,
-                format!(
-                    "the trace has {kinds} only: what others did in between is not known (strace without -e trace tells it)"
-                ),
-            );
+            found.push(partial(format!(
+                "the trace has {kinds} only: what others did in between is not known (strace without -e trace tells it)"
+            )));
         }
-        if !has_stacks {
-            add(
-                ProblemKind::Note,
-                "the trace has no stacks: calls are told by program, not by caller (strace -k tells callers)".into(),
-            );
-        }
-        all
+        found
     }
+}
+
+/// Returns a problem that says what the trace does not tell.
+fn partial(text: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::Partial, text)
+}
+
+/// Returns a problem that is worth knowing and takes nothing from the counts.
+fn note(text: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::Note, text)
 }
 
 /// A line, shortened and without what a terminal would obey.

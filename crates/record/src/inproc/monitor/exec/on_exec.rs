@@ -16,7 +16,7 @@ use crate::inproc::monitor::exec::hand_over;
 use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::provision::FileOf;
 use crate::inproc::monitor::exec::ready;
-use crate::inproc::monitor::exec::ready::Taken;
+use crate::inproc::monitor::exec::ready::{Ready, Taken};
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::exec::seccomp;
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
@@ -88,9 +88,39 @@ fn leave_by_exec(session: &mut Session, from: Option<SlotRef>, pid: i32) -> Opti
     image
 }
 
+/// A stopped process that has just become another program, as it was found.
+struct Newcomer {
+    pid: i32,
+    regs: libc::user_regs_struct,
+    mem: Mem,
+    maps: Maps,
+    space: AddressSpace,
+    /// Code for the files that it has mapped.
+    files: Vec<Ready>,
+    /// True if nothing of these files is left out of the counts.
+    seen_whole: bool,
+}
+
 /// Prepares everything and lets the stopped process begin with the bootstrap code.
 fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> Result<ProgramId, String> {
-    let Origin { from, parent, first, as_before } = *origin;
+    let newcomer = inspect(session, pid, origin.as_before)?;
+    let id = session
+        .provisioning
+        .spare
+        .take()
+        .or_else(|| provision::blank_image(session))
+        .ok_or("no memory for another program")?;
+    let native = is_native(session, pid, origin.from);
+    if let Err(why) = start(session, id, &newcomer, origin, native) {
+        session.memory.free_image(id);
+        return Err(why);
+    }
+    admit(session, id, newcomer, origin, native, exe);
+    Ok(id)
+}
+
+/// Looks at the stopped process, and plans the hooks of its files. Returns the reason if it can't be watched.
+fn inspect(session: &mut Session, pid: i32, as_before: bool) -> Result<Newcomer, String> {
     if !as_before && let Some(obstacle) = seccomp::obstacle(pid) {
         return Err(obstacle);
     }
@@ -110,41 +140,45 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
             files.push(ready);
         }
     }
-    let stub = files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
-    let id = session
-        .provisioning
-        .spare
-        .take()
-        .or_else(|| provision::blank_image(session))
-        .ok_or("no memory for another program")?;
-    let code = files.iter().map(|f| (f.at, f.patched.code.size(), f.patched.code.offset));
-    let native = is_native(session, pid, from);
+    let seen_whole = session.problems.losses == losses_before;
+    Ok(Newcomer { pid, regs, mem, maps, space, files, seen_whole })
+}
+
+/// Gives the stopped process its image `id`, and sets it to begin with the bootstrap code.
+fn start(
+    session: &mut Session,
+    id: ProgramId,
+    newcomer: &Newcomer,
+    origin: &Origin,
+    native: bool,
+) -> Result<(), String> {
+    let (pid, mapped) = (newcomer.pid, newcomer.maps.all.as_slice());
+    let stub = newcomer.files.first().map(|f| f.at).ok_or("nothing in it makes system calls that can be hooked")?;
     let [code_file, image_file] = if native {
         to_open(session, id).ok_or("no memory for another program")?
     } else {
-        match handed_over(session, id, pid, (&mem, &maps.all), regs) {
-            Ok(sources) => sources,
-            Err(why) => {
-                session.memory.free_image(id);
-                return Err(format!("it has another user or other rights than systoll, and {why}"));
-            }
-        }
+        handed_over(session, id, pid, (&newcomer.mem, mapped), newcomer.regs)
+            .map_err(|why| format!("it has another user or other rights than systoll, and {why}"))?
     };
+    let code = newcomer.files.iter().map(|f| (f.at, f.patched.code.size(), f.patched.code.offset));
     let mappings = bootstrap::files(code_file, image_file, code);
     if !provision::enter(session, id, pid) {
-        session.memory.free_image(id);
         return Err("the memory shared with it can't be written".into());
     }
-    let away = from.filter(|from| asked_elsewhere(session, *from)).and_then(|_| sys::Away::from_here(pid));
+    let asked_elsewhere = origin.from.filter(|from| asked_elsewhere(session, *from));
+    let away = asked_elsewhere.and_then(|_| sys::Away::from_here(pid));
     let processors = away.as_ref().map_or(0, |_| sys::Away::EVERYWHERE);
-    if let Err(why) = plant(session, pid, &mem, &maps.all, &mappings, Start { stub, processors }, regs) {
-        session.memory.free_image(id);
-        return Err(why);
-    }
+    plant(pid, &newcomer.mem, mapped, &mappings, Start { stub, processors }, newcomer.regs)?;
     // The process frees itself again, whatever becomes of us.
     away.inspect(|away| away.keep(pid));
-    let now = session.clock.at(sys::now());
-    let image = Image { pid, parent, exe: Arc::clone(exe), start_ns: if first { 0 } else { now }, ..Image::default() };
+    Ok(())
+}
+
+/// Adds the program to the session, before its process goes on.
+fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Origin, native: bool, exe: &Arc<str>) {
+    let Newcomer { pid, mem, maps, space, files, seen_whole, .. } = newcomer;
+    let start_ns = if origin.first { 0 } else { session.clock.at(sys::now()) };
+    let image = Image { pid, parent: origin.parent, exe: Arc::clone(exe), start_ns, ..Image::default() };
     let image = session.table.image(image);
     let file = space.files().map(|f| f.module).find(|key| session.symbols.path(*key).as_ref() == Some(exe));
     let mut program = Program::new(id, pid, image, space, mem);
@@ -158,21 +192,20 @@ fn prepare(session: &mut Session, pid: i32, origin: &Origin, exe: &Arc<str>) -> 
     }
     program.native = native;
     program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
-    program.processes.thread_before = if from.is_some_and(|from| had_threads(session, from.program)) {
+    program.processes.thread_before = if origin.from.is_some_and(|from| had_threads(session, from.program)) {
         procfs::Schedstat::open(pid, pid).and_then(|s| s.read()).map_or(0, |r| r.cpu_ns)
     } else {
         // This is the same value, at a twentieth of the cost.
         program.processes.cpu_before
     };
-    program.hooks.seen_whole = session.problems.losses == losses_before;
+    program.hooks.seen_whole = seen_whole;
     program.hooks.maps = maps.all;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
     session.programs.insert(id, program);
-    if first {
+    if origin.first {
         session.root.image = Some(image);
         session.root.audit_base = procfs::io_calls(pid);
     }
-    Ok(id)
 }
 
 /// Returns true if a process of a program may have had other threads than its first.
@@ -224,7 +257,6 @@ fn handed_over(
 
 /// Writes the bootstrap code into the stopped process and sets its instruction pointer there.
 fn plant(
-    _session: &Session,
     pid: i32,
     mem: &Mem,
     mapped: &[Mapped],
