@@ -12,12 +12,12 @@ use iced_x86::code_asm::*;
 
 /// The positive results that count as bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-/// No result.
 pub(super) enum Bytes {
+    /// No result counts as bytes.
     No,
-    /// Every positive result.
+    /// Every positive result counts as bytes.
     Yes,
-    /// Positive results at nodes that say so ([`node::TRANSFERS`]).
+    /// Positive results count at nodes that say so ([`node::TRANSFERS`]).
     ByNode,
 }
 

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn recognizes_frames_that_grow() {
-        // push %rbp; mov %rsp,%rbp; …; leave; ret
+        // The code is push %rbp; mov %rsp,%rbp; …; leave; ret.
         let around = |body: &[u8]| [&[0x55, 0x48, 0x89, 0xe5], body, &[0xc9, 0xc3]].concat();
         let fixed = |code: &[u8]| is_fixed(&elf_of_code(code), 0x1000..0x1000 + code.len() as u64);
         assert!(fixed(&around(&[])));

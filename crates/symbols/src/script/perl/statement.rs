@@ -24,12 +24,12 @@ const FIRST: u64 = 40;
 /// Operations of a statement looked through, at most.
 const MOST: usize = 4096;
 
-/// The operation by which a statement is searched.
+/// The operation whose statement is searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sought {
-    /// The operation being executed.
+    /// The operation at this address, which is being executed.
     At(u64),
-    /// The operation whose next one this is.
+    /// The operation whose next operation is the one at this address.
     Before(u64),
 }
 
