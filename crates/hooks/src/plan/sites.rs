@@ -1,4 +1,4 @@
-//! Finds a file's calls and plans the hooks for which each has room.
+//! Finds a file's calls, and plans the hooks for which each has room.
 
 use super::calls::{SYSCALL_LEN, bytes_of, has_call, is_interrupt, may_have_call};
 use super::effects::{ends, goes_on, is_plausible};
@@ -22,7 +22,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Regi
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Instructions decoded at a time (40 bytes each); sites at a seam in a longer function may get fewer hooks.
+/// Instructions decoded at a time (40 bytes each); in a longer function, sites at a seam may get fewer hooks.
 const BLOCK: usize = 1 << 16;
 /// Instructions after which decoding from a wrong start has resynchronised.
 const OUT_OF_STEP: usize = 16;
@@ -31,8 +31,8 @@ const OUT_OF_STEP: usize = 16;
 /// or they may take away what hooks need.
 const WRAPPED: &[u32] = &[CLONE, FORK, VFORK, EXECVE, EXECVEAT, CLONE3, MMAP, PRCTL, ARCH_PRCTL, SECCOMP, MLOCKALL];
 
-/// Calls that are examined when all their arguments are in their registers, which is certain only right before the
-/// call: they may hit memory of ours, or bound it.
+/// Calls that may hit memory of ours, or bound it. They are examined when all their arguments are in their registers,
+/// which is certain only right before the call.
 const LOOKED_AT: &[u32] =
     &[MUNMAP, MPROTECT, PKEY_MPROTECT, MREMAP, MADVISE, SHMAT, REMAP_FILE_PAGES, SETRLIMIT, PRLIMIT64];
 
@@ -61,7 +61,7 @@ const AT_ONCE: &[u32] = &[
     RSEQ,
 ];
 
-/// `ARCH_SET_GS` of the kernel's asm/prctl.h.
+/// Operation ARCH_SET_GS of `arch_prctl` (the kernel's asm/prctl.h).
 const ARCH_SET_GS: u32 = 0x1001;
 
 /// Extends functions with calls over the gap behind them if they continue into it: glibc's clone has no call frame
@@ -71,7 +71,7 @@ pub(super) fn join(image: &Image<'_>, extents: &mut Vec<Extent>) {
     for n in 1..extents.len() {
         let (Some(previous), Some(gap)) = (extents.get(n - 1).copied(), extents.get(n).copied()) else { continue };
         let adjoining = previous.known && !gap.known && previous.end == gap.start;
-        // Do what decodes less first.
+        // The shorter of the two is decoded first.
         let is_joined = || match gap.end - gap.start <= previous.end - previous.start {
             true => has_call(image, &gap) && runs_on(image, &previous),
             false => may_have_call(image, &gap) && runs_on(image, &previous) && has_call(image, &gap),
@@ -94,7 +94,7 @@ fn runs_on(image: &Image<'_>, extent: &Extent) -> bool {
     })
 }
 
-/// Kind of code that a call lies in.
+/// The kind of code in which a call lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CodeConfidence {
     /// A function whose jumps are all known.
@@ -165,8 +165,9 @@ impl Planner<'_> {
         }
     }
 
-    /// [`Planner::depths`] for code between functions, for each call from the last place before it to which something
-    /// certainly leads, as to a function's entry. Its users check it against a real stack first.
+    /// Does the work of [`Planner::depths`] for code between functions: for each call from the last place before it
+    /// to which something certainly leads, as from a function's entry. Its users check the result against a real
+    /// stack first.
     fn depths_between(&mut self, extent: &Extent, region: &Region<'_>) {
         const FAR: u64 = 256;
         let here = |s: &&Site| (extent.start..extent.end).contains(&s.address);
@@ -345,15 +346,15 @@ impl Planner<'_> {
             }
             let (whole, address) = (site.wrap_span.clone(), site.address);
             if whole.is_some() {
-                // Room may have been released meanwhile.
+                // The reason does not hold any more, since room was released meanwhile.
                 self.plan.unplanned.retain(|u| u.address != address);
             }
             self.take(whole.as_ref(), address);
         }
     }
 
-    /// Has calls made elsewhere whose jumps would lie across two pages, where that is allowed and the jump that makes
-    /// them lies in one.
+    /// Moves calls whose jumps would lie across two pages to our code, if that is allowed and the jump around the call
+    /// lies in one page.
     fn keep_in_pages(&mut self, block: &Block<'_>, calls: &BlockCalls<'_>) {
         for (at, n) in calls.by_site() {
             let Some(site) = self.plan.sites.get_mut(at) else { return };
@@ -413,7 +414,7 @@ impl Planner<'_> {
     }
 
     /// Returns true if the bytes of a `syscall` at `code[n]` are part of a constant, in a file with data among its
-    /// code: nothing leads there, and nothing before it could set its number.
+    /// code: nothing leads there, and nothing before it could set a call's number.
     fn is_aside(&self, code: &[Instruction], n: usize, region: &Region<'_>) -> bool {
         let Some((reached, call)) = self.reached.zip(code.get(n)) else { return false };
         // With prefixes, an instruction begins before the two bytes of a `syscall`.
