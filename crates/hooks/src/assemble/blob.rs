@@ -183,10 +183,10 @@ impl Blob {
     }
 }
 
-/// Address of the region to which unsettled code refers.
+/// Address of the region for which code is assembled until its real region is known.
 pub(super) const FIRST_REGION: u64 = IMAGE + image::ROOTS;
 
-/// Bytes of a table of roots by number.
+/// Size of a table of roots, which is indexed by call number, bytes.
 pub(super) const TABLE: u64 = TABLE_LEN * 8;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use iced_x86::code_asm::*;
 const BEGAN: u64 = slot::RING_SCRATCH;
 /// Argument registers, in their order.
 const ARGUMENTS: [Saved; 6] = [Saved::Rdi, Saved::Rsi, Saved::Rdx, Saved::R10, Saved::R8, Saved::R9];
-/// Bits of a word with a question that hold the question itself.
+/// Mask of a question's number in a word that holds flags above it.
 const QUESTION: i32 = (1 << NUMBER_BIT) - 1;
 /// Cycles that count for writing, at most: during longer ones other programs had the processor.
 const LONGEST: u32 = 1 << 15;

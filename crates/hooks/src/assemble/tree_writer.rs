@@ -176,7 +176,7 @@ pub fn number_site(
     Ok(at)
 }
 
-/// A level on the path to a context: the word that it compares.
+/// A node on the path to a context.
 #[derive(Clone, Copy)]
 struct Level {
     word: u64,

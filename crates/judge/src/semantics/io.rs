@@ -256,7 +256,7 @@ impl Look {
         Self { when, ..self }
     }
 
-    /// Returns true if the line is for waits that time out.
+    /// Returns true if the line limits how long the wait lasted.
     pub(crate) fn runs_out(&self) -> bool {
         self.most_ns < u64::MAX
     }

@@ -59,8 +59,8 @@ pub(crate) enum Undone {
     Alternates,
     /// Sets of a value that returns, and of a value that follows each of many others.
     Back,
-    /// Sets of a value that returns, and sets against the direction of the set before, each of
-    /// which takes back a part of that set.
+    /// Sets that take back all or a part of the set before: the value returns, or moves the other
+    /// way.
     Turns,
     /// Sets of the value that was set before: the program's use of its memory undoes the set in
     /// between, by no call.

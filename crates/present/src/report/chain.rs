@@ -40,7 +40,7 @@ impl Report<'_> {
         for (i, (at, f)) in frames.iter().take(FRAMES).enumerate() {
             let next = frames.get(i + 1).filter(|_| i < last);
             let mut of_frame = self.frame_links(f, next.map(|(_, f)| *f));
-            // From this frame outwards, other calls have other callers.
+            // Outwards of this frame the calls of the row have different callers, so the share is shown.
             if let (true, Some(share), Some(link)) = (*at == chain.sure, &chain.share, of_frame.first_mut()) {
                 link.push(Role::Faint, format!(" in {share}"));
             }

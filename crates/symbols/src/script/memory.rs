@@ -253,12 +253,12 @@ pub(crate) fn readable(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Numbers of the mapped pages; each byte of a page holds the page's number.
-    const THERE: Range<u64> = 16..24;
+    /// Numbers of the pages that the test's memory has; each byte of a page holds the page's number.
+    const MAPPED_PAGES: Range<u64> = 16..24;
     const SIZE: u64 = PAGE as u64;
 
     fn read(address: u64, buffer: &mut [u8]) -> usize {
-        let is_there = |at: &u64| THERE.contains(&(at / SIZE));
+        let is_there = |at: &u64| MAPPED_PAGES.contains(&(at / SIZE));
         let there = (address..).zip(buffer.iter_mut()).take_while(|(at, _)| is_there(at));
         there.map(|(at, byte)| *byte = (at / SIZE) as u8).count()
     }

@@ -10,9 +10,10 @@ use core::ffi::{c_int, c_void};
 pub struct PythonFrames {
     /// Address of the `PyThreadState`.
     pub thread: u64,
-    /// Offset, in the thread, of its frame or of a pointer to a struct with the frame.
+    /// Offset in the `PyThreadState` of the pointer to the current frame. If `second` is an offset:
+    /// of the pointer to the struct that has the frame's pointer.
     pub first: u64,
-    /// Offset of the frame in that struct, if there is one; else `u64::MAX`.
+    /// Offset of the frame's pointer in that struct; `u64::MAX` if there is no such struct.
     pub second: u64,
     /// Offset of the code object in a frame.
     pub code: u64,

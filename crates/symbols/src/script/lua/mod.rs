@@ -153,7 +153,7 @@ impl Lua {
         }
     }
 
-    /// Adds the functions that a state is in to `frames`, innermost first, each with its current line.
+    /// Adds the active functions of a `lua_State` to `frames`, innermost first, each with its current line.
     fn frames(
         &self,
         lines: &mut ScriptLines,

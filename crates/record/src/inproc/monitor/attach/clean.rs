@@ -4,7 +4,7 @@
 //! the program's file and leads into that memory.
 
 use crate::error::Error;
-use crate::inproc::monitor::attach::ours::{Ours, Written};
+use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::attach::target::{self, Refusal};
 use crate::inproc::monitor::shared::maps::Maps;
 use crate::inproc::monitor::shared::remote::Mem;

@@ -1,6 +1,6 @@
 //! Leaves watched processes, which run on unwatched.
 
-use crate::inproc::monitor::attach::ours::{Ours, Written};
+use crate::inproc::monitor::attach::remove_hooks::{Ours, Written};
 use crate::inproc::monitor::handles::ProgramId;
 use crate::inproc::monitor::program::Patched;
 use crate::inproc::monitor::session::Session;

@@ -16,7 +16,7 @@ use systoll_hooks::layout::{IMAGE, image};
 /// ([`hand_over::MESSAGE`]).
 const FDS: u64 = 0;
 const TIME: u64 = 16;
-/// A pair of descriptors that are none: calls fail with them if no socket could be made.
+/// Two descriptors of -1, the initial value: calls with them fail if no socket could be made.
 const NO_FDS: [u8; 8] = [0xff; 8];
 /// Ranges that one errand unmaps, at most.
 const AT_ONCE: usize = 32;

@@ -6,7 +6,7 @@
 
 use crate::inproc::cache::{Cache, Key, Kind};
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, place};
-use crate::inproc::monitor::exec::shelf::Shelf;
+use crate::inproc::monitor::exec::prefetched::Prefetched;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::CodeRoom;
 use crate::limits;
@@ -37,8 +37,8 @@ pub(crate) struct NewFile {
 
 /// The means and the results of planning.
 pub(crate) struct Planning<'a> {
-    pub(crate) new: &'a Shelf<NewFile>,
-    pub(crate) codes: &'a Shelf<Code>,
+    pub(crate) new: &'a Prefetched<NewFile>,
+    pub(crate) codes: &'a Prefetched<Code>,
     pub(crate) regions: &'a Regions,
     pub(crate) cache: &'a Cache,
     pub(crate) maker: &'a Maker,
@@ -119,8 +119,8 @@ mod tests {
     use systoll_symbols::{Preloaded, libraries_of};
 
     /// Plans `files` with the contents of `cache`.
-    fn planned(cache: &Cache, maker: &Maker, files: &[PreloadedFile]) -> (Shelf<NewFile>, Shelf<Code>) {
-        let (new, codes, memory) = (Shelf::default(), Shelf::default(), Memory::new().unwrap());
+    fn planned(cache: &Cache, maker: &Maker, files: &[PreloadedFile]) -> (Prefetched<NewFile>, Prefetched<Code>) {
+        let (new, codes, memory) = (Prefetched::default(), Prefetched::default(), Memory::new().unwrap());
         let (regions, room) = (Regions::default(), memory.codes());
         Planning { new: &new, codes: &codes, regions: &regions, cache, maker, room }.all(files);
         (new, codes)

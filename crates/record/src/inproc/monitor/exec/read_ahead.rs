@@ -9,7 +9,7 @@ use crate::inproc::monitor::exec::file_notes::FileNotes;
 use crate::inproc::monitor::exec::kept_names;
 use crate::inproc::monitor::exec::place::{Maker, Regions, first_room, place};
 use crate::inproc::monitor::exec::plan_ahead::{NewFile, Placed, Planning, SOMEWHERE};
-use crate::inproc::monitor::exec::shelf::Shelf;
+use crate::inproc::monitor::exec::prefetched::Prefetched;
 use crate::inproc::monitor::shared::code::Code;
 use crate::inproc::monitor::shared::memory::{CodeRoom, Runs};
 use crate::inproc::monitor::sys;
@@ -40,12 +40,12 @@ const DESCRIPTORS: u64 = 64;
 /// Data that the thread has read, shared with the launcher.
 #[derive(Clone, Default)]
 pub(crate) struct Ahead {
-    pub(crate) plans: Arc<Shelf<Placed>>,
-    pub(crate) codes: Arc<Shelf<Code>>,
+    pub(crate) plans: Arc<Prefetched<Placed>>,
+    pub(crate) codes: Arc<Prefetched<Code>>,
     /// Facts that earlier runs found out about files.
-    pub(crate) notes: Arc<Shelf<FileNotes>>,
+    pub(crate) notes: Arc<Prefetched<FileNotes>>,
     /// Files that no run has seen, by [`Cache::unread`].
-    pub(crate) new: Arc<Shelf<NewFile>>,
+    pub(crate) new: Arc<Prefetched<NewFile>>,
     pub(crate) regions: Regions,
     /// Number of records that the roots of the program's first files have, once known.
     pub(crate) first_roots: Arc<OnceLock<u64>>,

@@ -9,15 +9,15 @@ use crate::inproc::monitor::next_question::{Kind, LastWork};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::context;
 use crate::inproc::monitor::requests::doomed;
+use crate::inproc::monitor::requests::end_of_watching;
 use crate::inproc::monitor::requests::exec_asked;
 use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::last;
 use crate::inproc::monitor::requests::late_code;
 use crate::inproc::monitor::requests::leave;
 use crate::inproc::monitor::requests::request;
-use crate::inproc::monitor::requests::same_ids;
 use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::stack_memory;
+use crate::inproc::monitor::requests::unchanged_ids;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::requests::windows;
 use crate::inproc::monitor::session::Session;
@@ -67,12 +67,12 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
             Some(Question::Exec) => exec_asked::on_asked(session, &waiter),
             Some(Question::ExecFailed) => exec_asked::on_failed(session, &waiter),
             Some(Question::Last) => {
-                if let Some(last) = last::of(session, &waiter) {
+                if let Some(last) = end_of_watching::reason(session, &waiter) {
                     waiter.slot.program = identity::part_ways(session, &waiter);
                     goes_on = leave::on_last(session, &waiter, last);
                 }
             }
-            Some(Question::Identity) if same_ids::keeps_ids(session, &waiter, node) => {}
+            Some(Question::Identity) if unchanged_ids::keeps_ids(session, &waiter, node) => {}
             Some(Question::Identity) => waiter.slot.program = identity::part_ways(session, &waiter),
             Some(Question::Confine) => {
                 waiter.slot.program = identity::part_ways(session, &waiter);

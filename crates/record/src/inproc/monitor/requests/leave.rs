@@ -10,8 +10,8 @@ use crate::inproc::monitor::exec::provision;
 use crate::inproc::monitor::exec::rseq_areas;
 use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::program::Patched;
+use crate::inproc::monitor::requests::end_of_watching::EndOfWatching;
 use crate::inproc::monitor::requests::identity;
-use crate::inproc::monitor::requests::last::Last;
 use crate::inproc::monitor::requests::leave_alone;
 use crate::inproc::monitor::requests::waiter::Waiter;
 use crate::inproc::monitor::session::Session;
@@ -90,21 +90,21 @@ impl OurCode {
 
 /// Handles a thread that is about to make a call after which its process can't be watched any more. Returns true if it
 /// was released to make the call.
-pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: Last) -> bool {
+pub(crate) fn on_last(session: &mut Session, waiter: &Waiter, last: EndOfWatching) -> bool {
     leave_alone::leave_alone(session, waiter.slot.program, waiter.tid, last.why());
     if leave(session, waiter, ours_after(last)) {
         return true;
     }
     rseq_areas::take_area_back(session, waiter.slot);
-    if last == Last::Locks {
+    if last == EndOfWatching::Locks {
         leave_alone::take_back(session, waiter.slot, waiter.tid);
     }
     false
 }
 
 /// Returns the fate of our memory before a process makes its last call.
-fn ours_after(last: Last) -> Ours {
-    if last == Last::Touches { Ours::Stays } else { Ours::Unmapped }
+fn ours_after(last: EndOfWatching) -> Ours {
+    if last == EndOfWatching::Touches { Ours::Stays } else { Ours::Unmapped }
 }
 
 /// Removes everything of ours from the process of a thread that waits to make its last call, and releases the thread to

@@ -104,10 +104,11 @@ fn octave_of(entered: &Entered) -> u8 {
     entered.nth_of_row.max(1).ilog2() as u8
 }
 
-/// Samples the stack of a thread that opens windows by itself and asks for the stack only.
+/// Samples the whole stack of a thread that opens windows by itself, and asks only since its outer frames (its trunk)
+/// differ from the ones known.
 fn look_at_trunk(session: &mut Session, waiter: &Waiter, entered: &Entered) {
-    // Budget charged for each sample of a single call; a short run then has some hundred samples. The thread waits that
-    // long at least.
+    // Time that the budget is charged for a sample at least, since the thread waits about that long. A short run then has
+    // some hundred samples.
     const WAITS: Duration = Duration::from_micros(50);
     let (octave, cpu) = (octave_of(entered), own_cpu());
     whole_stack(session, waiter, entered);

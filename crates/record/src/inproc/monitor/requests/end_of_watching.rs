@@ -17,7 +17,7 @@ const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
 /// Reason why a process can't be watched after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Last {
+pub(crate) enum EndOfWatching {
     /// The call sets the gs base, by which threads find their slots.
     Gs,
     /// The call takes the time stamp counter away.
@@ -34,7 +34,7 @@ pub(crate) enum Last {
     Bounds,
 }
 
-impl Last {
+impl EndOfWatching {
     /// Returns the call's effect as words that follow the program's name.
     pub(crate) fn why(self) -> &'static str {
         match self {
@@ -50,17 +50,18 @@ impl Last {
 }
 
 /// Returns the reason why the process can't be watched after the call that a thread waits to make; `None` if it can.
-pub(crate) fn of(session: &Session, waiter: &Waiter) -> Option<Last> {
+pub(crate) fn reason(session: &Session, waiter: &Waiter) -> Option<EndOfWatching> {
     let args = waiter.args();
     let [first, second, third, fourth, fifth, _] = args;
-    let touches = |at: u64, len: u64| hits(session, waiter, at..at.saturating_add(len)).then_some(Last::Touches);
+    let touches =
+        |at: u64, len: u64| hits(session, waiter, at..at.saturating_add(len)).then_some(EndOfWatching::Touches);
     match number(session, waiter)? {
-        ARCH_PRCTL => Some(Last::Gs),
-        MLOCKALL => Some(Last::Locks),
-        PRCTL if first & 0xffff_ffff == PR_SET_SYSCALL_USER_DISPATCH => Some(Last::Dispatch),
-        PRCTL | SECCOMP => Some(Last::Clock),
+        ARCH_PRCTL => Some(EndOfWatching::Gs),
+        MLOCKALL => Some(EndOfWatching::Locks),
+        PRCTL if first & 0xffff_ffff == PR_SET_SYSCALL_USER_DISPATCH => Some(EndOfWatching::Dispatch),
+        PRCTL | SECCOMP => Some(EndOfWatching::Clock),
         MMAP if fourth & libc::MAP_FIXED as u64 != 0 => touches(first, second),
-        MMAP => touches(first, second).map(|_| Last::Wants),
+        MMAP => touches(first, second).map(|_| EndOfWatching::Wants),
         MREMAP => {
             let to = (fourth & libc::MREMAP_FIXED as u64 != 0).then(|| touches(fifth, third)).flatten();
             touches(first, second).or(to)
@@ -116,12 +117,12 @@ fn is_own(session: &Session, waiter: &Waiter, pid: i32) -> bool {
     pid == 0 || pid == session.memory.head(waiter.slot).pid as i32
 }
 
-/// Returns [`Last::Bounds`] if a new limit, which lies at an address of the process, is one that our memory counts
+/// Returns [`EndOfWatching::Bounds`] if a new limit, which lies at an address of the process, is one that our memory counts
 /// against.
-fn bounds(session: &Session, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<Last> {
+fn bounds(session: &Session, waiter: &Waiter, (resource, at): (u64, u64)) -> Option<EndOfWatching> {
     // Only rseq areas are private writable memory of ours.
     let counts = resource as u32 == libc::RLIMIT_AS || rseq_areas::are_given(session, waiter.slot.program);
     let mut soft = [0; 8];
     let told = read_memory(waiter.tid, at, &mut soft) == soft.len();
-    (counts && told && u64::from_ne_bytes(soft) != libc::RLIM_INFINITY).then_some(Last::Bounds)
+    (counts && told && u64::from_ne_bytes(soft) != libc::RLIM_INFINITY).then_some(EndOfWatching::Bounds)
 }
