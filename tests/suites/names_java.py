@@ -158,7 +158,7 @@ class Reflected {{
     return {ASK}; // HERE
   }}
   public static void main(String[] a) throws Exception {{
-    var method = Reflected.class.getMethod("ask");
+    java.lang.reflect.Method method = Reflected.class.getMethod("ask");
     for (int i = 0; i < {CALLS}; i++) method.invoke(null);
   }}
 }}
