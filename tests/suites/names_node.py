@@ -212,8 +212,8 @@ case("with_copies_of_the_interpreter", "leaf", HOT, flags=("--interpreted-frames
 def hold(box, program):
     failed = {}
     version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-    # Node 24 does not export the table by which lines of baseline code are told.
-    told = [c for c in CASES if c[0] != "baseline" or int(version.strip("v").split(".")[0]) < 24]
+    # The compiler of baseline code came with Node 16. Node 24 does not export the table by which its lines are told.
+    told = [c for c in CASES if c[0] != "baseline" or 16 <= int(version.strip("v").split(".")[0]) < 24]
     for name, function, body, file, run, shown in told:
         why = wrong(box, name, program, function, body, file, run, shown)
         if why:

@@ -60,18 +60,19 @@ impl Waiting {
 
 /// Returns the bash in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
-    let [variables, line, last_line, executing, trap, command, functions, script, arguments, version] = file.exported([
-        "global_variables",
-        "line_number",
-        "line_number_for_err_trap",
-        "executing",
-        "running_trap",
-        "command_execution_string",
-        "shell_function_defs",
-        "shell_script_filename",
-        "dollar_vars",
-        "dist_version",
-    ]);
+    let [variables, line, last_line, executing, trap, command, functions, script, arguments, version] =
+        file.exported([
+            "global_variables",
+            "line_number",
+            "line_number_for_err_trap",
+            "executing",
+            "running_trap",
+            "command_execution_string",
+            "shell_function_defs",
+            "shell_script_filename",
+            "dollar_vars",
+            "dist_version",
+        ]);
     version?;
     let at = Offsets {
         variables: variables?,
@@ -171,7 +172,17 @@ impl Interpreter for Bash {
 impl Bash {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn at(base: u64) -> Self {
-        let at = Offsets { variables: 0, line: 8, last_line: 20, executing: 12, trap: 16, command: 24, functions: 32, script: 48, arguments: 56 };
+        let at = Offsets {
+            variables: 0,
+            line: 8,
+            last_line: 20,
+            executing: 12,
+            trap: 16,
+            command: 24,
+            functions: 32,
+            script: 48,
+            arguments: 56,
+        };
         Self { at: at.moved(base), waiting: Waiting::default(), command: Some(base + 40) }
     }
 
