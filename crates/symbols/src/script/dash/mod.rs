@@ -228,16 +228,11 @@ impl Dash {
         if self.is_in(outer, &self.anatomy.command) {
             return None;
         }
-        // A register that `forkshell` leaves as it was is kept by whom it calls.
-        let innermost = placed.first()?.sp;
-        let mut started = |from: u64, to: u64| {
-            let words = (to.checked_sub(from)? / 8).min(MAX_WORDS);
-            (0..words).find_map(|n| {
-                let node = memory.pointer(from.wrapping_add(n * 8))?;
-                line_of_started(memory, node)
-            })
-        };
-        started(inner.sp, outer.sp).or_else(|| started(innermost, inner.sp))
+        let words = (outer.sp.checked_sub(inner.sp)? / 8).min(MAX_WORDS);
+        (0..words).find_map(|n| {
+            let node = memory.pointer(inner.sp.wrapping_add(n * 8))?;
+            line_of_started(memory, node)
+        })
     }
 
     fn evaluates(&self, frame: &PlacedFrame) -> bool {
