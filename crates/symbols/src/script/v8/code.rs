@@ -126,7 +126,7 @@ impl Code {
             return Some(vec![Place { shared, offset: None }]);
         }
         // One less: a call may be the last instruction, and what follows is another line's.
-        let Some(position) = position(&table, self.offset - 1) else {
+        let Some(position) = position(&table, heap.layout.steps, self.offset - 1) else {
             return Some(vec![Place { shared, offset: None }]);
         };
         let mut places = Vec::new();
@@ -185,7 +185,7 @@ impl Code {
 pub(crate) fn place_in_bytecode(heap: &mut Heap<'_, '_, '_>, bytecode: u64, at: u64) -> Option<u32> {
     let table = heap.field(bytecode, heap.layout.bytecode_positions)?;
     let table = heap.bytes(table, MAX_TABLE)?;
-    position(&table, at)?.offset()
+    position(&table, heap.layout.steps, at)?.offset()
 }
 
 /// Returns the place of the bytecode that an interpreted frame is at, by what it keeps: the bytecode, and how far in

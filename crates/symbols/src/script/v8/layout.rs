@@ -4,7 +4,9 @@
 //! Fields that a version does not export lie beside exported ones; every object is checked for its type before it is
 //! read.
 
+use super::positions::Steps;
 use crate::script::interpreter::Candidate;
+use std::ops::Range;
 
 /// Offsets in bytes from an object's start, and numbers of types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(crate) struct Layout {
     pub(crate) inlined: InlinedLayout,
     /// The lengths of bytecodes: `Bytecodes::kBytecodeSizes`, as many bytes for each of three scales.
     pub(crate) bytecode_sizes: Vec<u8>,
+    /// The way in which tables of positions are written.
+    pub(crate) steps: Steps,
 }
 
 /// Offsets from the frame pointer.
@@ -199,6 +203,7 @@ impl Layout {
             code: CodeLayout::of(&e)?,
             inlined: InlinedLayout::of(&e)?,
             bytecode_sizes: bytecode_sizes(file),
+            steps: steps(file)?,
         })
     }
 }
@@ -321,13 +326,28 @@ impl InlinedLayout {
     }
 }
 
-/// Returns the lengths of bytecodes; nothing where the file does not export them.
+/// Returns how tables of positions are written, by V8's own version; `None` for one whose tables are not known.
+fn steps(file: Candidate<'_>) -> Option<Steps> {
+    let [major] = file.exported(["_ZN2v88internal7Version6major_E"]);
+    match file.half(major?)? {
+        9..=13 => Some(Steps::Signed),
+        14 => Some(Steps::Flagged),
+        _ => None,
+    }
+}
+
+/// Returns the lengths of bytecodes; nothing where the file does not name them.
 fn bytecode_sizes(file: Candidate<'_>) -> Vec<u8> {
     const MOST: u64 = 3 * 256;
-    let table = file.function("_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE");
-    let size = table.end.saturating_sub(table.start);
-    let known = size <= MOST && size.is_multiple_of(3);
-    known.then(|| file.elf.read_vaddr(table.start, size)).flatten().unwrap_or_default()
+    const NAME: &str = "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE";
+    let is_table = |range: &Range<u64>| {
+        let size = range.end.saturating_sub(range.start);
+        (1..=MOST).contains(&size) && size.is_multiple_of(3)
+    };
+    let exported = Some(file.function(NAME)).filter(is_table);
+    // From 24 on Node's own builds keep the name to themselves.
+    let table = exported.or_else(|| file.own_data(NAME, &is_table));
+    table.and_then(|table| file.elf.read_vaddr(table.start, table.end - table.start)).unwrap_or_default()
 }
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -376,6 +396,7 @@ impl Layout {
             },
             inlined: InlinedLayout { count: 1, functions: either(3, 2), positions: either(8, 7) },
             bytecode_sizes: vec![1, 2, 3, 4, 5, 6],
+            steps: if newer { Steps::Flagged } else { Steps::Signed },
         }
     }
 }
