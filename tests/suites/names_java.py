@@ -1,7 +1,7 @@
 """Names in Java without any flag: as names_scripts has them for Python and Ruby.
 
-SYSTOLL_TEST_JAVAS may hold other Javas' folders, with colons between them: 25 has been run so, beside the 17 that is
-installed.
+SYSTOLL_TEST_JAVAS may hold other Javas' folders, with colons between them: 11, 21 and 25 to 28 have been run so,
+beside the 17 that is installed.
 """
 import os
 import subprocess

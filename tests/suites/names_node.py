@@ -1,7 +1,7 @@
 """Names in JavaScript that Node runs, without any flag: as names_scripts has them for Python and Ruby.
 
-SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22 and 24 have been run so, beside the 20
-that is installed.
+SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22, 24, 25 and 26 have been run so, beside
+the 20 that is installed.
 """
 import os
 import subprocess

@@ -1,6 +1,6 @@
 """Names in Perl's and PHP's scripts: as names_scripts has them for Python and Ruby.
 
-Tried by hand, with the same scripts: Perl 5.32 and 5.40, PHP 7.4 and 8.4. Other versions have not been run.
+Tried by hand, with the same scripts: Perl 5.32, 5.40 and 5.42, PHP 7.4 and 8.4. Other versions have not been run.
 """
 import subprocess
 
