@@ -1,8 +1,7 @@
-"""Names in JavaScript that Node runs, without any flag: as names_scripts has them for Python and Ruby.
+"""Names in JavaScript that Node runs without any flag, tested like Python and Ruby in names_scripts.
 
 SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22, 24, 25 and 26 have been run so, beside
-the 20 that is installed.
-"""
+the 20 that is installed."""
 import os
 import subprocess
 
@@ -180,7 +179,7 @@ function f() {{
 f();
 """, run=lambda program, path, body: ([program, "-e", body], b""), shown="[eval]")
 
-# As the compilers have it: what was inlined, and code that was given up.
+# Code as the compilers have it: with inlined functions, and after its optimised form was given up.
 HOT = f"""
 function leaf(n) {{
   return process.ppid + n; // HERE
@@ -213,7 +212,7 @@ def hold(box, program):
     failed = {}
     version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     major = int(version.strip("v").split(".")[0])
-    # The compiler of baseline code came with Node 16. The table by which its lines are told is no longer exported by Node 24;
+    # The compiler of baseline code came with Node 16. Node 24 does not export the table that tells the lines of that code;
     # Node's own builds name it, Debian's do not.
     left_out = ("baseline", "optimized") if major < 16 else ("baseline",) if major >= 24 and tool("node") == program else ()
     told = [c for c in CASES if c[0] not in left_out]
