@@ -47,6 +47,19 @@ threads = [threading.Thread(target=work) for _ in range(3)]
 for t in threads: t.start()
 for t in threads: t.join()
 """)
+python("a_thread_for_each_item", "handle", f"""
+import threading
+def begin():
+    for _ in range(40):
+        os.getppid()
+def handle():
+    os.getppid()  # HERE
+begin()
+for _ in range({CALLS}):
+    t = threading.Thread(target=handle)
+    t.start()
+    t.join()
+""")
 python("generator", "numbers", f"""
 def numbers():
     for _ in range({CALLS}):

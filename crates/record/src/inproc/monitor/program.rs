@@ -185,8 +185,6 @@ pub(crate) struct Threads {
     pub(crate) tickets: Tickets,
     /// Number of threads at which their calls are sampled again.
     pub(crate) sample_at: u64,
-    /// Number of threads when their calls were last sampled again; 0 if that never happened.
-    pub(crate) sampled_threads: u64,
     /// True if threads were seen that end before they have made as many calls as a window waits for.
     pub(crate) come_and_go: bool,
     /// Ids of the threads whose identity was verified, by slot.

@@ -26,7 +26,6 @@ pub(crate) fn sample_again(session: &mut Session) {
             continue;
         }
         program.threads.sample_at = windows.budget.place_after(drawn);
-        program.threads.sampled_threads = drawn;
         program.threads.tickets.look(area);
         program.threads.come_and_go |= set_windows(program, area, memory, &mut windows.budget);
     }
