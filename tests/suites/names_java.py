@@ -1,7 +1,7 @@
 """Names in Java without any flag, tested like Python and Ruby in names_scripts.
 
-SYSTOLL_TEST_JAVAS may hold other Javas' folders, with colons between them: 25 has been run so, beside the 17 that is
-installed."""
+SYSTOLL_TEST_JAVAS may hold other Javas' folders, with colons between them: 11, 21 and 25 to 28 have been run so,
+beside the 17 that is installed."""
 import os
 import subprocess
 
@@ -157,7 +157,7 @@ class Reflected {{
     return {ASK}; // HERE
   }}
   public static void main(String[] a) throws Exception {{
-    var method = Reflected.class.getMethod("ask");
+    java.lang.reflect.Method method = Reflected.class.getMethod("ask");
     for (int i = 0; i < {CALLS}; i++) method.invoke(null);
   }}
 }}

@@ -1,7 +1,8 @@
 """Names in scripts: the line that makes the calls, compared with the truth in the script's text.
 
 Each case is a script in which one line, with the word HERE, makes some hundreds of getppid calls. The row with most of
-these calls has to name that line and its function."""
+these calls has to name that line and its function. SYSTOLL_TEST_PYTHONS and SYSTOLL_TEST_RUBIES may hold other
+interpreters' paths, with colons between them; each then runs every case of its language."""
 import os
 
 from harness import BOTH, test, tool
@@ -162,7 +163,7 @@ def leaf
     Process.ppid # HERE
   end
 end
-def render = leaf
+def render() leaf end
 def main
   render
 end
@@ -260,13 +261,21 @@ def wrong(box, name, program, function, body, file, run, shown):
     return None if told == truth else f"{told} and not {truth}; lines {row['lines'][:3]}; {doc['problems']}"
 
 
+def programs(name):
+    """The interpreter of a language that is installed, and the others that are to be tried."""
+    installed = "/usr/bin/python3" if name == "python3" else tool(name)
+    others = {"python3": "SYSTOLL_TEST_PYTHONS", "ruby": "SYSTOLL_TEST_RUBIES"}.get(name, "")
+    return [installed, *filter(None, os.environ.get(others, "").split(":"))]
+
+
 def hold(box, cases):
     failed = {}
-    for name, program, function, body, file, run, shown in cases:
-        why = wrong(box, name, "/usr/bin/python3" if program == "python3" else tool(program), function, body, file, run, shown)
+    runs = [(program, case) for case in cases for program in programs(case[1])]
+    for program, (name, _, function, body, file, run, shown) in runs:
+        why = wrong(box, name, program, function, body, file, run, shown)
         if why:
-            failed[name] = why
-    print(f"      {len(cases) - len(failed)} of {len(cases)} scripts named by their line")
+            failed[f"{name} {program}"] = why
+    print(f"      {len(runs) - len(failed)} of {len(runs)} scripts named by their line")
     assert not failed, failed
 
 

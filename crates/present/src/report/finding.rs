@@ -5,10 +5,10 @@ use crate::access::row;
 use crate::sentences::{OBJECT, subject};
 use crate::style::{Line, Role, Style};
 use crate::text::{clean, columns, sentence, shell_lines, shorten};
-use crate::units::{calls, counted, grouped, percent, time};
+use crate::units::{calls, counted, grouped, percent, percent_of, time};
 use std::collections::BTreeMap;
-use systoll_judge::{Finding, ObjectShare};
-use systoll_model::{Row, RowId, RowLine};
+use systoll_judge::{Finding, ObjectShare, requested};
+use systoll_model::{FrameId, Row, RowId, RowLine};
 
 /// Cures that are shown without `--all`.
 const CURES: usize = 2;
@@ -29,6 +29,7 @@ impl Report<'_> {
             lines.extend(self.chain(*id, f.phase));
         }
         lines.extend(self.script_lines(f));
+        lines.extend(self.asked(f));
         if self.options.fds {
             lines.extend(self.fds_of(&f.rows));
         }
@@ -152,6 +153,35 @@ impl Report<'_> {
         segments.push(Line::of(Role::Faint, format!("sampled, {looks} looks{others}")));
         let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
         label.push(Role::Faint, "lines");
+        label.pad_to(DETAIL_TEXT);
+        self.segments(label, segments, DETAIL_TEXT)
+    }
+
+    /// Returns the lines that asked a pool of threads for the calls, and the price of handing the work over.
+    fn asked(&self, f: &Finding) -> Vec<Line> {
+        let Some(told) = requested(self.rec, &f.rows) else { return vec![] };
+        let all = told.lines.iter().fold(0u64, |sum, (_, seen)| sum.saturating_add(*seen));
+        let limit = if self.options.all { usize::MAX } else { PLACES };
+        let segment = |(frame, seen): &(FrameId, u64)| {
+            let share = percent_of(*seen, Some(all)).unwrap_or_default();
+            self.place_of(*frame).unwrap_or_default().with(Role::Faint, format!(" {share}"))
+        };
+        let mut segments: Vec<Line> = told.lines.iter().take(limit).map(segment).collect();
+        let operations = told.operations.iter().map(|o| format!("uv_fs_{}", clean(o))).collect::<Vec<_>>().join(", ");
+        let seen = match all {
+            0 => format!("of libuv's pool, by {operations}: no caller was seen"),
+            _ => format!("of libuv's pool, by {operations}; {} at its wake-ups", counted(all, "look", "looks")),
+        };
+        segments.push(Line::of(Role::Faint, seen));
+        if told.hand_over_calls > 0 {
+            let (number, toll) = (calls(told.hand_over_calls), time(told.hand_over_ns));
+            segments.push(Line::of(
+                Role::Plain,
+                format!("handing over all work of that pool took at least {number} more, {toll}"),
+            ));
+        }
+        let mut label = Line::of(Role::Plain, " ".repeat(DETAIL));
+        label.push(Role::Faint, "asked");
         label.pad_to(DETAIL_TEXT);
         self.segments(label, segments, DETAIL_TEXT)
     }

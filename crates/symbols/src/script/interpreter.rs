@@ -94,6 +94,19 @@ impl Candidate<'_> {
         self.elf.exports().and_then(|exports| exports.extents(name.as_bytes()).next()).unwrap_or_default()
     }
 
+    /// Returns the address range of data that the file's own symbol table names. Names are read only of symbols whose
+    /// range `may` accepts.
+    pub(crate) fn own_data(&self, name: &str, may: &dyn Fn(&Range<u64>) -> bool) -> Option<Range<u64>> {
+        let table = self.elf.symbols()?;
+        table.symbols().iter().find_map(|symbol| {
+            let start = symbol.st_value.get(Le);
+            let extent = start..start.checked_add(symbol.st_size.get(Le))?;
+            let is_data = symbol.st_type() == elf::STT_OBJECT && symbol.st_shndx.get(Le) != elf::SHN_UNDEF;
+            (is_data && may(&extent)).then_some(())?;
+            (table.strings.get(symbol.st_name.get(Le)).as_deref() == Some(name.as_bytes())).then_some(extent)
+        })
+    }
+
     /// Returns the address from which an exported function reads its first pointer.
     pub(crate) fn first_pointer_read(&self, name: &str) -> Option<u64> {
         let function = self.function(name);

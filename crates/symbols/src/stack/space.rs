@@ -41,6 +41,8 @@ pub struct AddressSpace {
     compiles: bool,
     /// True if a mapped file holds an interpreter whose frames can be read from its start on.
     reads_scripts: bool,
+    /// True if the last walk ended at a return address outside all executable mappings that are known.
+    pub(super) ended_outside: bool,
 }
 
 impl AddressSpace {
@@ -110,6 +112,12 @@ impl AddressSpace {
         let compiles = self.files().any(|f| symbols.compiles(f.module));
         let reads_scripts = self.files().any(|f| symbols.interprets_at_once(f.module));
         (self.compiles, self.reads_scripts) = (compiles, reads_scripts);
+    }
+
+    /// Returns true if the last stack that was unwound ended at a return address outside all executable mappings: code may
+    /// have been mapped since the last update.
+    pub fn ended_outside(&self) -> bool {
+        self.ended_outside
     }
 
     /// Returns true if `address` lay in an executable mapping at the last update.

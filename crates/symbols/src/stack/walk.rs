@@ -45,6 +45,7 @@ impl AddressSpace {
         let mut regs = regs.in_dwarf_order();
         let (mut is_return, mut constant, mut pointer) = (false, true, None);
         let mut rbp = Whereabouts::InRbp;
+        self.ended_outside = false;
         for _ in 0..MAX_FRAMES {
             let (ip, sp) = (regs[RA], regs[RSP]);
             let (module, at) = self.locate(ip.wrapping_sub(u64::from(is_return)));
@@ -106,7 +107,8 @@ impl AddressSpace {
             if regs[RA] == 0 && went.is_some() {
                 return true;
             }
-            if went.is_none() || !self.maps_executable(regs[RA]) {
+            self.ended_outside = went.is_some() && !self.maps_executable(regs[RA]);
+            if went.is_none() || self.ended_outside {
                 return false;
             }
             is_return = known.step != Step::SignalFrame;

@@ -195,6 +195,8 @@ pub(crate) struct Threads {
     pub(crate) unheeded: u32,
     /// Bytes of a thread's stack that the last unwinding needed.
     pub(crate) stack_read: usize,
+    /// When mappings were last read for a stack that ended outside those known, ns of the monotonic clock.
+    pub(crate) read_maps_ns: Option<u64>,
     /// Number of windows written when windows were last taken.
     pub(crate) written: u64,
 }

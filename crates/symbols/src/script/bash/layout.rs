@@ -20,6 +20,10 @@ pub(crate) struct Offsets {
     pub(crate) command: u64,
     /// Address of `shell_function_defs`.
     pub(crate) functions: u64,
+    /// `shell_script_filename`: null where the shell runs no file.
+    pub(crate) script: u64,
+    /// `dollar_vars`, whose first is the name that the shell was called by.
+    pub(crate) arguments: u64,
 }
 
 impl Offsets {
@@ -34,6 +38,8 @@ impl Offsets {
             trap: moved(self.trap),
             command: moved(self.command),
             functions: moved(self.functions),
+            script: moved(self.script),
+            arguments: moved(self.arguments),
         }
     }
 }

@@ -23,6 +23,8 @@ const MAX_FRAMES: usize = 512;
 const MAX_LINE: u32 = 1 << 26;
 /// Name of a script's top level, as bash itself has it at the bottom of `FUNCNAME`.
 const MAIN: &str = "main";
+/// Name of a script that the shell reads from its standard input.
+const STDIN: &str = "<stdin>";
 /// Number of signals that a trap may be for, with EXIT, which is 0. `DEBUG`, `ERR` and `RETURN` have larger numbers.
 const SIGNALS: u32 = 65;
 
@@ -58,16 +60,19 @@ impl Waiting {
 
 /// Returns the bash in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
-    let [variables, line, last_line, executing, trap, command, functions, version] = file.exported([
-        "global_variables",
-        "line_number",
-        "line_number_for_err_trap",
-        "executing",
-        "running_trap",
-        "command_execution_string",
-        "shell_function_defs",
-        "dist_version",
-    ]);
+    let [variables, line, last_line, executing, trap, command, functions, script, arguments, version] =
+        file.exported([
+            "global_variables",
+            "line_number",
+            "line_number_for_err_trap",
+            "executing",
+            "running_trap",
+            "command_execution_string",
+            "shell_function_defs",
+            "shell_script_filename",
+            "dollar_vars",
+            "dist_version",
+        ]);
     version?;
     let at = Offsets {
         variables: variables?,
@@ -77,6 +82,8 @@ pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
         trap: trap?,
         command: command?,
         functions: functions?,
+        script: script?,
+        arguments: arguments?,
     };
     let waiting = Waiting { wait: file.function("wait_for"), execute: file.function("execute_command_internal") };
     let command = file.first_pointer_read("executing_line_number");
@@ -119,6 +126,21 @@ struct Level {
     line: u32,
 }
 
+/// The source of commands that are in no file.
+#[derive(Debug)]
+struct Typed {
+    source: &'static str,
+    /// The name that the shell was called by.
+    shell: Option<Arc<str>>,
+}
+
+impl Typed {
+    /// Returns true if bash gives functions defined by such commands this file: its own name from 5.3 on.
+    fn is_called(&self, file: &Arc<str>) -> bool {
+        self.shell.as_ref() == Some(file) || self.source == STDIN && **file == *MAIN
+    }
+}
+
 impl Interpreter for Bash {
     fn evaluations(&mut self, look: &mut Look<'_, '_, '_>) -> Option<Vec<Evaluation>> {
         let Look { memory, lines, .. } = look;
@@ -150,7 +172,17 @@ impl Interpreter for Bash {
 impl Bash {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn at(base: u64) -> Self {
-        let at = Offsets { variables: 0, line: 8, last_line: 20, executing: 12, trap: 16, command: 24, functions: 32 };
+        let at = Offsets {
+            variables: 0,
+            line: 8,
+            last_line: 20,
+            executing: 12,
+            trap: 16,
+            command: 24,
+            functions: 32,
+            script: 48,
+            arguments: 56,
+        };
         Self { at: at.moved(base), waiting: Waiting::default(), command: Some(base + 40) }
     }
 
@@ -159,19 +191,32 @@ impl Bash {
         let table = Table::of_context(memory, self.at.variables)?;
         let [functions, sources, lines] = ARRAYS.map(|name| Array::of(memory, table, name));
         let (mut functions, mut sources, mut lines) = (functions?, sources?, lines?);
+        let typed = self.typed(memory)?;
         let mut levels = Vec::new();
         while levels.len() < MAX_FRAMES {
             let Some(function) = functions.next(memory)? else { break };
             let (source, called_at) = (sources.next(memory)??, lines.next(memory)??);
-            levels.push(Level { function: text(memory, function)?, file: text(memory, source)?, line });
+            let file = text(memory, source)?;
+            let file = typed.as_ref().filter(|typed| typed.is_called(&file)).map_or(file, |typed| typed.source.into());
+            levels.push(Level { function: text(memory, function)?, file, line });
             line = text(memory, called_at)?.parse().ok().filter(|l| *l <= MAX_LINE)?;
         }
         // Commands that come from no file have no entry at the bottom of the arrays.
         if line != 0 && levels.len() < MAX_FRAMES {
-            let file = if memory.word(self.at.command)? != 0 { "-c" } else { "<stdin>" };
-            levels.push(Level { function: MAIN.into(), file: file.into(), line });
+            let source = typed.map_or(STDIN, |typed| typed.source);
+            levels.push(Level { function: MAIN.into(), file: source.into(), line });
         }
         Some(levels)
+    }
+
+    /// Returns how the report names commands that are in no file; `Some(None)` where the shell runs a script.
+    fn typed(&self, memory: &mut Memory<'_, '_>) -> Option<Option<Typed>> {
+        if memory.word(self.at.script)? != 0 {
+            return Some(None);
+        }
+        let source = if memory.word(self.at.command)? != 0 { "-c" } else { STDIN };
+        let shell = memory.pointer(self.at.arguments).and_then(|at| text(memory, at));
+        Some(Some(Typed { source, shell }))
     }
 
     /// Returns the index of the level that stands for a running trap: the first that is at a line before its

@@ -53,16 +53,22 @@ pub(crate) struct Layout {
     pub(crate) wrapper_anchor: u64,
 }
 
-/// Where the list of threads is, and offsets in it and in a thread (`JavaThread`).
+/// Where the threads are, and offsets in a thread (`JavaThread`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
-    /// Address of the pointer to the list.
-    pub(crate) list: u64,
-    pub(crate) length: u64,
-    pub(crate) threads: u64,
+    pub(crate) all: AllThreads,
     pub(crate) anchor: u64,
     pub(crate) stack_base: u64,
     pub(crate) stack_size: u64,
+}
+
+/// Where all threads are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AllThreads {
+    /// The address of the pointer to a list, and offsets in the list (from 12 on).
+    List { list: u64, length: u64, threads: u64 },
+    /// The address of the pointer to the first thread, and the offset of the next one in each.
+    Chain { first: u64, next: u64 },
 }
 
 /// Offsets of the fields of `JavaFrameAnchor`, which tells the last Java frame before the code that is running.
@@ -255,6 +261,7 @@ const STRUCTS: &[&str] = &[
     "JavaFrameAnchor._last_Java_pc",
     "JavaFrameAnchor._last_Java_sp",
     "JavaThread._anchor",
+    "JavaThread._next",
     "JavaThread._stack_base",
     "JavaThread._stack_size",
     "Klass._name",
@@ -271,6 +278,7 @@ const STRUCTS: &[&str] = &[
     "ThreadsList._length",
     "ThreadsList._threads",
     "ThreadsSMRSupport._java_thread_list",
+    "Threads._thread_list",
     "VirtualSpace._high",
     "VirtualSpace._low_boundary",
     "nmethod._deopt_handler_begin",
@@ -302,9 +310,7 @@ impl Layout {
         Some(Self {
             major,
             threads: Threads {
-                list: f.any(&["ThreadsSMRSupport._java_thread_list"])?,
-                length: f.offset("ThreadsList._length")?,
-                threads: f.offset("ThreadsList._threads")?,
+                all: AllThreads::of(f)?,
                 anchor: f.offset("JavaThread._anchor")?,
                 stack_base: f.first(&["JavaThread._stack_base", "Thread._stack_base"])?,
                 stack_size: f.first(&["JavaThread._stack_size", "Thread._stack_size"])?,
@@ -338,6 +344,18 @@ impl Layout {
             call_stub_return: f.any(&["StubRoutines._call_stub_return_address"])?,
             wrapper_anchor: f.offset("JavaCallWrapper._anchor")?,
         })
+    }
+}
+
+impl AllThreads {
+    fn of(f: &Fields) -> Option<Self> {
+        match f.any(&["ThreadsSMRSupport._java_thread_list"]) {
+            Some(list) => {
+                let [length, threads] = ["ThreadsList._length", "ThreadsList._threads"].map(|name| f.offset(name));
+                Some(Self::List { list, length: length?, threads: threads? })
+            }
+            None => Some(Self::Chain { first: f.any(&["Threads._thread_list"])?, next: f.offset("JavaThread._next")? }),
+        }
     }
 }
 
@@ -420,7 +438,12 @@ impl Layout {
         };
         Self {
             major: if newer { 25 } else { 17 },
-            threads: Threads { list: own, length: 4, threads: 16, anchor: 656, stack_base: 592, stack_size: 600 },
+            threads: Threads {
+                all: AllThreads::List { list: own, length: 4, threads: 16 },
+                anchor: 656,
+                stack_base: 592,
+                stack_size: 600,
+            },
             anchor: Anchor { sp: 0, pc: 8, fp: 16 },
             method: MethodLayout {
                 constant: 8,

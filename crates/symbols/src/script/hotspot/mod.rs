@@ -10,7 +10,7 @@ pub(crate) mod methods;
 pub(crate) mod numbers;
 
 use self::code::{Kind, Place};
-use self::layout::{Layout, Table};
+use self::layout::{AllThreads, Layout, Table};
 use self::methods::Heap;
 use super::interpreter::{Candidate, Interpreter, Look, Runtime};
 use super::memory::Memory;
@@ -143,13 +143,8 @@ impl HotSpot {
         if let Some(known) = self.threads.get(&tid).copied().filter(|thread| heap.owns(*thread, sp) == Some(true)) {
             return Some(known);
         }
-        let at = &heap.layout.threads;
-        let list = heap.memory.pointer(at.list)?;
-        let count = heap.half(list, at.length)?.min(MAX_THREADS);
-        let threads = heap.pointer(list, at.threads)?;
-        let mut all =
-            (0..count).filter_map(|n| heap.pointer(threads, 8 * u64::from(n))).collect::<Vec<_>>().into_iter();
-        let found = all.find(|thread| heap.owns(*thread, sp) == Some(true))?;
+        let all = heap.all_threads()?;
+        let found = all.into_iter().find(|thread| heap.owns(*thread, sp) == Some(true))?;
         if self.threads.len() >= MAX_THREADS as usize {
             self.threads.clear();
         }
@@ -159,6 +154,23 @@ impl HotSpot {
 }
 
 impl Heap<'_, '_, '_> {
+    /// Returns the objects of all threads, or of the first [`MAX_THREADS`].
+    fn all_threads(&mut self) -> Option<Vec<u64>> {
+        match self.layout.threads.all {
+            AllThreads::List { list, length, threads } => {
+                let list = self.memory.pointer(list)?;
+                let count = self.half(list, length)?.min(MAX_THREADS);
+                let threads = self.pointer(list, threads)?;
+                Some((0..count).filter_map(|n| self.pointer(threads, 8 * u64::from(n))).collect())
+            }
+            AllThreads::Chain { first, next } => {
+                let first = self.memory.pointer(first);
+                let mut following = |thread: &u64| self.pointer(*thread, next);
+                Some(std::iter::successors(first, |thread| following(thread)).take(MAX_THREADS as usize).collect())
+            }
+        }
+    }
+
     /// Returns true if `sp` points into the thread's stack.
     fn owns(&mut self, thread: u64, sp: u64) -> Option<bool> {
         let base = self.word(thread, self.layout.threads.stack_base)?;

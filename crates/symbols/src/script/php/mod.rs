@@ -139,14 +139,35 @@ impl Php {
 /// Returns a function's name as PHP's own stack traces have it: `Class::method`; `Some(None)` for the code of a file.
 fn name(memory: &mut Memory<'_, '_>, function: u64) -> Option<Option<String>> {
     let Some(name) = memory.pointer(function.wrapping_add(at::NAME)) else { return Some(None) };
-    let name = string(memory, name)?;
+    let name = without_folders(string(memory, name)?);
     let Some(class) = memory.pointer(function.wrapping_add(at::SCOPE)) else { return Some(Some(name)) };
     let class = memory.pointer(class.wrapping_add(at::CLASS_NAME))?;
     Some(Some(format!("{}::{name}", string(memory, class)?)))
+}
+
+/// Returns a function's name without the folders of its file: from 8.4 on a closure that no function is around is called
+/// `{closure:/path/to/file.php:3}`.
+fn without_folders(name: String) -> String {
+    const CLOSURE: &str = "{closure:/";
+    let file = name.strip_prefix(CLOSURE).and_then(|path| path.rsplit('/').next());
+    file.map(|file| format!("{{closure:{file}")).unwrap_or(name)
 }
 
 fn string(memory: &mut Memory<'_, '_>, string: u64) -> Option<String> {
     (memory.half(string.wrapping_add(at::STRING_TYPE))? & 0xf == at::IS_STRING).then_some(())?;
     let length = memory.word(string.wrapping_add(at::LENGTH))?.min(MAX_NAME as u64);
     Some(readable(&memory.bytes(string.wrapping_add(at::TEXT), length, MAX_NAME as u64)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closures_are_named_without_folders() {
+        let told = |name: &str| without_folders(name.to_owned());
+        assert_eq!(told("{closure:/srv/shop/cart.php:3}"), "{closure:cart.php:3}");
+        assert_eq!(told("{closure:Shop\\Cart::total():12}"), "{closure:Shop\\Cart::total():12}");
+        assert_eq!((told("{closure}"), told("{closure:/")), ("{closure}".to_owned(), "{closure:".to_owned()));
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! From 3.13 on `_PyRuntime` begins with a table of these offsets (`_Py_DebugOffsets`,
 //! Include/internal/pycore_debug_offsets.h). Before, they are what `offsetof` gives for the headers
-//! of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on x86-64; fields do not move within a minor
+//! of 3.8.18, 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on x86-64; fields do not move within a minor
 //! version (it would break extensions).
 
 use crate::script::memory::Memory;
@@ -163,7 +163,7 @@ impl Layout {
         }
         let told = told?;
         match (told >> 24, told >> 16 & 0xff) {
-            (3, 9) => Some(V39),
+            (3, 8 | 9) => Some(V39),
             (3, 10) => Some(V310),
             (3, 11) => Some(V311),
             (3, 12) => Some(V312),
@@ -175,6 +175,8 @@ impl Layout {
 /// Indexes of the parts of `_Py_DebugOffsets` that differ between versions, in 8-byte words.
 struct Parts {
     thread: usize,
+    /// Where in that part the thread's ids are told.
+    ids: usize,
     frame: usize,
     code: usize,
 }
@@ -182,11 +184,13 @@ struct Parts {
 fn described(table: &[u8]) -> Option<Layout> {
     let version = word(table, 8)?;
     let free_threaded = word(table, 16)?;
-    let Parts { thread, frame, code } = match (version >> 24, version >> 16 & 0xff) {
-        (3, 13) => Parts { thread: 19, frame: 28, code: 34 },
+    let Parts { thread, ids, frame, code } = match (version >> 24, version >> 16 & 0xff) {
+        (3, 13) => Parts { thread: 19, ids: 5, frame: 28, code: 34 },
         // In 3.14 the table has more entries before these parts: for the interpreter's state, and
         // for the end of a frame's stack.
-        (3, 14) => Parts { thread: 22, frame: 31, code: 39 },
+        (3, 14) => Parts { thread: 22, ids: 5, frame: 31, code: 39 },
+        // In 3.15 the table has more entries for a thread's state and its exceptions.
+        (3, 15) => Parts { thread: 22, ids: 8, frame: 39, code: 47 },
         _ => return None,
     };
     // In free-threaded builds, each thread has bytecode of its own.
@@ -206,8 +210,8 @@ fn described(table: &[u8]) -> Option<Layout> {
         threads: at(INTERPRETER, 3)?,
         next_thread: at(thread, 2)?,
         frame: at(thread, 4)?,
-        thread_id: at(thread, 5)?,
-        native_id: Some(at(thread, 6)?),
+        thread_id: at(thread, ids)?,
+        native_id: Some(at(thread, ids + 1)?),
         previous: at(frame, 1)?,
         code: at(frame, 2)?,
         instruction: at(frame, 3)?,

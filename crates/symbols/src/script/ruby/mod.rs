@@ -40,7 +40,7 @@ const USER1: u64 = 1 << 13;
 struct RubyFile {
     /// Address of `ruby_current_vm_ptr`.
     vm: u64,
-    /// Address of `rb_vm_exec`.
+    /// Address of `rb_vm_exec`, which 3.3 and later do not export.
     evaluate: Option<u64>,
     /// Major and minor version.
     version: (u32, u32),
@@ -49,7 +49,9 @@ struct RubyFile {
 /// Returns the CRuby in a file, if it holds one.
 pub(crate) fn recognise(file: Candidate<'_>) -> Option<Box<dyn Runtime>> {
     let [vm, evaluate, api] = file.exported(["ruby_current_vm_ptr", "rb_vm_exec", "ruby_api_version"]);
-    let (vm, api) = (vm?, api?);
+    let api = api?;
+    // From 3.3 on the variable has no name, but what `ruby_vm_at_exit` does begins with it.
+    let vm = vm.or_else(|| file.first_pointer_read("ruby_vm_at_exit"))?;
     let version = (file.half(api)?, file.half(api.checked_add(4)?)?);
     Some(Box::new(RubyFile { vm, evaluate, version }))
 }

@@ -127,7 +127,7 @@ impl Code {
             return Some(vec![Place { shared, offset: None }]);
         }
         // A call may be the last instruction of a position, so the instruction before the return address counts.
-        let Some(position) = position(&table, self.offset - 1) else {
+        let Some(position) = position(&table, heap.layout.steps, self.offset - 1) else {
             return Some(vec![Place { shared, offset: None }]);
         };
         let mut places = Vec::new();
@@ -186,7 +186,7 @@ impl Code {
 pub(crate) fn place_in_bytecode(heap: &mut Heap<'_, '_, '_>, bytecode: u64, at: u64) -> Option<u32> {
     let table = heap.field(bytecode, heap.layout.bytecode_positions)?;
     let table = heap.bytes(table, MAX_TABLE)?;
-    position(&table, at)?.offset()
+    position(&table, heap.layout.steps, at)?.offset()
 }
 
 /// Returns the script position of an interpreted frame, from the two slots that hold its bytecode array and the

@@ -4,7 +4,9 @@
 //! The offset of a field that a version does not export is derived from its exported neighbours. Every object's type
 //! is checked before the object is read.
 
+use super::positions::Steps;
 use crate::script::interpreter::Candidate;
+use std::ops::Range;
 
 /// Where V8 of one version keeps its data: offsets in bytes from an object's start, and numbers of types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(crate) struct Layout {
     pub(crate) inlined: InlinedLayout,
     /// Lengths of bytecodes (`Bytecodes::kBytecodeSizes`): as many bytes for each of the three operand scales.
     pub(crate) bytecode_sizes: Vec<u8>,
+    /// The way in which tables of positions are written.
+    pub(crate) steps: Steps,
 }
 
 /// Offsets of an interpreted frame's words from the frame pointer, bytes.
@@ -203,6 +207,7 @@ impl Layout {
             code: CodeLayout::of(&e)?,
             inlined: InlinedLayout::of(&e)?,
             bytecode_sizes: bytecode_sizes(file),
+            steps: steps(file)?,
         })
     }
 }
@@ -327,13 +332,28 @@ impl InlinedLayout {
     }
 }
 
-/// Returns the lengths of bytecodes; empty if the file does not export them.
+/// Returns the form of V8's tables of positions, by V8's own version; `None` for a version whose tables are not known.
+fn steps(file: Candidate<'_>) -> Option<Steps> {
+    let [major] = file.exported(["_ZN2v88internal7Version6major_E"]);
+    match file.half(major?)? {
+        9..=13 => Some(Steps::Signed),
+        14 => Some(Steps::Flagged),
+        _ => None,
+    }
+}
+
+/// Returns the lengths of bytecodes; empty if the file does not name them.
 fn bytecode_sizes(file: Candidate<'_>) -> Vec<u8> {
     const MOST: u64 = 3 * 256;
-    let table = file.function("_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE");
-    let size = table.end.saturating_sub(table.start);
-    let known = size <= MOST && size.is_multiple_of(3);
-    known.then(|| file.elf.read_vaddr(table.start, size)).flatten().unwrap_or_default()
+    const NAME: &str = "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE";
+    let is_table = |range: &Range<u64>| {
+        let size = range.end.saturating_sub(range.start);
+        (1..=MOST).contains(&size) && size.is_multiple_of(3)
+    };
+    let exported = Some(file.function(NAME)).filter(is_table);
+    // From 24 on Node's own builds keep the name to themselves.
+    let table = exported.or_else(|| file.own_data(NAME, &is_table));
+    table.and_then(|table| file.elf.read_vaddr(table.start, table.end - table.start)).unwrap_or_default()
 }
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -382,6 +402,7 @@ impl Layout {
             },
             inlined: InlinedLayout { count: 1, functions: either(3, 2), positions: either(8, 7) },
             bytecode_sizes: vec![1, 2, 3, 4, 5, 6],
+            steps: if newer { Steps::Flagged } else { Steps::Signed },
         }
     }
 }

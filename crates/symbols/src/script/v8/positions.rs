@@ -43,14 +43,26 @@ impl Quantities<'_> {
     }
 }
 
+/// Form of the numbers by which a table of positions tells the distance from one instruction to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// The sign tells whether the position is that of a statement (up to V8 13).
+    Signed,
+    /// Two flags stand below the distance: whether it is a statement, and whether a debugger can stop there (V8 14).
+    Flagged,
+}
+
 /// Returns the position of the instruction at `offset`: that of the last entry at or before it.
-pub(crate) fn position(table: &[u8], offset: u64) -> Option<Position> {
+pub(crate) fn position(table: &[u8], steps: Steps, offset: u64) -> Option<Position> {
     let mut table = Quantities(table);
     let (mut at, mut place, mut found) = (-1i64, 0i64, None);
     let offset = i64::try_from(offset).ok()?;
-    while let Some(step) = table.signed() {
-        // The sign tells whether the position is that of a statement.
-        at = at.checked_add(if step < 0 { -(step + 1) } else { step })?;
+    let next = |table: &mut Quantities<'_>| match steps {
+        Steps::Signed => table.signed().map(|step| if step < 0 { -(step + 1) } else { step }),
+        Steps::Flagged => table.unsigned().map(|step| (step >> 2).cast_signed()),
+    };
+    while let Some(step) = next(&mut table) {
+        at = at.checked_add(step)?;
         if at > offset {
             break;
         }
@@ -95,7 +107,10 @@ mod tests {
 
     /// Returns a number as V8 writes it.
     fn written(number: i64) -> Vec<u8> {
-        let mut rest = (number << 1 ^ number >> 63).cast_unsigned();
+        unsigned((number << 1 ^ number >> 63).cast_unsigned())
+    }
+
+    fn unsigned(mut rest: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         loop {
             let low = (rest & 0x7f) as u8;
@@ -108,12 +123,15 @@ mod tests {
     }
 
     /// Returns a table of offsets and positions as V8 writes it.
-    fn table(entries: &[(i64, i64, bool)]) -> Vec<u8> {
+    fn table(entries: &[(i64, i64, bool)], steps: Steps) -> Vec<u8> {
         let (mut at, mut place) = (-1, 0);
         let mut bytes = Vec::new();
         for (offset, position, is_statement) in entries {
             let step = offset - at;
-            bytes.extend(written(if *is_statement { step } else { -step - 1 }));
+            match steps {
+                Steps::Signed => bytes.extend(written(if *is_statement { step } else { -step - 1 })),
+                Steps::Flagged => bytes.extend(unsigned((step << 2 | 2 | i64::from(*is_statement)).cast_unsigned())),
+            }
             bytes.extend(written(position - place));
             (at, place) = (*offset, *position);
         }
@@ -121,12 +139,24 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_node_26_is_read() {
+        // As it was in memory, of a function whose places `--print-bytecode` told.
+        let bytes =
+            [2, 0x3c, 7, 0x50, 0xb, 0x14, 0x12, 0, 0x1b, 0x40, 0x12, 0x20, 0x13, 0x3f, 0x16, 0x67, 0x17, 0xe0, 1];
+        let told = |offset| position(&bytes, Steps::Flagged, offset).and_then(Position::offset);
+        assert_eq!([0, 2, 6, 12, 16, 20, 25, 30].map(told), [34, 39, 39, 55, 63, 47, 21, 77].map(Some));
+    }
+
+    #[test]
     fn the_last_position_before_an_instruction_is_its() {
         let place = |offset: i64| (offset + 1) << 1;
-        let bytes = table(&[(0, place(40), true), (5, place(900), false), (300, place(7), true)]);
-        let told = |offset| position(&bytes, offset).and_then(Position::offset);
-        assert_eq!([0, 4, 5, 299, 300, 9999].map(told), [40, 40, 900, 900, 7, 7].map(Some));
-        assert_eq!((position(&[], 5), position(&table(&[(3, 2, true)]), 2)), (None, None));
+        for steps in [Steps::Signed, Steps::Flagged] {
+            let bytes = table(&[(0, place(40), true), (5, place(900), false), (300, place(7), true)], steps);
+            let told = |offset| position(&bytes, steps, offset).and_then(Position::offset);
+            assert_eq!([0, 4, 5, 299, 300, 9999].map(told), [40, 40, 900, 900, 7, 7].map(Some));
+            let later = table(&[(3, 2, true)], steps);
+            assert_eq!((position(&[], steps, 5), position(&later, steps, 2)), (None, None));
+        }
         let inlined = Position(17 << 1 | 3 << 31);
         assert_eq!((inlined.offset(), inlined.inlined(), Position(17 << 1).inlined()), (Some(16), Some(2), None));
         assert_eq!((Position(0).offset(), Position(35).offset()), (None, None));
@@ -147,17 +177,20 @@ mod tests {
     proptest! {
         #[test]
         fn any_table_is_read(bytes in proptest::collection::vec(any::<u8>(), 0..200), offset: u64, at in 0u64..300) {
-            position(&bytes, offset);
-            position(&bytes, at);
+            for steps in [Steps::Signed, Steps::Flagged] {
+                position(&bytes, steps, offset);
+                position(&bytes, steps, at);
+            }
             of_baseline(&bytes, &bytes, &bytes, at);
         }
 
         #[test]
-        fn what_is_written_is_read(mut entries in proptest::collection::vec((0i64..5000, 0i64..1 << 40, any::<bool>()), 1..40), at in 0i64..5000) {
+        fn what_is_written_is_read(mut entries in proptest::collection::vec((0i64..5000, 0i64..1 << 40, any::<bool>()), 1..40), at in 0i64..5000, newer: bool) {
+            let steps = if newer { Steps::Flagged } else { Steps::Signed };
             entries.sort();
             entries.dedup_by_key(|e| e.0);
             let expected = entries.iter().rev().find(|e| e.0 <= at).map(|e| Position(e.1.cast_unsigned()));
-            prop_assert_eq!(position(&table(&entries), at.cast_unsigned()), expected);
+            prop_assert_eq!(position(&table(&entries, steps), steps, at.cast_unsigned()), expected);
         }
     }
 }
