@@ -12,7 +12,7 @@ use std::time::Duration;
 use systoll_cure::{Spec, interrupted, settle};
 use systoll_model::EnvChange;
 use systoll_present::{serve_json, write_servers};
-use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
+use systoll_prove::{Drive, Load, ServeOptions, Served, Servers, Watching, compare_servers, shell};
 
 /// Turns of either side by default: the fewest that can show something at 99 %.
 const TURNS: u32 = 8;
@@ -57,7 +57,7 @@ fn compare(args: &ProveArgs, sides: &Pair) -> Result<Served, Failure> {
     };
     let drive = Drive {
         ready: args.ready.clone().ok_or(Failure::Usage("--serve needs --ready"))?,
-        load: args.load.clone().ok_or(Failure::Usage("--serve needs --load"))?.0,
+        load: Load(args.load.clone().ok_or(Failure::Usage("--serve needs --load"))?.0),
         time: args.drive_for,
         start: START,
         stop: STOP,

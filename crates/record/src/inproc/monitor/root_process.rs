@@ -12,6 +12,8 @@ pub(crate) struct Attached {
     pub(crate) deadline: Option<u64>,
     /// With how many calls it ends.
     pub(crate) calls: Option<u64>,
+    /// True if calls are answered in place in turns.
+    pub(crate) in_turns: bool,
     /// Number of these processes.
     pub(crate) processes: u64,
     /// User and system time of the processes when they were left, ns.

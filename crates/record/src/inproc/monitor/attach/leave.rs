@@ -19,6 +19,7 @@ const ROUNDS: usize = 16;
 pub(crate) fn leave_all(session: &mut Session) -> u64 {
     // From here on no thread waits for an answer.
     session.memory.global().set(global::DEAD, 1);
+    session.memory.global().set(global::ANSWERING, 0);
     let (mut done, mut longest) = (BTreeSet::new(), 0);
     for _ in 0..ROUNDS {
         let all: Vec<(ProgramId, i32)> =

@@ -4,6 +4,7 @@
 //! calls that one of the threads makes for us, each thread gets a slot, and jumps are written where no thread stands and
 //! where none comes back to. Leaving is the same backwards. Nothing is done to a process of which any of this is in doubt.
 
+pub(crate) mod answering;
 pub(crate) mod clean;
 pub(crate) mod enter;
 pub(crate) mod errands;
