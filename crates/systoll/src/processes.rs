@@ -61,6 +61,16 @@ fn named(word: &str) -> Vec<i32> {
     running().into_iter().filter(|pid| !own.contains(pid) && has_name(*pid, word)).collect()
 }
 
+/// Returns a process's name; empty if it has ended.
+pub(crate) fn name(pid: i32) -> String {
+    text(pid, "comm").trim_end().to_owned()
+}
+
+/// Returns the words of a process's command; empty if they can't be read.
+pub(crate) fn command(pid: i32) -> Vec<String> {
+    text(pid, "cmdline").trim_end_matches('\0').split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 /// Returns all processes.
 fn running() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();

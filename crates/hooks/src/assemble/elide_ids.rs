@@ -15,8 +15,8 @@ use super::entry::Entry;
 use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
-    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RSEQ, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID, SETUID,
-    UNSHARE,
+    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RSEQ, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID,
+    SETUID, UNSHARE,
 };
 use iced_x86::code_asm::*;
 

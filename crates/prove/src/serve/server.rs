@@ -276,11 +276,7 @@ impl Load {
     ///
     /// # Errors
     /// The load fails or hangs, or `alive` says so.
-    pub fn drive(
-        &self,
-        time: Duration,
-        alive: &mut dyn FnMut() -> Result<(), ServeError>,
-    ) -> Result<Turn, ServeError> {
+    pub fn drive(&self, time: Duration, alive: &mut dyn FnMut() -> Result<(), ServeError>) -> Result<Turn, ServeError> {
         let (mut told, mut seconds) = (Vec::new(), 0.0);
         let began = Instant::now();
         while told.is_empty() || began.elapsed() < time {

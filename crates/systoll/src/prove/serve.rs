@@ -16,6 +16,8 @@ use systoll_prove::{Drive, Load, ServeOptions, Served, Servers, Watching, compar
 
 /// Turns of either side by default: the fewest that can show something at 99 %.
 const TURNS: u32 = 8;
+/// Time after which the load is not started again in a turn, by default.
+const DRIVEN: Duration = Duration::from_secs(2);
 /// Time that a server may take to be ready.
 const START: Duration = Duration::from_secs(30);
 /// Time that a server may take to end once told to.
@@ -58,7 +60,7 @@ fn compare(args: &ProveArgs, sides: &Pair) -> Result<Served, Failure> {
     let drive = Drive {
         ready: args.ready.clone().ok_or(Failure::Usage("--serve needs --ready"))?,
         load: Load(args.load.clone().ok_or(Failure::Usage("--serve needs --load"))?.0),
-        time: args.drive_for,
+        time: args.drive_for.unwrap_or(DRIVEN),
         start: START,
         stop: STOP,
     };

@@ -242,12 +242,7 @@ fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
 }
 
 /// Refuses a process whose calls are to be answered in place and can't be.
-fn can_be_answered(
-    session: &Session,
-    id: ProgramId,
-    (pid, maps): (i32, &Maps),
-    left: &[Left],
-) -> Result<(), NotNow> {
+fn can_be_answered(session: &Session, id: ProgramId, (pid, maps): (i32, &Maps), left: &[Left]) -> Result<(), NotNow> {
     if session.provisioning.elided == 0 {
         return Ok(());
     }
