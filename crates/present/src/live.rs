@@ -48,7 +48,7 @@ pub fn write_live(w: &mut dyn Write, result: &LiveResult, of: LiveSubject<'_>, s
             writeln!(w, "  {}", style.paint(Role::Bad, &text))?;
         }
         LiveResult::Part(answered) => {
-            answered::lines(answered).iter().try_for_each(|line| writeln!(w, "{}", line.render(&style)))?;
+            answered::lines_of(answered, "turn").iter().try_for_each(|line| writeln!(w, "{}", line.render(&style)))?;
         }
         LiveResult::NoCalls(seconds) => {
             let calls = of.elided.join(", ");
@@ -82,7 +82,7 @@ fn write_both(w: &mut dyn Write, c: &LiveComparison, of: LiveSubject<'_>, style:
     lines.push(row("CPUs kept busy", (&busy(c.a.processors), &busy(c.b.processors)), &c.processors, c.confidence));
     lines.push(counts("calls a second", c.a.calls, c.b.calls));
     lines.push(counts(&format!("  {}", short_names(of.elided)), c.a.asked, c.b.asked));
-    for line in lines.into_iter().chain([Line::default()]).chain(answered::lines(&c.answered)) {
+    for line in lines.into_iter().chain([Line::default()]).chain(answered::lines_of(&c.answered, "turn")) {
         writeln!(w, "{}", line.render(style))?;
     }
     if let Some(why) = &c.ended {
@@ -102,7 +102,8 @@ fn short_names(elided: &[&str]) -> String {
 }
 
 fn counts(label: &str, a: Estimate, b: Estimate) -> Line {
-    crate::servers::figures(label, &three_digits(a.median), &three_digits(b.median))
+    let figure = |e: Estimate| if e.median == 0.0 { "0".into() } else { three_digits(e.median) };
+    crate::servers::figures(label, &figure(a), &figure(b))
 }
 
 fn write_left(w: &mut dyn Write, of: LiveSubject<'_>, style: &Style) -> io::Result<()> {

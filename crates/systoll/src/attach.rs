@@ -87,7 +87,8 @@ fn in_turns(args: &AttachArgs, pids: Vec<i32>) -> ExitCode {
 /// Returns how processes were left.
 fn left(recording: &Recording) -> LeftState {
     let longest_stop_ns = recording.header.attached.map_or(0, |attached| attached.longest_stop_ns);
-    let told = |problem: &&Problem| matches!(problem.kind, ProblemKind::Unwatched | ProblemKind::Note);
+    let stays = |problem: &Problem| problem.text.contains("systoll attach --clean");
+    let told = |problem: &&Problem| problem.kind == ProblemKind::Unwatched || stays(problem);
     let problems = recording.problems.iter().filter(told).map(|problem| problem.text.clone()).collect();
     LeftState { longest_stop_ns, problems }
 }

@@ -163,7 +163,7 @@ impl Failure {
             Self::NotLive { cause, applied, .. } => {
                 let new = if *applied { "; its cure takes a new start of the program" } else { "" };
                 vec![format!(
-                    "nothing of {cause} can be answered in place in a program that runs: only {} can,                      which no other process changes{new}",
+                    "nothing of {cause} can be answered in place in a program that runs: only {} can, which no other process changes{new}",
                     systoll_model::Elision::ALL.map(systoll_model::Elision::name).join(", ")
                 )]
             }

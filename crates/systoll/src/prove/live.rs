@@ -26,7 +26,7 @@ const TIME: Duration = Duration::from_secs(30);
 const TURNS: u32 = 8;
 const MOST_TURNS: u32 = 20;
 /// Length of a turn where there is time for more than the fewest.
-const TURN: Duration = Duration::from_millis(1_500);
+const TURN: Duration = Duration::from_millis(750);
 /// The shortest turn.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// Time between two looks if the turn is over.
@@ -151,7 +151,9 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
     }
     let line = progress_line(args.quiet);
     let left = Left::new();
+    let mut far = None;
     let mut progress = |done: u32, of: u32| {
+        far = Some((done, of));
         line.set_message(format!("{done} of {of} turns{}", left.words(done.into(), of.into())));
         line.tick();
     };
@@ -164,14 +166,18 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
     };
     let mut turns = Turns { watching: &mut watching, plan };
     let compared =
-        entered.map_err(crate::prove::live::failed).and_then(|()| compare_live(&mut turns, &options, &mut progress));
+        entered.map_err(failed).and_then(|()| compare_live(&mut turns, &options, &mut progress));
     line.finish_and_clear();
     if interrupted().is_some() {
         // The processes are left first, however long that takes.
         settle();
     }
     let left = watching.end(pids)?;
-    let (result, turns) = compared?;
+    let known = || match far {
+        Some((done, of)) => format!(" after {done} of {of} turns: too few to tell anything; the program runs on as before"),
+        None => " before the first turn was over; the program runs on as before".into(),
+    };
+    let (result, turns) = compared.map_err(|error| Failure::from(error).knowing(known))?;
     Ok((result, turns, left))
 }
 

@@ -25,11 +25,8 @@ pub(crate) fn refusal(pid: i32, why: &str) -> Refusal {
 /// Returns why calls can't be answered, by the text of a process's `maps`: code that is no file's, or that can be written.
 pub(crate) fn obstacle(maps: &[u8]) -> Option<&'static str> {
     let mut code = lines(maps).filter(|line| line.executable && !KERNELS.contains(&line.path));
-    let unseen = code.find(|line| line.inode == 0 || line.shared || line.writable)?;
-    match unseen.inode {
-        0 => Some("it has code in memory that is no file (a just-in-time compiler makes such)"),
-        _ => Some("it can write the code of a file that it has mapped"),
-    }
+    code.any(|line| line.inode == 0 || line.shared || line.writable)
+        .then_some("it has code that is no file's, or that can be written (just-in-time compilers make such)")
 }
 
 /// Returns why calls can't be answered, by the problems noted while a process's files were read; `losses_before` is the
@@ -55,14 +52,14 @@ mod tests {
         let plain = "1000-2000 r-xp 00000000 fe:01 7 /bin/x\n3000-4000 rw-p 00000000 00:00 0 [heap]\n\
                      7000-8000 r-xp 00000000 00:00 0 [vdso]\n";
         assert_eq!(obstacle(plain.as_bytes()), None);
-        for (line, word) in [
-            ("9000-a000 rwxp 00000000 00:00 0 \n", "no file"),
-            ("9000-a000 r-xp 00000000 00:00 0 [anon:v8]\n", "no file"),
-            ("9000-a000 rwxp 00000000 fe:01 9 /lib/y.so\n", "can write"),
-            ("9000-a000 r-xs 00000000 fe:01 9 /lib/y.so\n", "can write"),
+        for line in [
+            "9000-a000 rwxp 00000000 00:00 0 ",
+            "9000-a000 r-xp 00000000 00:00 0 [anon:v8]",
+            "9000-a000 rwxp 00000000 fe:01 9 /lib/y.so",
+            "9000-a000 r-xs 00000000 fe:01 9 /lib/y.so",
+            "9000-a000 rwxs 00000000 00:01 77 /dev/zero (deleted)",
         ] {
-            let why = obstacle(format!("{plain}{line}").as_bytes());
-            assert!(why.is_some_and(|why| why.contains(word)), "{line}: {why:?}");
+            assert!(obstacle(format!("{plain}{line}\n").as_bytes()).is_some(), "{line}");
         }
     }
 }
