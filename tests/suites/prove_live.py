@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from suites.attach import changed_code, is_as_it_was, is_hooked, ours_in, until
+from suites.attach import is_as_it_was, is_hooked, ours_in, until
 from harness import test, text
 
 
@@ -37,9 +37,11 @@ def live(box, pid, *flags, **kwargs):
 @test()
 def calls_are_answered_rightly_and_made_again_in_turns(box):
     run = Answered(box, "3", "200")
-    out, err = live(box, run.pid, "--elide", calls(box), "--for", "4s", "--json").communicate(timeout=60)
-    assert not err, err
-    doc = json.loads(out)
+    file = os.path.join(box.dir, "live.json")
+    out, err = live(box, run.pid, "--elide", calls(box), "--for", "3s", "--per", "write", "--json", "-o", file).communicate(timeout=60)
+    assert not err and not out, out + err
+    with open(file) as f:
+        doc = json.load(f)
     assert doc["turns"] == 8 and doc["unit"] == "write" and doc["problem"] is None, doc
     assert doc["answered"]["enough"] and doc["answered"]["share"] > 0.95, doc["answered"]
     order = [turn["answered"] for turn in doc["each"]]
@@ -48,16 +50,6 @@ def calls_are_answered_rightly_and_made_again_in_turns(box):
         assert (turn["in_place"].get("getpid", 0) > 0) == turn["answered"], turn
     assert doc["b"]["elided_calls"]["median"] < doc["a"]["elided_calls"]["median"] / 4, (doc["a"], doc["b"])
     assert doc["left"] and not doc["left"]["problems"], doc["left"]
-    run.is_fine()
-
-
-@test()
-def a_gain_is_told_with_its_interval(box):
-    run = Answered(box, "1")
-    out, err = live(box, run.pid, "--elide", calls(box), "--for", "4s").communicate(timeout=60)
-    said = text(out)
-    assert not err and "without them" in said and "less CPU a write" in said and "99 % between" in said, said + text(err)
-    assert "it runs on as before" in said, said
     run.is_fine()
 
 
@@ -95,6 +87,14 @@ def a_servers_requests_are_the_unit_of_work_and_none_is_lost(box):
     with open(load, "w") as f:
         f.write(LOAD)
     command = f"/usr/bin/python3 {load} {port} {server.pid}"
+    if box.user == "nobody":
+        out, err = live(box, server.pid, "--elide", "getpid", "--for", "1s", "--load", command).communicate(timeout=120)
+        said = text(out)
+        assert not err and "without them" in said and "less CPU a request" in said and "99 % between" in said, said + text(err)
+        assert "it runs on as before" in said, said
+        server.kill()
+        server.wait()
+        return
     out, err = live(box, server.pid, "--elide", "getpid", "--for", "1s", "--load", command, "--json").communicate(timeout=120)
     assert not err, err
     doc = json.loads(out)
@@ -132,7 +132,7 @@ def what_can_not_be_answered_is_declined_with_a_command_that_helps(box):
     assert makes_code.stdout.readline() == b"ready\n"
     said = refused(makes_code.pid, "--elide", "getpid")
     assert "code that is no file's" in said and f"systoll attach --for 30s {makes_code.pid}" in said, said
-    assert not ours_in(makes_code.pid) and not changed_code(makes_code.pid)
+    assert not ours_in(makes_code.pid)
     r = box.run([box.systoll, "attach", "-q", "--for", "0.1s", "--json", "-o", "/dev/null", str(makes_code.pid)])
     assert r.returncode == 0, r.stderr
     makes_code.stdin.close()
@@ -154,7 +154,7 @@ def signals_end_it_and_the_program_is_left_as_it_was(box):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         p = live(box, run.pid, "--elide", calls(box), "--for", "20s")
         until(lambda: is_hooked(run.pid))
-        time.sleep(1.2)
+        time.sleep(0.6)
         p.send_signal(number)
         _, err = p.communicate(timeout=30)
         if number == signal.SIGKILL:

@@ -165,8 +165,7 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
     };
     let mut turns = Turns { watching: &mut watching, plan };
-    let compared =
-        entered.map_err(failed).and_then(|()| compare_live(&mut turns, &options, &mut progress));
+    let compared = entered.map_err(failed).and_then(|()| compare_live(&mut turns, &options, &mut progress));
     line.finish_and_clear();
     if interrupted().is_some() {
         // The processes are left first, however long that takes.
@@ -174,7 +173,9 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
     }
     let left = watching.end(pids)?;
     let known = || match far {
-        Some((done, of)) => format!(" after {done} of {of} turns: too few to tell anything; the program runs on as before"),
+        Some((done, of)) => {
+            format!(" after {done} of {of} turns: too few to tell anything; the program runs on as before")
+        }
         None => " before the first turn was over; the program runs on as before".into(),
     };
     let (result, turns) = compared.map_err(|error| Failure::from(error).knowing(known))?;
