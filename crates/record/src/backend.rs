@@ -96,6 +96,9 @@ pub struct Running {
     /// Number of calls after which watching ends. It may be exceeded a little, because counts are read every tenth of a
     /// second.
     pub calls: Option<u64>,
+    /// True if nothing is to be told of processes that these make from now on, and programs that those execute are not
+    /// watched.
+    pub no_children: bool,
     /// True if the calls of [`Launch::elisions`] are made until [`Control::order`] says that they are to be answered in
     /// place, and again from when it says so. A process in which they can't be answered is not entered then.
     pub in_turns: bool,

@@ -45,7 +45,8 @@ fn record(args: &AttachArgs, pids: Vec<i32>, places: &Places) -> Result<Recordin
         ends_process: true,
         ..Launch::default()
     };
-    let running = Running { pids, how, limit: args.window, calls: args.calls, in_turns: false };
+    let running =
+        Running { pids, how, limit: args.window, calls: args.calls, no_children: args.no_children, in_turns: false };
     let mut backend: Box<dyn Backend> = match args.backend {
         BackendChoice::Ptrace => backend(BackendKind::Ptrace),
         BackendChoice::Auto | BackendChoice::Inproc => backend(BackendKind::Inproc),
@@ -71,7 +72,7 @@ fn in_turns(args: &AttachArgs, pids: Vec<i32>) -> ExitCode {
         ends_process: true,
         ..Launch::default()
     };
-    let running = Running { pids, how, limit: None, calls: None, in_turns: true };
+    let running = Running { pids, how, limit: None, calls: None, no_children: false, in_turns: true };
     let (answer, code) = match backend(BackendKind::Inproc).attach(&running, &mut turns::Obeying::new()) {
         Ok(recording) => (Answer::Left(left(&recording)), ExitCode::SUCCESS),
         Err(error) => {

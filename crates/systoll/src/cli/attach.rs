@@ -68,6 +68,10 @@ pub struct AttachArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
     pub select: SelectArgs,
+    /// Only these processes: nothing is told of those that they make from now on, and programs that those execute are
+    /// not watched
+    #[arg(long)]
+    pub no_children: bool,
     /// Take out what a systoll that was killed has left in these processes
     #[arg(long, conflicts_with_all = ["window", "calls", "save", "save_to", "every"])]
     pub clean: bool,

@@ -344,7 +344,10 @@ fn leave_when_over(session: &mut Session, told: bool) {
         return;
     }
     let pids = session.table.images.iter().map(|image| image.pid);
-    let used = crate::procfs::running_times(pids);
+    let used = match attached.no_children {
+        true => crate::procfs::own_times(pids),
+        false => crate::procfs::running_times(pids),
+    };
     note_cpu(session);
     let_everything_go(session);
     let stopped = leave::leave_all(session);

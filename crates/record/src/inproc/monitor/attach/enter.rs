@@ -163,6 +163,7 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     let earlier = session.reuse.by_file.entry(exe).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
+    program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);
     program.native = procfs::has_our_credentials(pid) && procfs::has_our_namespaces(pid);
     program.hooks.seen_whole = session.problems.losses == losses_before;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
@@ -413,8 +414,12 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
     session.clock.start_ns = sys::now();
     let mut attached = Attached {
         age_ns: running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0),
+        in_turns: running.in_turns,
+        no_children: running.no_children,
         ..Attached::default()
     };
+    // How they are entered depends on it.
+    session.root.attached = Some(attached);
     let (mut first, mut under_way) = (None, 0);
     for pid in &running.pids {
         let image = image(session, *pid);
@@ -442,7 +447,6 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
     }
     attached.deadline = running.limit.map(|limit| sys::now().saturating_add(limit.as_nanos() as u64));
     attached.calls = running.calls;
-    attached.in_turns = running.in_turns;
     session.root.attached = Some(attached);
     Ok(())
 }
