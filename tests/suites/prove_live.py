@@ -118,6 +118,9 @@ def what_can_not_be_answered_is_declined_with_a_command_that_helps(box):
 
     said = refused(run.pid, "tz-unset")
     assert "takes a new start" in said and "systoll prove --cure tz-unset -- " in said, said
+    # Options may stand behind the cause.
+    said = refused(run.pid, "tz-unset", "--load", "true")
+    assert "systoll prove --serve " in said and "--load true --cure tz-unset" in said, said
     assert "--elide" in refused(run.pid)
     assert "what can: getpid" in refused(run.pid, "--elide", "stat")
     os.kill(run.pid, signal.SIGSTOP)

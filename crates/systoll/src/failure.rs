@@ -161,11 +161,11 @@ impl Failure {
                 vec![format!("can't run {program}: {}", plain(source))]
             }
             Self::NotLive { cause, applied, .. } => {
-                let new = if *applied { "; its cure takes a new start of the program" } else { "" };
-                vec![format!(
-                    "nothing of {cause} can be answered in place in a program that runs: only {} can, which no other process changes{new}",
-                    systoll_model::Elision::ALL.map(systoll_model::Elision::name).join(", ")
-                )]
+                let calls = systoll_model::Elision::ALL.map(systoll_model::Elision::name).join(", ");
+                let new = "its cure takes a new start of the program, on another port where it serves:";
+                let none = format!("{cause}: none of its calls can be answered in place in a program that runs");
+                let can = format!("what can: {calls}; no other process can change their answers");
+                [none, can].into_iter().chain(applied.then(|| new.to_owned())).collect()
             }
             Self::NotEntered { reason, .. } => vec![reason.clone()],
             Self::Prove(e) => vec![with_sources(e)],

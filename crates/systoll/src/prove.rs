@@ -10,7 +10,7 @@ mod prediction;
 mod serve;
 mod watching;
 
-use crate::cli::{CureArgs, KeepFor, ProveArgs};
+use crate::cli::{Command, CureArgs, KeepFor, ProveArgs};
 use crate::explain::catalogue;
 use crate::failure::{Failure, ended_by};
 use crate::output::{Output, Place, keep, to_stderr};
@@ -36,6 +36,9 @@ pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
 /// unless a file is requested.
 pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) -> Result<ExitCode, Failure> {
     if let Some(process) = &args.live {
+        if let Some(Command::Prove(anew)) = live::with_options_behind(args) {
+            return prove_for(&anew, both, stream);
+        }
         return live::live(args, process);
     }
     if args.serve.is_some() {

@@ -3,12 +3,14 @@
 use super::cure_choice::elided_by;
 use super::pair::strings;
 use super::watching::{Told, Watching};
-use crate::cli::{ProveArgs, SelectArgs};
+use crate::cli::{Cli, Command, ProveArgs, SelectArgs};
 use crate::explain::{catalogue, known};
 use crate::failure::{Failure, ended_by};
 use crate::output::{Left, Output, progress_line, shown_time, to_stderr};
 use crate::processes;
 use crate::turns::LeftState;
+use clap::Parser;
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -80,16 +82,8 @@ fn elided(args: &ProveArgs, pids: &[i32]) -> Result<Vec<Elision>, Failure> {
         let calls = elided_by(cause);
         if calls.is_empty() {
             let applied = cause.cures.iter().any(systoll_judge::Cure::is_applied);
-            let help = match (applied, pids.first().map(|pid| processes::command(*pid)).filter(|c| !c.is_empty())) {
-                (false, _) => format!("what can be done: systoll explain {id}"),
-                (true, Some(command)) if args.load.is_some() => {
-                    let load = args.load.as_ref().map(|words| shell_words(&strings(&words.0))).unwrap_or_default();
-                    let [server, load] = [shell_words(&command), load].map(|text| shell_words(&[&text]));
-                    format!("systoll prove --serve {server} --ready PORT --load {load} --cure {asked}")
-                }
-                (true, Some(command)) => format!("systoll prove --cure {asked} -- {}", shell_words(&command)),
-                (true, None) => format!("systoll prove --cure {asked} -- CMD"),
-            };
+            let pid = pids.first().copied().unwrap_or(0);
+            let help = if applied { anew(args, pid, asked) } else { format!("what can be done: systoll explain {id}") };
             return Err(Failure::NotLive { cause: asked.clone(), applied, help });
         }
         all.extend(calls);
@@ -105,6 +99,36 @@ fn elided(args: &ProveArgs, pids: &[i32]) -> Result<Vec<Elision>, Failure> {
         }
     });
     Ok(all)
+}
+
+/// Returns the command that proves a cure with a new start of a process's command.
+fn anew(args: &ProveArgs, pid: i32, cause: &str) -> String {
+    let command = processes::command(pid);
+    let command = if command.is_empty() { "CMD".to_owned() } else { shell_words(&command) };
+    let folder = processes::folder(pid).filter(|folder| std::env::current_dir().is_ok_and(|own| own != *folder));
+    let there =
+        folder.map_or_else(String::new, |folder| format!("cd {} && ", shell_words(&[folder.to_string_lossy()])));
+    let port = args.live.as_deref().and_then(|process| process.strip_prefix(':'));
+    if port.is_none() && args.load.is_none() {
+        return format!("{there}systoll prove --cure {cause} -- {command}");
+    }
+    let load = args.load.as_ref().map_or_else(|| "LOAD".into(), |words| shell_words(&strings(&words.0)));
+    let [server, load] = [command, load].map(|text| shell_words(&[&text]));
+    format!("{there}systoll prove --serve {server} --ready {} --load {load} --cure {cause}", port.unwrap_or("PORT"))
+}
+
+/// Parses the command line anew with the cause as an option, so that options may stand behind it: elsewhere all that
+/// follows a program's name is the program's.
+pub(super) fn with_options_behind(args: &ProveArgs) -> Option<Command> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let (cause, behind) = args.command.split_first().filter(|(_, behind)| !behind.is_empty())?;
+    let mut before = words.get(..words.len().checked_sub(args.command.len())?)?.to_vec();
+    before.pop_if(|last| last == "--");
+    let all = before.into_iter().chain(["--cure".into(), cause.clone()]).chain(behind.iter().cloned());
+    match Cli::try_parse_from(all) {
+        Ok(cli) => Some(cli.command),
+        Err(error) => error.exit(),
+    }
 }
 
 /// Number and length of the turns.
