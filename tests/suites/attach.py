@@ -142,6 +142,39 @@ def what_it_does_meanwhile_is_counted_and_nothing_else(box):
 
 
 @test()
+def children_are_left_out_where_they_are_not_wanted(box):
+    run = Running(box, "0")
+
+    def during():
+        for line in ("ppid 300", "fork 7", "ppid 200"):
+            assert run.ask(line) == "done"
+
+    doc = watched(box, run.pid, during, "--no-children")
+    # Each child makes one more.
+    assert calls(doc, "getppid") == 500, doc["by_syscall"]
+    assert len(doc["processes"]) == 1 and doc["exact"], (doc["processes"], doc["problems"])
+    is_as_it_was(run.pid)
+    is_fine(run)
+    # A program that a child executes is not watched.
+    shell = box.start(["/bin/sh", "-c", "while read line; do /bin/true; echo done; done"], stdin=-1, stdout=-1)
+    time.sleep(0.2)
+
+    def programs():
+        for _ in range(3):
+            shell.stdin.write(b"go\n")
+            shell.stdin.flush()
+            assert shell.stdout.readline() == b"done\n"
+
+    for flags in ((), ("--no-children",)):
+        doc = watched(box, shell.pid, programs, *flags)
+        exes = {os.path.basename(p["exe"]) for p in doc["processes"]}
+        assert ("true" in exes) == (not flags) and not [p for p in doc["problems"] if "unwatched" in p], (exes, doc["problems"])
+        is_as_it_was(shell.pid)
+    shell.stdin.close()
+    assert shell.wait(20) == 0
+
+
+@test()
 def threads_are_counted_each(box):
     run = Running(box, "6")
     per_thread = 2000

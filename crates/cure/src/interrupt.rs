@@ -90,6 +90,20 @@ pub fn interrupted_after(exit: Exit) -> Option<i32> {
     interrupted()
 }
 
+/// Processes of ours that interrupts don't kill.
+static SPARED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Has interrupts not kill a child of this process: it ends by itself once this process has ended, or says so.
+pub fn spare(pid: u32) {
+    SPARED.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+}
+
+/// Kills the programs that this process has started, but for those that are spared.
+fn kill_started() {
+    let spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    children(std::process::id()).into_iter().filter(|pid| !spared.contains(pid)).for_each(kill_tree);
+}
+
 /// Lets programs started from now on run to their end, e.g. the user's own command that cleans up.
 pub fn settle() {
     *settled() = true;
@@ -216,7 +230,7 @@ fn end_on_signal(mut woken: UnixStream) {
     // This process's work ends here: `known` does not change any more.
     let known = at_once();
     if let Some(known) = &*known {
-        children(std::process::id()).into_iter().for_each(kill_tree);
+        kill_started();
         let all = folders();
         all.iter().for_each(|place| remove(place));
         if !known.is_empty() {
@@ -233,7 +247,7 @@ fn end_on_signal(mut woken: UnixStream) {
     while is_settled() || began.elapsed() < PATIENCE {
         let settled = settled();
         if !*settled {
-            children(std::process::id()).into_iter().for_each(kill_tree);
+            kill_started();
         }
         drop(settled);
         if woken.read_exact(&mut byte).is_ok() {

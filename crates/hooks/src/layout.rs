@@ -107,6 +107,10 @@ pub mod global {
     pub const OWNER_DIED: u32 = 0x4000_0000;
     /// u32: processor on which the launcher last ran.
     pub const PROCESSOR: u64 = 0x68;
+    /// u32: calls that may be answered in place in any image, bits of [`super::elide`]. A call is answered where both
+    /// this word and [`super::image::ELIDE`] have its bit. The launcher changes it while programs run: a call is
+    /// answered, or made, as the word is at that moment.
+    pub const ANSWERING: u64 = 0x70;
     /// Arguments whose memory threads copy: [`CAPTURE_ENTRY`] bytes for each number below [`super::NUMBERS`], see
     /// [`super::capture`].
     pub const CAPTURES: u64 = 0x1000;
@@ -285,7 +289,7 @@ pub mod code {
     pub const IN_SIGNAL: i32 = i32::MIN + 2;
 }
 
-/// Bits of [`image::ELIDE`].
+/// Bits of [`image::ELIDE`] and [`global::ANSWERING`].
 pub mod elide {
     /// Bit for calls that leave the signal mask unchanged. The lower bits are those of `slot::ANSWERS`.
     pub const MASK: u32 = 1 << 4;

@@ -32,6 +32,7 @@ mod executor;
 mod expected_win;
 mod gain_source;
 mod inside;
+mod live;
 mod measure;
 mod options;
 mod outcome;
@@ -48,14 +49,17 @@ pub use executor::{Executor, Output, Processes, Run, shell};
 pub use expected_win::{ExpectedBeside, ExpectedWin};
 pub use gain_source::{GainReason, GainSource};
 pub use inside::Inside;
+pub use live::{
+    Ended, LiveComparison, LiveError, LiveOptions, LiveResult, LiveSide, LiveTurn, LiveTurns, Work, compare_live,
+};
 pub use options::{LOOKS, Options, Pairs, Same};
 pub use result::{
     Agreement, Change, Comparison, Conclusion, Difference, DiffersAt, Estimate, Measured, Outcome, Side, Stopped,
     Verdict,
 };
 pub use serve::{
-    Drive, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns, Watching,
-    compare_servers,
+    Drive, Load, Ready, ServeComparison, ServeError, ServeOptions, Served, ServerSide, Servers, Told, Turn, Turns,
+    Watching, compare_servers,
 };
 pub use systoll_cure::Usage;
 pub use undecided::{Enough, Undecided};
@@ -114,6 +118,9 @@ pub enum ProveError {
         /// The reason why none was answered.
         why: String,
     },
+    /// The program whose turns were compared has ended too early, or is not watched any more. Holds the reason.
+    #[error("{0}: too few turns were over to tell anything")]
+    Gone(String),
     /// A signal ended the comparison before it had a result.
     #[error("interrupted before there was anything to say")]
     Interrupted {

@@ -4,7 +4,7 @@ use crate::backend::{Launch, Running};
 use crate::launch::time_zone;
 use crate::naming::{Names, note_bounds, rows, threads, vdso_rows, windows};
 use crate::packages::packages;
-use crate::procfs::{argv, running_times, time_zone_of};
+use crate::procfs::{argv, own_times, running_times, time_zone_of};
 use crate::raw_window::RawWindow;
 use crate::sys::children_times;
 use crate::table::Table;
@@ -47,7 +47,13 @@ impl RunFacts {
     /// Collects the facts of a run that watches running processes from now on.
     pub(crate) fn of_running(running: &Running, crossing_before: Spread) -> Self {
         let first = running.pids.first().copied().unwrap_or(0);
-        let (ours, theirs) = (children_times(), running_times(running.pids.iter().copied()));
+        let (ours, theirs) = (
+            children_times(),
+            match running.no_children {
+                true => own_times(running.pids.iter().copied()),
+                false => running_times(running.pids.iter().copied()),
+            },
+        );
         Self {
             command: argv(first).iter().map(|word| word.to_string()).collect(),
             // Time that the processes used before is not part of the run.

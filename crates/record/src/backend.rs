@@ -1,12 +1,13 @@
 //! The trait that every backend implements.
 
 use crate::error::Error;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use systoll_model::{BackendKind, Elision, EnvChange, Recording, Spread};
+use systoll_model::{BackendKind, Elision, EnvChange, InPlace, Recording, Spread, Sysno};
 
 /// Limits for the number and the cost of windows ([`systoll_model::Window`]).
 #[derive(Clone, Debug)]
@@ -95,6 +96,40 @@ pub struct Running {
     /// Number of calls after which watching ends. It may be exceeded a little, because counts are read every tenth of a
     /// second.
     pub calls: Option<u64>,
+    /// True if nothing is to be told of processes that these make from now on, and programs that those execute are not
+    /// watched.
+    pub no_children: bool,
+    /// True if the calls of [`Launch::elisions`] are made until [`Control::order`] says that they are to be answered in
+    /// place, and again from when it says so. A process in which they can't be answered is not entered then.
+    pub in_turns: bool,
+}
+
+/// What is to be done next where calls are answered in place in turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnOrder {
+    /// From now on calls are answered in place.
+    Answer,
+    /// From now on calls are made.
+    Make,
+    /// Nothing changes; only the totals are wanted.
+    Read,
+}
+
+/// What the watched processes have done up to a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnTotals {
+    /// The moment, ns since watching began.
+    pub at_ns: u64,
+    /// Processor time of all processes, ended ones included, ns.
+    pub cpu_ns: u64,
+    /// Calls that were made, by system call.
+    pub made: BTreeMap<Sysno, u64>,
+    /// The calls that may be answered in place.
+    pub in_place: Vec<InPlace>,
+    /// Programs whose calls are not answered, each with the reason.
+    pub unanswered: Vec<String>,
+    /// Processes that are watched.
+    pub processes: usize,
 }
 
 /// The user's side of a run: receives a backend's reports while it watches, and answers its questions.
@@ -114,6 +149,13 @@ pub trait Control {
     fn leaves(&self) -> bool {
         false
     }
+    /// Returns what is to be done next where calls are answered in turns ([`Running::in_turns`]); asked a hundred times a
+    /// second.
+    fn order(&mut self) -> Option<TurnOrder> {
+        None
+    }
+    /// Receives the totals right after an order was carried out.
+    fn totals(&mut self, _totals: TurnTotals) {}
 }
 
 /// A control that wants nothing.

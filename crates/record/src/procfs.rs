@@ -216,18 +216,27 @@ pub(crate) fn time_zone_of(pid: i32) -> TimeZone {
 /// Returns the user and system time, ns, of running processes and of the children for which they have waited. The
 /// kernel reports the same times to their parents when they end. It counts them in ticks.
 pub(crate) fn running_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
+    times(pids, |own, of_children| own.saturating_add(of_children))
+}
+
+/// Returns the same without those children.
+pub(crate) fn own_times(pids: impl IntoIterator<Item = i32>) -> (u64, u64) {
+    times(pids, |own, _| own)
+}
+
+fn times(pids: impl IntoIterator<Item = i32>, sum: fn(u64, u64) -> u64) -> (u64, u64) {
     const TICK_NS: u64 = 10_000_000;
     let ticks = |pid: i32| {
         let text = text(format!("/proc/{pid}/stat"))?;
         // These are fields 14 to 17 of proc(5); the name before them may hold any byte.
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).map(|f| f.parse::<u64>().ok());
         let (user, sys, of_children) = (fields.next()??, fields.next()??, (fields.next()??, fields.next()??));
-        Some((user.saturating_add(of_children.0), sys.saturating_add(of_children.1)))
+        Some((sum(user, of_children.0), sum(sys, of_children.1)))
     };
     let all: std::collections::BTreeSet<i32> = pids.into_iter().filter(|pid| *pid > 0).collect();
-    let sum =
+    let total =
         all.into_iter().filter_map(ticks).fold((0u64, 0u64), |a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)));
-    (sum.0.saturating_mul(TICK_NS), sum.1.saturating_mul(TICK_NS))
+    (total.0.saturating_mul(TICK_NS), total.1.saturating_mul(TICK_NS))
 }
 
 /// Number of read and write calls of a process, as counted by the kernel.

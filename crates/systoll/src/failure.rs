@@ -61,6 +61,11 @@ pub(crate) enum Failure {
     Cure(systoll_cure::CureError),
     /// The program would not load a cure's library.
     Unreached { program: OsString, why: systoll_cure::Unreached, cure: String, elided: Option<String> },
+    /// A cause has no calls that could be answered in place in a program that runs. `help` is what helps; `applied` is
+    /// true if systoll can apply one of its cures to a program that it starts.
+    NotLive { cause: String, applied: bool, help: String },
+    /// A program that runs can't be entered, or its calls can't be answered in place.
+    NotEntered { reason: String, advice: Option<String> },
     /// A query over many recordings failed.
     Fleet(systoll_fleet::FleetError),
     /// The folder has no tables.
@@ -155,6 +160,14 @@ impl Failure {
             Self::Prove(ProveError::Run(RunError::Start { program, source })) => {
                 vec![format!("can't run {program}: {}", plain(source))]
             }
+            Self::NotLive { cause, applied, .. } => {
+                let calls = systoll_model::Elision::ALL.map(systoll_model::Elision::name).join(", ");
+                let new = "its cure takes a new start of the program, on another port where it serves:";
+                let none = format!("{cause}: none of its calls can be answered in place in a program that runs");
+                let can = format!("what can: {calls}; no other process can change their answers");
+                [none, can].into_iter().chain(applied.then(|| new.to_owned())).collect()
+            }
+            Self::NotEntered { reason, .. } => vec![reason.clone()],
             Self::Prove(e) => vec![with_sources(e)],
             Self::Interrupted(_) => vec!["interrupted before there was anything to tell".into()],
             Self::InterruptedKnowing(_, known) => vec![format!("interrupted{known}")],
@@ -218,6 +231,8 @@ impl Failure {
                 let others = format!("what can be done: systoll explain {cause}; two builds: prove --vs");
                 Some(others + &ceiling(elided.as_deref()))
             }
+            Self::NotLive { help, .. } => Some(help.clone()),
+            Self::NotEntered { advice, .. } => advice.clone(),
             Self::Cause(..) => Some("docs/reference/causes.md tells how one is written".into()),
             _ => None,
         }

@@ -32,6 +32,7 @@ mod strace_options;
 mod suggest;
 mod tables;
 mod top;
+mod turns;
 mod watched_run;
 
 use cli::{Cli, Command};

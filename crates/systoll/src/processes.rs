@@ -4,6 +4,7 @@ use crate::cli::SelectArgs;
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 /// Returns the requested processes.
 pub(crate) fn found(args: &SelectArgs) -> Result<Vec<i32>, Failure> {
@@ -59,6 +60,21 @@ fn named(word: &str) -> Vec<i32> {
     }
     let own = own_line();
     running().into_iter().filter(|pid| !own.contains(pid) && has_name(*pid, word)).collect()
+}
+
+/// Returns a process's name; empty if it has ended.
+pub(crate) fn name(pid: i32) -> String {
+    text(pid, "comm").trim_end().to_owned()
+}
+
+/// Returns a process's working folder, if it can be read.
+pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// Returns the words of a process's command; empty if they can't be read.
+pub(crate) fn command(pid: i32) -> Vec<String> {
+    text(pid, "cmdline").trim_end_matches('\0').split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// Returns the ids of all processes.

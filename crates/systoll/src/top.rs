@@ -39,7 +39,14 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let viewer = Viewer::new(state(args), kind, !args.command.is_empty());
     let mut watcher = Watcher::new(args.every, args.window, viewer, catalogue);
     let recording = if args.command.is_empty() {
-        let running = Running { pids: pids.clone(), how: launch, limit: args.window, calls: None };
+        let running = Running {
+            pids: pids.clone(),
+            how: launch,
+            limit: args.window,
+            calls: None,
+            no_children: false,
+            in_turns: false,
+        };
         backend(BackendKind::Inproc).attach(&running, &mut watcher)
     } else {
         run_with_first(&mut run::choose(args.backend), &launch, &mut watcher)

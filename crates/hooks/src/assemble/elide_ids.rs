@@ -9,14 +9,14 @@
 
 use super::call_kinds::brings_code;
 use super::elide_masks::{self, before_maps, forget_by_number};
-use super::elision::count;
+use super::elision::{count, may_answer};
 use super::emitter::{Emitted, Emitter, asm, gs, gs32};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;
 use crate::layout::{IMAGE, elide, image, slot};
 use crate::numbers::{
-    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID, SETUID,
-    UNSHARE,
+    GETEUID, GETPID, GETTID, GETUID, MMAP, MPROTECT, PKEY_MPROTECT, RSEQ, RT_SIGPROCMASK, SETNS, SETRESUID, SETREUID,
+    SETUID, UNSHARE,
 };
 use iced_x86::code_asm::*;
 
@@ -51,6 +51,13 @@ pub(super) fn elidable(number: u32) -> bool {
     number == RT_SIGPROCMASK || answer(number).is_some()
 }
 
+/// Returns true if calls can be answered only where each call of this number is seen, or each of a site whose number
+/// is unknown.
+#[must_use]
+pub fn must_be_seen(number: Option<u32>) -> bool {
+    number.is_none_or(|n| CHANGE_USER.contains(&n) || n == RSEQ || brings_code(n) || elide_masks::must_be_seen(n))
+}
+
 /// Answers the call if the answer is known and goes to `answered`, otherwise falls through.
 pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: CodeLabel) -> Emitted {
     let Some(index) = answer(number) else { return elide_masks::try_answer(e, entry, answered) };
@@ -62,7 +69,7 @@ pub(super) fn try_answer(e: &mut Emitter, number: u32, entry: Entry, answered: C
 
 /// Goes to `answered` with an answer that is known and allowed, otherwise to `real`.
 fn known(e: &mut Emitter, index: u64, entry: Entry, (answered, real): (CodeLabel, CodeLabel)) -> Emitted {
-    asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
+    may_answer(e, 1 << index, rcx, real)?;
     asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
     count(e, entry)?;
     // Read the answer again: a handler may have run since.

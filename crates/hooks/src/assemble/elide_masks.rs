@@ -1,6 +1,6 @@
 //! Answers `rt_sigprocmask` in place if it does not change the signal mask.
 
-use super::elision::count;
+use super::elision::{count, may_answer};
 use super::emitter::{Emitted, Emitter, asm, gs, gs_at};
 use super::entry::Entry;
 use super::shared_slot::unless_shared;
@@ -32,8 +32,18 @@ const TAKES_AWAY: i32 = 100;
 const SPREADS: i32 = 0x9e37_79b9_u32 as i32;
 /// Lowest number outside the table: x32 calls, which are unknown here.
 const UNKNOWN_NUMBER: i32 = 512;
+/// Calls that may change the mask.
+const MASK_CALLS: [u32; 2] = [RT_SIGPROCMASK, RT_SIGRETURN];
+/// Calls that may take memory away.
+const MAP_CALLS: [u32; 10] =
+    [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMDT, SHMAT, PKEY_MPROTECT, PROCESS_MADVISE];
 /// Bits to shift an address of the image's area: `IMAGE >> AREA_SHIFT` is the same for all of its slots.
 const AREA_SHIFT: u32 = 40;
+
+/// Returns true if calls of this number may change the mask, or take memory away.
+pub(super) fn must_be_seen(number: u32) -> bool {
+    MASK_CALLS.contains(&number) || MAP_CALLS.contains(&number)
+}
 
 /// Answers the call if it changes nothing, and goes to `answered`; otherwise falls through.
 pub(super) fn try_answer(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
@@ -117,7 +127,7 @@ fn unchanged(e: &mut Emitter, real: CodeLabel, changes: CodeLabel) -> Emitted {
     let (set, block, old, done, no_old, with_set) = (e.label(), e.label(), e.label(), e.label(), e.label(), e.label());
     let (unknown, elsewhere, down) = (e.label(), e.label(), e.label());
     undisturbed(e, unknown)?;
-    asm!(e; mov(r11, IMAGE); test(dword_ptr(r11 + image::ELIDE as i32), elide::MASK as i32); je(down););
+    may_answer(e, elide::MASK, r11, down)?;
     asm!(e; cmp(r10, 8); jne(changes); test(rdx, rdx); je(no_old););
     touchable(e, rdx, slot::GOOD_WRITTEN, elsewhere)?;
     e.here(no_old)?;
@@ -255,10 +265,10 @@ fn maps_change(e: &mut Emitter) -> Emitted {
 pub(super) fn forget_by_number(e: &mut Emitter) -> Emitted {
     let (all, mask, maps, done) = (e.label(), e.label(), e.label(), e.label());
     asm!(e; cmp(eax, UNKNOWN_NUMBER); jae(all););
-    for number in [RT_SIGPROCMASK, RT_SIGRETURN] {
+    for number in MASK_CALLS {
         asm!(e; cmp(eax, number as i32); je(mask););
     }
-    for number in [MMAP, MPROTECT, MUNMAP, BRK, MREMAP, MADVISE, SHMDT, SHMAT, PKEY_MPROTECT, PROCESS_MADVISE] {
+    for number in MAP_CALLS {
         asm!(e; cmp(eax, number as i32); je(maps););
     }
     e.here(done)?;

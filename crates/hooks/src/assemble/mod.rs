@@ -70,7 +70,7 @@ mod write_blob;
 
 pub use blob::{Base, Blob, CountedPlace, Patch, Refused, Unhooked};
 pub use call_kinds::is_heeded;
-pub use elide_ids::elided_calls;
+pub use elide_ids::{elided_calls, must_be_seen};
 pub use emitter::Origin;
 pub use encoding::{SIZE as CODE_SIZE_LEN, code_size};
 pub use find_fde::origins_table;

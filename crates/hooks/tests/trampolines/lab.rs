@@ -264,6 +264,7 @@ impl Lab {
             global_word(offset).store(word, Ordering::Relaxed);
         }
         image_words()[image::ELIDE as usize / 8].store(u64::MAX >> 32, Ordering::Relaxed);
+        global_word(global::ANSWERING).store(u64::MAX >> 32, Ordering::Relaxed);
         let mut code = blob.code_for(REGION).unwrap();
         code.resize(code.len().next_multiple_of(8), 0);
         code.extend(blob.eh_frame(code.len() as u32));

@@ -1,14 +1,14 @@
 //! Tests that signal masks answered in place equal the kernel's, whatever handlers do.
 
 use crate::counts::TIMED;
-use crate::lab::{File, Lab, apart, half};
+use crate::lab::{File, Lab, apart, global_word, half};
 use crate::server::Server;
 use crate::signals::Timer;
 use iced_x86::code_asm::{r10, rcx};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use systoll_hooks::assemble::{Losses, Options};
-use systoll_hooks::layout::{IMAGE, image};
+use systoll_hooks::layout::{IMAGE, elide, global, image};
 
 const SIGPROCMASK: u32 = 14;
 const RSEQ: u32 = 334;
@@ -146,6 +146,8 @@ fn oracle() {
     assert_eq!(unsafe { libc::syscall(libc::SYS_rt_sigaction, libc::SIGALRM, &raw const action, 0, 8) }, 0);
     let mut old = 0;
     for i in 0..150_000u64 {
+        // The launcher lets calls be made for a while, now and then.
+        global_word(global::ANSWERING).store(if i % 1_024 < 64 { 0 } else { elide::MASK.into() }, SeqCst);
         check();
         if i % 2 == 0 {
             let (mut ours, handled) = (0, HANDLED.load(SeqCst));
@@ -177,6 +179,6 @@ fn oracle() {
         rows.iter().filter(|r| r.number == Some(SIGPROCMASK)).flat_map(|r| &r.threads).map(|(_, c)| c.entered).sum();
     let told = in_place.needed[4] + in_place.missed.iter().sum::<u64>();
     assert!(told <= made && made - told < made / 10, "{told} of {made} are told: {in_place:?}");
-    assert!(in_place.needed[4] > 0 && in_place.missed[1] > 0, "{in_place:?}");
+    assert!(in_place.needed[4] > 0 && in_place.missed[1] > 0 && in_place.missed[3] > 0, "{in_place:?}");
     assert_eq!(Losses { unasked: 0, ..lab.read().losses }, Losses::default());
 }

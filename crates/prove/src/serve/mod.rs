@@ -4,7 +4,7 @@ mod load;
 mod server;
 
 pub use load::Told;
-pub use server::{Drive, Ready, ServeError, Servers, Watching};
+pub use server::{Drive, Load, Ready, ServeError, Servers, Watching};
 
 use crate::measure::{change_of, estimate_of};
 use crate::stats::Cuts;

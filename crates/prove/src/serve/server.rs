@@ -168,6 +168,9 @@ pub enum ServeError {
     /// A file for output can't be created.
     #[error("can't keep what is written: {0}")]
     Keep(#[source] io::Error),
+    /// The process that is driven has ended, or is not watched any more.
+    #[error("{0}")]
+    Gone(String),
     /// The watched server left no recording.
     #[error("the server was watched in vain: {0}")]
     Watch(String),
@@ -189,8 +192,8 @@ pub enum Watching {
 pub struct Drive {
     /// The sign that a server is ready.
     pub ready: Ready,
-    /// The load: program and arguments.
-    pub load: Vec<OsString>,
+    /// The load.
+    pub load: Load,
     /// Time after which the load is not started again.
     pub time: Duration,
     /// Time that a server may take to be ready.
@@ -222,9 +225,8 @@ impl Turns for Servers<'_> {
         let wrote = tempfile::tempfile().map_err(ServeError::Keep)?;
         let mut server = Running::start(&started, streams(&wrote)?)?;
         self.drive.until_ready(&mut server, &wrote)?;
-        let (told, seconds) = self.drive.drive(&mut server, &wrote)?;
+        let mut turn = self.drive.load.drive(self.drive.time, &mut || is_alive(&mut server, &wrote))?;
         let (usage, ended) = server.stop(self.drive.stop)?;
-        let mut turn = turn_of(&told, seconds);
         (turn.cpu_ns, turn.ended) = (usage.user_ns.saturating_add(usage.sys_ns), ended);
         if watching != Watching::No {
             kept.rewind().map_err(ServeError::Keep)?;
@@ -254,49 +256,59 @@ impl Drive {
         }
         Ok(())
     }
+}
 
-    /// Runs the load until its time is up. Returns the output of each run, and their total time in
-    /// seconds.
-    fn drive(&self, server: &mut Running, wrote: &File) -> Result<(Vec<Told>, f64), ServeError> {
+/// Returns the error of a server that has ended.
+fn is_alive(server: &mut Running, wrote: &File) -> Result<(), ServeError> {
+    match server.ended_within(Duration::ZERO)? {
+        Some(usage) => Err(ServeError::Died { exit: usage.exit, when: "under its load", said: last_lines(wrote) }),
+        None => Ok(()),
+    }
+}
+
+/// A command that drives a server: program and arguments.
+#[derive(Clone, Debug)]
+pub struct Load(pub Vec<OsString>);
+
+impl Load {
+    /// Runs the load, again and again until `time` is up. Returns what its runs printed together. `alive` is asked all
+    /// the while if the server is there.
+    ///
+    /// # Errors
+    /// The load fails or hangs, or `alive` says so.
+    pub fn drive(&self, time: Duration, alive: &mut dyn FnMut() -> Result<(), ServeError>) -> Result<Turn, ServeError> {
         let (mut told, mut seconds) = (Vec::new(), 0.0);
         let began = Instant::now();
-        while told.is_empty() || began.elapsed() < self.time {
+        while told.is_empty() || began.elapsed() < time {
             let one = Instant::now();
-            told.push(self.one_load(server, wrote)?);
+            told.push(self.once(time, alive)?);
             seconds += one.elapsed().as_secs_f64();
         }
-        Ok((told, seconds))
+        Ok(turn_of(&told, seconds))
     }
 
-    fn one_load(&self, server: &mut Running, wrote: &File) -> Result<Told, ServeError> {
+    fn once(&self, time: Duration, alive: &mut dyn FnMut() -> Result<(), ServeError>) -> Result<Told, ServeError> {
         let (program, args) =
-            self.load.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
+            self.0.split_first().map_or((OsString::new(), Vec::new()), |(p, a)| (p.clone(), a.to_vec()));
         let output = tempfile::tempfile().map_err(ServeError::Keep)?;
         let name = program.to_string_lossy().into_owned();
         let mut load = Running::start(&Spec { args, ..Spec::new(program) }, streams(&output)?)?;
-        let limit = self.time.saturating_mul(3).saturating_add(Duration::from_secs(60));
+        let limit = time.saturating_mul(3).saturating_add(Duration::from_secs(60));
         let began = Instant::now();
         loop {
             if let Some(usage) = load.ended_within(Duration::from_millis(50))? {
                 return match usage.exit {
                     Exit::Code(0) => Ok(load::read(&said(&output))),
                     exit => {
-                        self.is_alive(server, wrote)?;
+                        alive()?;
                         Err(ServeError::Load { load: name, exit, said: last_lines(&output) })
                     }
                 };
             }
-            self.is_alive(server, wrote)?;
+            alive()?;
             if began.elapsed() > limit {
                 return Err(ServeError::LoadHangs { load: name, limit });
             }
-        }
-    }
-
-    fn is_alive(&self, server: &mut Running, wrote: &File) -> Result<(), ServeError> {
-        match server.ended_within(Duration::ZERO)? {
-            Some(usage) => Err(ServeError::Died { exit: usage.exit, when: "under its load", said: last_lines(wrote) }),
-            None => Ok(()),
         }
     }
 }

@@ -60,11 +60,21 @@ pub(super) fn chosen(catalogue: &Catalogue, asked: &str) -> Result<ChosenCure, F
 
 /// Returns the calls for `prove --elide`, in case no cure reaches the program.
 fn elided(cause: &Cause) -> Option<String> {
-    let calls = cause.matches.iter().flat_map(|m| m.syscalls.iter()).filter_map(|s| Elision::from_name(s.name()?));
-    let mut names: Vec<&str> = calls.map(Elision::name).collect();
+    let mut names: Vec<&str> = elided_by(cause).into_iter().map(Elision::name).collect();
     names.sort_unstable();
-    names.dedup();
     (!names.is_empty()).then(|| names.join(","))
+}
+
+/// Returns the calls of a cause that can be answered in place.
+pub(super) fn elided_by(cause: &Cause) -> Vec<Elision> {
+    let calls = cause.matches.iter().flat_map(|m| m.syscalls.iter()).filter_map(|s| Elision::from_name(s.name()?));
+    let mut all = Vec::new();
+    calls.for_each(|call| {
+        if !all.contains(&call) {
+            all.push(call)
+        }
+    });
+    all
 }
 
 fn cure_of(cause: &Cause, number: Option<usize>) -> Option<&Cure> {

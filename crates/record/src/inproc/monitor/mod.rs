@@ -37,7 +37,7 @@ use exec::seccomp;
 use polling::Polling;
 use results::own_cpu::UnseenTime;
 use results::run_stats::Around;
-use results::{clock, overhead, recording};
+use results::{clock, overhead, recording, turns};
 use session::Session;
 use shared::memory::Memory;
 use std::path::Path;
@@ -233,9 +233,6 @@ impl InprocBackend {
         }
         can_share()?;
         let launch = &running.how;
-        if !launch.elisions.is_empty() {
-            return Err(Error::NoElision(BackendKind::Inproc));
-        }
         // An impossible request is reported before anything is measured.
         enter::look_at(running)?;
         let signals = Signals::of(launch)?;
@@ -247,6 +244,7 @@ impl InprocBackend {
         symbols.look_up_ahead(polling.threads_beside());
         let files = Files::new(maker, cache, Ahead::default());
         let mut session = watch::new_session(launch, (memory, polling), (files, symbols), (facts, around), ratio);
+        turns::begin(&session, running.in_turns);
         enter::enter_all(&mut session, running)?;
         signals.watch(0, control.every());
         watch::watch(&mut session, &signals, control, Duration::ZERO);

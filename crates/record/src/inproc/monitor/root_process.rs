@@ -12,6 +12,10 @@ pub(crate) struct Attached {
     pub(crate) deadline: Option<u64>,
     /// Number of calls after which watching ends.
     pub(crate) calls: Option<u64>,
+    /// True if calls are answered in place in turns.
+    pub(crate) in_turns: bool,
+    /// True if nothing is told of processes that they make.
+    pub(crate) no_children: bool,
     /// Number of processes that were entered.
     pub(crate) processes: u64,
     /// User and system time of the processes when they were left, ns.

@@ -26,6 +26,7 @@ use crate::inproc::monitor::results::recording;
 use crate::inproc::monitor::results::ring_take;
 use crate::inproc::monitor::results::run_stats::{Around, ImageSums, RunStats};
 use crate::inproc::monitor::results::sites::AllSites;
+use crate::inproc::monitor::results::turns;
 use crate::inproc::monitor::root_process::RootProcess;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::session::{Chores, NoCalls, Provisioning, Reuse};
@@ -54,6 +55,8 @@ const CALM_AFTER_NS: u64 = 300_000_000;
 /// Longest sleep while there are programs that may not wake it, or that make threads so quickly that they would have to
 /// wait for slots.
 const QUIET_SLEEP: Duration = Duration::from_micros(300);
+/// Longest sleep where calls are answered in turns: orders wake nobody.
+const TURN_SLEEP: Duration = Duration::from_millis(10);
 /// Interval between progress reports, and between searches for ended programs at most, ns.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
@@ -123,6 +126,7 @@ fn set_up_global(session: &Session) {
     g.set(global::LONG_LIMIT_CYCLES, cycles(LONG_LIMIT));
     g.set(global::BUSY_CYCLES, cycles(BUSY_LIMIT));
     g.set(global::AWAKE, 1);
+    g.set(global::ANSWERING, session.provisioning.elided.into());
     capture::words(session.provisioning.writes_windows).into_iter().for_each(|(at, word)| g.set(at, word));
 }
 
@@ -247,6 +251,7 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
         };
         let deadline = session.root.attached.and_then(|attached| attached.deadline);
         let left = deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(sys::now())));
+        let limit = if session.root.attached.is_some_and(|attached| attached.in_turns) { TURN_SLEEP } else { limit };
         sys::futex_wait(word, seen, left.map_or(limit, |left| left.min(limit)));
     }
     session.memory.global().set(global::AWAKE, 1);
@@ -320,6 +325,7 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
         control.snapshot(recording);
     }
     if session.root.attached.is_some() {
+        turns::follow(session, control);
         return leave_when_over(session, wanted.ending.is_some() || control.leaves());
     }
     let ended = session.root.exit.is_some();
@@ -340,7 +346,10 @@ fn leave_when_over(session: &mut Session, told: bool) {
         return;
     }
     let pids = session.table.images.iter().map(|image| image.pid);
-    let used = crate::procfs::running_times(pids);
+    let used = match attached.no_children {
+        true => crate::procfs::own_times(pids),
+        false => crate::procfs::running_times(pids),
+    };
     note_cpu(session);
     let_everything_go(session);
     let stopped = leave::leave_all(session);

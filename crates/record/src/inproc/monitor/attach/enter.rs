@@ -11,6 +11,7 @@
 
 use crate::backend::Running;
 use crate::error::Error;
+use crate::inproc::monitor::attach::answering;
 use crate::inproc::monitor::attach::errands::NotMade;
 use crate::inproc::monitor::attach::frames;
 use crate::inproc::monitor::attach::mapping::Process;
@@ -134,12 +135,19 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     if target::is_entered(&maps) {
         return Err(target::entered_already(pid));
     }
+    let elides = session.provisioning.elided != 0;
+    if let Some(why) = answering::obstacle(&maps.text).filter(|_| elides) {
+        return Err(answering::refusal(pid, why));
+    }
     let mut space = AddressSpace::new();
     space.update_by(&mut session.symbols, pid, &maps.text);
     let mut taken = Taken::by(Layout::Known(&maps.all));
     let (losses_before, mut files) = (session.problems.losses, Vec::new());
     for file in space.files().collect::<Vec<_>>() {
         files.extend(ready::ready(session, &file, &mut taken).map_err(Refusal::new)?);
+    }
+    if let Some(why) = answering::losses(&session.problems, losses_before).filter(|_| elides) {
+        return Err(answering::refusal(pid, &why));
     }
     if files.is_empty() {
         return Err(Refusal::new("nothing in it makes system calls that can be hooked"));
@@ -154,6 +162,7 @@ fn prepare(session: &mut Session, pid: i32, image: ImageId) -> Result<Prepared, 
     let earlier = session.reuse.by_file.entry(exe).or_default();
     (program.earlier, earlier.begun) = (earlier.begun, earlier.begun + 1);
     program.outlook = Rc::clone(&earlier.outlook);
+    program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);
     program.native = procfs::has_our_credentials(pid) && procfs::has_our_namespaces(pid);
     program.hooks.seen_whole = session.problems.losses == losses_before;
     program.hooks.starting = Some(files.into_iter().map(|f| f.patched).collect());
@@ -183,6 +192,7 @@ fn stop_and_enter(session: &mut Session, prepared: &Prepared, pid: i32) -> Resul
     }
     can_be_entered(pid, &stopped.threads)?;
     let left = places_left(session, prepared.id, &stopped.threads, &maps)?;
+    can_be_answered(session, prepared.id, (pid, &maps), &left)?;
     let mem = Mem::open(pid).map_err(|e| NotNow::Never(Refusal::new(e.to_string())))?;
     let process = Process { pid, threads: &stopped.threads, mem: &mem, maps: &maps };
     map_memory(session, prepared, process)?;
@@ -227,6 +237,30 @@ fn can_be_entered(pid: i32, threads: &[Stopped]) -> Result<(), NotNow> {
     }
     if threads.iter().any(|thread| thread.regs.gs_base != 0 || thread.regs.gs != 0) {
         return never("it uses the gs segment for itself");
+    }
+    Ok(())
+}
+
+/// Refuses a process whose calls are to be answered in place and can't be.
+fn can_be_answered(session: &Session, id: ProgramId, (pid, maps): (i32, &Maps), left: &[Left]) -> Result<(), NotNow> {
+    if session.provisioning.elided == 0 {
+        return Ok(());
+    }
+    if let Some(why) = answering::obstacle(&maps.text) {
+        return Err(NotNow::Never(answering::refusal(pid, why)));
+    }
+    let Some(program) = session.programs.get(&id) else { return Ok(()) };
+    for (file, left) in program.hooks.files.iter().zip(left) {
+        let why = |what: &str| {
+            let path = session.symbols.path(file.key).unwrap_or_default();
+            answering::refusal(pid, &format!("{path}: a place that makes calls {what}"))
+        };
+        if answering::must_be_hooked(file, &left.across) {
+            return Err(NotNow::Never(why("lies across two pages, and can't be hooked while the process runs")));
+        }
+        if answering::must_be_hooked(file, &left.stood_in) {
+            return Err(NotNow::Again(why("can't be hooked, as a thread waits in the middle of it")));
+        }
     }
     Ok(())
 }
@@ -303,6 +337,7 @@ fn enter_stopped(
         take_back();
         return Err(why);
     }
+    ready::allow_elision(session, id, session.problems.losses);
     if let Some(program) = session.programs.get_mut(&id) {
         program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     }
@@ -387,8 +422,12 @@ pub(crate) fn enter_all(session: &mut Session, running: &Running) -> Result<(), 
     session.clock.start_ns = sys::now();
     let mut attached = Attached {
         age_ns: running.pids.iter().filter_map(|pid| procfs::age_ns(*pid)).max().unwrap_or(0),
+        in_turns: running.in_turns,
+        no_children: running.no_children,
         ..Attached::default()
     };
+    // How they are entered depends on it.
+    session.root.attached = Some(attached);
     let (mut first, mut under_way) = (None, 0);
     for pid in &running.pids {
         let image = image(session, *pid);

@@ -4,6 +4,7 @@
 //! maps our memory by calls that it makes for us, each gets a slot, and jumps are written where no thread stands and no
 //! handler returns to. Leaving takes the same steps backwards. If any step is in doubt, the process is left alone.
 
+pub(crate) mod answering;
 pub(crate) mod clean;
 pub(crate) mod enter;
 pub(crate) mod errands;

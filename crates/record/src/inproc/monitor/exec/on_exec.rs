@@ -191,6 +191,7 @@ fn admit(session: &mut Session, id: ProgramId, newcomer: Newcomer, origin: &Orig
     if let Some(area) = session.memory.image(id).filter(|_| !program.is_looked_at()) {
         area.set(image::FAMILIAR, earlier.looked);
     }
+    program.processes.only = session.root.attached.filter(|attached| attached.no_children).map(|_| pid);
     program.native = native;
     program.processes.cpu_before = sys::process_cpu(pid).unwrap_or(0);
     program.processes.thread_before = if origin.from.is_some_and(|from| had_threads(session, from.program)) {

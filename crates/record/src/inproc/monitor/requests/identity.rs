@@ -149,6 +149,7 @@ impl Program {
         let first = pid == self.pid;
         let mut new = Self::new(id, pid, image, space, mem);
         new.native = false;
+        new.processes.only = self.processes.only;
         new.hooks.starting = None;
         (new.file, new.earlier) = (self.file, self.earlier);
         new.hooks.files = self.hooks.files.clone();

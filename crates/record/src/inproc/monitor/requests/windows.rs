@@ -262,8 +262,15 @@ fn comes_due(session: &mut Session, id: ProgramId, at: NodeAddr, entered: &Enter
     true
 }
 
+/// Returns true if the calls of a thread's process are told.
+fn is_told(session: &Session, thread: SlotRef) -> bool {
+    let pid = session.memory.head(thread).pid as i32;
+    session.programs.get(&thread.program).is_none_or(|program| program.processes.tells(pid))
+}
+
 /// Returns the call that a thread is about to make, by the node at address `at`, which counts it.
 fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Entered> {
+    is_told(session, waiter.slot).then_some(())?;
     let image_id = images::image_of_slot(session, waiter.slot)?;
     let area = session.memory.image(waiter.slot.program)?;
     let offset = at.offset();

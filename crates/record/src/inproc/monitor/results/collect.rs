@@ -2,7 +2,7 @@
 //! the end.
 
 use crate::inproc::monitor::handles::{ProgramId, SlotRef};
-use crate::inproc::monitor::program::Program;
+use crate::inproc::monitor::program::{Processes, Program};
 use crate::inproc::monitor::results::images;
 use crate::inproc::monitor::results::images::{image_of, note_maker};
 use crate::inproc::monitor::results::losses;
@@ -106,14 +106,15 @@ pub(crate) fn is_mapped(session: &Session, id: ProgramId) -> bool {
 
 /// Returns the number of calls counted so far, including those of running programs.
 pub(crate) fn counted_so_far(session: &Session) -> u64 {
-    let of_slot = |thread: SlotRef, room: &Room| {
+    let of_slot = |thread: SlotRef, room: &Room, processes: &Processes| {
         let words = session.memory.slot(thread);
         let slot = read_slot(&words, thread.index, |node| room.record_of(node));
+        let slot = slot.filter(|slot| slot.thread.as_ref().is_none_or(|thread| processes.tells(thread.pid as i32)));
         slot.map_or(0, |slot| slot.counts(&words).fold(0u64, |sum, (_, counts)| sum.saturating_add(counts.entered)))
     };
     let running = session.programs.values().flat_map(|program| {
         let slots = 0..session.memory.slots_drawn(program.id);
-        slots.map(|index| of_slot(program.id.slot(index), &program.hooks.room))
+        slots.map(|index| of_slot(program.id.slot(index), &program.hooks.room, &program.processes))
     });
     running.fold(session.table.calls, u64::saturating_add)
 }

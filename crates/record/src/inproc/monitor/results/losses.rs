@@ -51,21 +51,25 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
         );
     }
     note_generated(session, program, &exe);
-    if session.provisioning.elided != 0 {
-        let unseen = session.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
-        let why = match (program.hooks.seen_whole, unseen) {
-            (false, _) => Some("not every place in its files that makes calls is seen"),
-            (true, true) => Some("it has made memory executable that is no file"),
-            (true, false) => None,
-        };
-        if let Some(why) = why {
-            session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
-        }
+    if session.provisioning.elided != 0
+        && let Some(why) = why_unanswered(session, program)
+    {
+        session.problems.note(ProblemKind::Note, format!("{exe}: its calls are not answered in place: {why}"));
     }
     if program.hooks.starting.is_some() && session.memory.could_not_be_mapped(program.id) {
         session
             .problems
             .note(ProblemKind::Unwatched, format!("{exe} ran unwatched: it could not map the shared memory"));
+    }
+}
+
+/// Returns why a program's calls are not answered in place, if so.
+pub(crate) fn why_unanswered(session: &Session, program: &Program) -> Option<&'static str> {
+    let unseen = session.memory.image(program.id).is_some_and(|a| a.get(image::UNSEEN) as u32 != 0);
+    match (program.hooks.seen_whole, unseen) {
+        (false, _) => Some("not every place in its files that makes calls is seen"),
+        (true, true) => Some("it has made memory executable that is no file"),
+        (true, false) => None,
     }
 }
 

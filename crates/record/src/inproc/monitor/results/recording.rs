@@ -65,6 +65,16 @@ pub(crate) fn spent(mut session: Session) -> MeasuredTimes {
 /// Returns the recording of a run that goes on.
 pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
     ring_take::take_new(session);
+    with_the_living(session, |session| {
+        count_first_exec(session);
+        let wall_ns = session.clock.at(sys::now());
+        let copied = |windows: &mut Windows| windows.all().into_iter().cloned().collect();
+        recording(session, wall_ns, session.stats.facts.crossing_before, copied).recording(UnseenTime::UNMEASURED)
+    })
+}
+
+/// Calls `read` while the session's table and totals hold what living programs have counted too.
+pub(crate) fn with_the_living<T>(session: &mut Session, read: impl FnOnce(&mut Session) -> T) -> T {
     // Counts can be added to the table only once, so a copy of the table takes those of living programs.
     let kept = session.table.clone();
     let (counted, problems) = (session.stats.counted.clone(), session.problems.list.clone());
@@ -79,13 +89,10 @@ pub(crate) fn recording_so_far(session: &mut Session) -> Recording {
         program.processes.forks.retain(|_, image| image.index() < kept.images.len());
         session.programs.insert(id, program);
     }
-    count_first_exec(session);
-    let wall_ns = session.clock.at(sys::now());
-    let copied = |windows: &mut Windows| windows.all().into_iter().cloned().collect();
-    let finished = recording(session, wall_ns, session.stats.facts.crossing_before, copied);
+    let result = read(session);
     (session.table, session.stats.counted, session.problems.list) = (kept, counted, problems);
     session.windows.budget.refused = refused;
-    finished.recording(UnseenTime::UNMEASURED)
+    result
 }
 
 /// Adds the command's own exec, which was made before any of our code was in it.

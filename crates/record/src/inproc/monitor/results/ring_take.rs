@@ -80,7 +80,11 @@ fn take_of(session: &mut Session, program: &mut Program, thread: SlotRef, (which
         return;
     }
     let mut since = own_cpu();
+    let tells = program.processes.tells(session.memory.head(thread).pid as i32);
     let copies = copy(&session.memory, thread, &due, room);
+    if !tells {
+        return;
+    }
     let buffers = copies.iter().zip(&due).map(|(copy, buffer)| {
         let calls = written_calls(room.get(copy.clone()).unwrap_or_default(), buffer.index, buffer.len);
         let first = calls.clone().next();

@@ -60,6 +60,9 @@ impl<'a> RowBuilder<'a> {
     /// Adds all counts of slot `index`.
     pub(crate) fn slot(&mut self, words: &Snapshot, index: u64) {
         let Some(slot) = read_slot(words, index, |node| self.program.hooks.room.record_of(node)) else { return };
+        if slot.thread.as_ref().is_some_and(|thread| !self.program.processes.tells(thread.pid as i32)) {
+            return;
+        }
         self.tally.losses.add(&slot.losses);
         self.tally.in_place.add(&slot.in_place);
         // The program can write this word, so it is bounded.
