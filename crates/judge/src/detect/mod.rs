@@ -34,6 +34,7 @@ mod reread;
 mod rewritten;
 mod ritual;
 mod search;
+mod self_wake;
 mod short_threads;
 mod slow_path;
 mod small_io;
@@ -66,7 +67,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(ritual::Ritual::default()),
         Box::new(repeat::Repeat::new(recording)),
         Box::new(missing::Missing::default()),
-        Box::new(own_writes::OwnWrites),
+        Box::new(own_writes::OwnWrites::new(recording, semantics)),
         Box::new(noop::NoOp),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
@@ -81,6 +82,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(failing::Failing::new(recording)),
         Box::new(nowhere),
         Box::new(awake::Awake::new(&rung, recording)),
+        Box::new(self_wake::SelfWake::new(&rung)),
         Box::new(brief_sleep::BriefSleep),
         Box::new(busy_poll::BusyPoll::new(recording, semantics)),
         Box::new(unserved::Unserved::new(recording, semantics)),

@@ -1,19 +1,29 @@
 //! Detects questions about a file whose answer follows from the program's own writes.
 
 use super::claim::{Claim, Claims, Detector, put};
+use super::glance::GLANCE;
 use crate::fact::Fact;
 use crate::finding::Kind;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::paths::PathId;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, PATH, Source, Way};
+use crate::semantics::{Act, Effect, ObservedCall, PATH, Semantics, Source, Way};
 use crate::signs::Signs;
+use std::borrow::Cow;
 use std::ops::Range;
-use systoll_model::Moment;
+use systoll_model::constants::{O_RDWR, O_WRONLY};
+use systoll_model::{Moment, Recording, Row, WindowCall};
+
+/// Number of a row's openings of a file for writing from which on the program opens it anew now and then: the one at
+/// its start, and one more.
+const OPENED: u64 = 2;
 
 /// Claims questions about the status of a path that leads to the same file as before, which has grown by exactly the
 /// bytes that the program wrote.
-pub(super) struct OwnWrites;
+pub(super) struct OwnWrites<'a> {
+    /// Names of files that were opened for writing more than once, or moved elsewhere, as far as windows show.
+    replaced: Set<Cow<'a, str>>,
+}
 
 /// Ranges of an answer that hold the file's identity, mode and owner, and the offset of its size; bytes.
 struct Layout {
@@ -33,9 +43,38 @@ struct Found<'a> {
     size: u64,
     /// Number of bytes written to the file since then.
     written: u64,
+    /// Time of the question, ns; 0 if it is not known.
+    asked_ns: u64,
 }
 
-impl Detector for OwnWrites {
+impl<'a> OwnWrites<'a> {
+    pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
+        let opens = |row: &Row| semantics.of(row.syscall).may_open && row.counts.calls > OPENED;
+        let rows: Vec<bool> =
+            recording.rows.iter().map(|row| opens(row) || semantics.of(row.syscall).names()).collect();
+        let mut replaced = Set::default();
+        let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
+        let may = |call: &WindowCall| rows.get(call.row.0 as usize) == Some(&true) && call.errno().is_none();
+        for (window, call) in calls.filter(|(_, call)| may(call)) {
+            let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+            for effect in semantics.of(observed.syscall).effects(&observed).iter() {
+                let path = match effect {
+                    Effect::Path { at, path } => observed.path(at, path),
+                    Effect::OpensPath { at, path, flags: Some(flags) }
+                        if observed.arg(flags) as u32 & (O_WRONLY | O_RDWR) != 0 =>
+                    {
+                        observed.path(at, path)
+                    }
+                    _ => None,
+                };
+                replaced.extend(path);
+            }
+        }
+        Self { replaced }
+    }
+}
+
+impl Detector for OwnWrites<'_> {
     fn looks_for(&self) -> Signs {
         Signs::PATH
     }
@@ -57,13 +96,18 @@ impl Detector for OwnWrites {
             else {
                 continue;
             };
-            let before = found.insert(path, Found { name, file: file.clone(), size, written: 0 });
-            let follows = |was: &Found<'_>| {
+            let asked_ns = step.observed.call.entry_ns;
+            let before = found.insert(path, Found { name, file: file.clone(), size, written: 0, asked_ns });
+            let follows = |was: &&Found<'_>| {
                 was.written > 0 && was.file == file && was.size.checked_add(was.written) == Some(size)
             };
-            if before.as_ref().is_some_and(follows) {
+            if let Some(was) = before.as_ref().filter(follows) {
+                // The program may notice by this question that another process has moved a log away; but it need not
+                // look so often for what has not come once.
+                let quick = was.asked_ns < asked_ns && asked_ns - was.asked_ns < GLANCE;
+                let weak = !quick || self.replaced.contains(name);
                 let object = Some(claims.object(name));
-                put(claims, step.index, Claim { object, ..claim() });
+                put(claims, step.index, Claim { object, weak, ..claim() });
             }
         }
     }
@@ -92,8 +136,6 @@ fn status(step: &Step<'_>) -> Option<(Vec<u8>, u64)> {
 fn claim() -> Claim {
     Claim {
         facts: Fact::OwnWrites.into(),
-        // The program may notice by this question that another process has moved a log away.
-        weak: true,
         gives_up: "that another process moves or cuts the file is noticed later",
         ..Claim::of(
             Kind::Repeat,

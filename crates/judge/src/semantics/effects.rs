@@ -7,6 +7,8 @@ use systoll_model::constants::*;
 /// A side effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
+    /// The events that the argument points to were delivered by the descriptor in the first one.
+    Delivers(u8),
     /// The descriptor in the argument is closed; its number may be used again for another file.
     Closes(u8),
     /// The result is a new descriptor, at position 0.
@@ -270,6 +272,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     sets_other_option(&[Is(1, SOL_SOCKET), Is(2, SO_PRIORITY)]),
     sets_other_option(&[Is(1, SOL_IP), Is(2, IP_TOS)]),
 
+    does("epoll_wait", Effect::Delivers(1)), does("epoll_pwait", Effect::Delivers(1)),
+    does("epoll_pwait2", Effect::Delivers(1)),
     does("setns", Effect::WorkingDirectory), does("pivot_root", Effect::WorkingDirectory),
     // Pages that the heap gets again are new.
     does("brk", Effect::Memory).when(&[NotNull(0)]),

@@ -580,6 +580,11 @@ impl Lines {
         self.looks.iter().any(|look| look.hands_over)
     }
 
+    /// Returns true if the call delivers events.
+    pub(crate) fn delivers(&self) -> bool {
+        self.does(|effect| matches!(effect, Effect::Delivers(_)))
+    }
+
     /// Returns true if the call may wake waiters.
     pub(crate) fn may_wake(&self) -> bool {
         !self.wakes.is_empty()

@@ -97,7 +97,7 @@ static SHAPES: &[Shape] = &[
         cells: [
             /* same question */ Part("what it set, another call tells"),
             /* contained     */ No("it asks nothing"),
-            /* no change     */ Part("made once, by a launcher or the C library, or by a descriptor whose object nothing here tells"),
+            /* no change     */ Part("made once, by a launcher or the C library"),
             /* dead store    */ Part("the kernel, or a signal, uses it at any time"),
             /* undone        */ Part("made once, by a launcher or the C library, or no call tells what was before"),
             /* made again    */ No("it makes nothing"),

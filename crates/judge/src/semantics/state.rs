@@ -163,7 +163,7 @@ pub(crate) static CWD: State = State {
     ..PLAIN
 };
 
-/// The working directory as set. fchdir has a descriptor, whose directory nothing here tells.
+/// The working directory as set, by a path or by a descriptor's name.
 pub(crate) static FOLDER: State =
     State { name: "folder", thing: "the working directory", undone: Undone::Back, ..PLAIN };
 
