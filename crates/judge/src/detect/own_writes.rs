@@ -21,9 +21,15 @@ const OPENED: u64 = 2;
 /// Claims questions about the status of a path that leads to the same file as before, which has grown by exactly the
 /// bytes that the program wrote.
 pub(super) struct OwnWrites<'a> {
-    /// Names of files that were opened for writing more than once, or moved elsewhere, as far as windows show.
+    /// Names of files that were opened for writing more than once, or moved elsewhere, or stood for another file than
+    /// before, as far as windows show.
     replaced: Set<Cow<'a, str>>,
+    /// The file that last stood at a path.
+    last: Map<(u32, PathId), Vec<u8>>,
 }
+
+/// Largest number of files remembered.
+const REMEMBERED: usize = 1 << 10;
 
 /// Ranges of an answer that hold the file's identity, mode and owner, and the offset of its size; bytes.
 struct Layout {
@@ -70,7 +76,25 @@ impl<'a> OwnWrites<'a> {
                 replaced.extend(path);
             }
         }
-        Self { replaced }
+        Self { replaced, last: Map::default() }
+    }
+
+    /// Returns true if another file stood at the path before. Remembers which one does now.
+    fn is_another(&mut self, who: u32, path: PathId, file: &[u8]) -> bool {
+        let room = self.last.len() < REMEMBERED;
+        match self.last.get_mut(&(who, path)) {
+            Some(last) if last == file => false,
+            Some(last) => {
+                *last = file.to_vec();
+                true
+            }
+            None => {
+                if room {
+                    self.last.insert((who, path), file.to_vec());
+                }
+                false
+            }
+        }
     }
 }
 
@@ -96,6 +120,9 @@ impl Detector for OwnWrites<'_> {
             else {
                 continue;
             };
+            if self.is_another(step.who, path, &file) {
+                self.replaced.insert(name.to_owned().into());
+            }
             let asked_ns = step.observed.call.entry_ns;
             let before = found.insert(path, Found { name, file: file.clone(), size, written: 0, asked_ns });
             let follows = |was: &&Found<'_>| {
