@@ -1,7 +1,7 @@
 //! Interests that the next event takes away (EPOLLONESHOT): they are as set until an event of theirs is delivered.
 
-use crate::semantics::{Key, ObservedCall, Semantics, Value};
 use crate::hash::{Map, Set};
+use crate::semantics::{Key, ObservedCall, Semantics, Value};
 use systoll_model::constants::EPOLLONESHOT;
 use systoll_model::{Moment, Recording};
 

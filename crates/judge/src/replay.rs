@@ -8,9 +8,9 @@ use crate::one_shots::{OneShots, awaited_by_several, is_one_shot};
 use crate::paths::{PathId, Paths};
 use crate::semantics::{
     ADVICE, ATTEMPT, ATTRIBUTES, Across, Act, CAPABILITIES, CREDENTIALS, CWD, Effect, Effects, FILE_STATUS, FOLDER,
-    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION, PROTECTION,
-    SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer, Value, answer,
-    value,
+    Generations, How, IDENTITY, INTEREST, Key, Known, Look, MADE_UP, NAME, Nothing, ObservedCall, PATH, POSITION,
+    PROTECTION, SCHEDULING, SETTLED, SIZE, SYNCED, Semantics, Shared, Source, State, StateId, StateLine, Transfer,
+    Value, answer, value,
 };
 use crate::settled::settled;
 use crate::signs::Signs;
@@ -419,6 +419,7 @@ impl<'a> Replay<'a> {
         match effect {
             Effect::Closes(arg) | Effect::Redirects(arg) => self.replace(process, observed.descriptor(arg)),
             Effect::Opens => self.replace(process, result as i32),
+            Effect::Connects | Effect::EndsStream => {}
             Effect::Delivers(events) => {
                 for (key, value) in self.one_shots.delivered(observed, events) {
                     self.known.put(key, Some(value));

@@ -54,6 +54,8 @@ pub(crate) struct RowView<'a> {
     pub threads: SmallList<(u32, u32)>,
     /// Its claimed calls.
     pub claimed: Vec<Claimed<'a>>,
+    /// Sum of what its calls in windows waited, ns; `None` if that is not known of all.
+    pub waited_ns: Option<u64>,
     /// One of its calls, for its arguments.
     pub sample: Option<&'a WindowCall>,
     /// A like row that represents it if no window shows it.
@@ -178,6 +180,8 @@ impl<'a> RowView<'a> {
         if self.threads.last_mut().is_none_or(|last| *last != thread) {
             self.threads.push(thread);
         }
+        let before = if self.sample.is_some() { self.waited_ns } else { Some(0) };
+        self.waited_ns = before.zip(call.waited_ns).map(|(sum, waited)| sum.saturating_add(waited));
         self.sample.get_or_insert(call);
         if let Some(claim) = claim {
             self.claimed.push(Claimed { claim, call });

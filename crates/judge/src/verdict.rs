@@ -51,6 +51,8 @@ struct Figures {
     by_ledger: bool,
     /// Whether it is of more than one system call.
     several: bool,
+    /// The share of the rows' waiting that claimed calls have, 0 to 1; `None` where it is not known.
+    waits_claimed: Option<f64>,
     later: Option<Later>,
     /// Weight of each of the group's rows.
     by_row: BTreeMap<RowId, RowWeight>,
@@ -92,6 +94,7 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             .rows
             .windows(2)
             .any(|two| matches!(two, [a, b] if recording.row(*a).syscall != recording.row(*b).syscall)),
+        waits_claimed: waits_claimed(group, &of_group),
         later: None,
         by_row: BTreeMap::new(),
     };
@@ -134,6 +137,9 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
             f.by_ledger = true;
         }
     }
+    if let Some(share) = f.waits_claimed.filter(|_| group.startup.is_none()) {
+        f.waited *= share;
+    }
     if let Some(children) = &group.children {
         // Processes are counted exactly; the price is that of starting them.
         let count = children.count.min(f.calls) as f64;
@@ -142,6 +148,17 @@ fn figures(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>], phas
         f.toll = f.toll.max(children.start_ns);
     }
     f
+}
+
+/// Least share of the rows' waiting, 0 to 1, that calls claimed for their waiting have.
+const OF_WAITING: f64 = 0.2;
+
+/// Returns the share of the rows' waiting, as windows show it, that calls claimed for it have, 0 to 1.
+fn waits_claimed(group: &Group<'_>, views: &[&RowView<'_>]) -> Option<f64> {
+    let all = views.iter().map(|view| view.waited_ns).sum::<Option<u64>>().filter(|ns| group.by_wait && *ns > 0)?;
+    let claimed = views.iter().flat_map(|view| &view.claimed).filter(|claimed| claimed.claim.by_wait);
+    let waited: u64 = claimed.filter_map(|claimed| claimed.call.waited_ns).sum();
+    Some((waited as f64 / all as f64).clamp(0.0, 1.0))
 }
 
 /// Returns the share of the price of a row's claimed calls, 0 to 1, that leaving them out saves.
@@ -321,7 +338,10 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
             Later { share_of_cpu, ..l }
         }),
         expected_gain: None,
-        waited_ns: waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
+        waited_ns: match f.waits_claimed {
+            Some(_) => Some(f.waited.round() as u64),
+            None => waited_total(&rows, recording).or(group.by_wait.then_some(f.waited.round() as u64)),
+        },
         share_of_cpu: own_cpu.and_then(|own| part(needless_toll, own)),
         share_of_wall: (group.by_wait && f.single_thread).then_some(of_wall),
         share_of_calls: of_calls,
@@ -467,7 +487,7 @@ fn confidence(
             || (f.strong >= options.min_waits as f64
                 && f.agreeing >= options.min_agreeing_waits
                 && looked_at
-                && share >= options.min_row_share);
+                && (share >= options.min_row_share || f.waits_claimed.is_some_and(|share| share >= OF_WAITING)));
         if costs && enough && f.waited >= options.min_ns as f64 {
             return Some(Confidence::High);
         }

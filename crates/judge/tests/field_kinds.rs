@@ -54,9 +54,8 @@ fn an_interest_in_one_event_that_has_not_come_is_still_set() {
         let asks = event(1 | EPOLLONESHOT, fd);
         call("epoll_ctl", "epoll_ctl", &[3, EPOLL_CTL_MOD.into(), fd, 0x1000], 0).input(3, &asks).toll(600)
     };
-    let waits = |came: u64| {
-        call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, u64::MAX], 1).output(1, &event(1, came)).toll(500)
-    };
+    let waits =
+        |came: u64| call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, u64::MAX], 1).output(1, &event(1, came)).toll(500);
     let idle = |thread: u32| {
         rounds(6_000, move |n| {
             let mut round = vec![sets(5), waits(6)];
@@ -151,9 +150,8 @@ fn takes(fd: u64, value: u64) -> Call {
 fn a_thread_that_wakes_itself() {
     let waits = || call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, u64::MAX], 1).output(1, &event(1, 5)).toll(500);
     let judgement = judged(&rounds(6_000, |_| vec![rings(5), waits(), takes(5, 1)]), BUSY);
-    let told = |judgement: &systoll_judge::Judgement| {
-        judgement.findings.iter().map(|f| f.needless.estimate).sum::<u64>()
-    };
+    let told =
+        |judgement: &systoll_judge::Judgement| judgement.findings.iter().map(|f| f.needless.estimate).sum::<u64>();
     assert!(told(&judgement) > 10_000, "{judgement:#?}");
     // Another thread woke it too; it only takes; it only wakes another; a handler of a signal does.
     assert_eq!(told(&judged(&rounds(6_000, |_| vec![rings(5), waits(), takes(5, 2)]), BUSY)), 0);
@@ -168,11 +166,65 @@ fn a_thread_that_wakes_itself() {
 
 #[test]
 fn a_read_of_what_is_waited_for_by_its_edges() {
-    let watches = |events: u32| {
-        call("epoll_ctl", "epoll_ctl", &[3, 1, 5, 0x1000], 0).input(3, &event(events, 5)).toll(600)
-    };
+    let watches =
+        |events: u32| call("epoll_ctl", "epoll_ctl", &[3, 1, 5, 0x1000], 0).input(3, &event(events, 5)).toll(600);
     let waits = || call("epoll_wait", "epoll_wait", &[3, 0x2000, 8, u64::MAX], 1).output(1, &event(1, 5)).waited(4_000);
     let woken = |events: u32| [vec![watches(events)], rounds(8_000, |_| vec![waits(), takes(5, 1)])].concat();
     assert!(only(judged(&woken(1 | EPOLLET), BUSY)).needless.estimate > 6_000);
     no_finding(&woken(1), BUSY);
+}
+
+#[test]
+fn a_seek_that_reads_back_what_was_just_written() {
+    let (lengths, page) = (29u64, 4_096);
+    let round = |n: u64, back: &dyn Fn(u64) -> u64| {
+        let end = 8_192 + n * lengths;
+        let to = back(end);
+        let read = call("read", "fseek", &[4, 0x1000, page], (end - to) as i64).fd("/var/log/app").toll(700);
+        let wrote = call("write", "fseek", &[4, 0x1000, lengths], lengths as i64).fd("/var/log/app").toll(900);
+        let status = call("fstat", "fseek", &[4, 1], 0).output(1, &stat_bytes(n, 1)).toll(280);
+        vec![status, seek(4, to, SEEK_SET, to as i64), read, wrote]
+    };
+    let told = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let goes_back = |f: &&systoll_judge::Finding| f.why.starts_with("goes back in a file");
+        judgement.findings.iter().filter(goes_back).map(|f| f.needless.estimate).sum::<u64>()
+    };
+    let sure = told(&rounds(5_000, |n| round(n, &|end| end / page * page)));
+    assert!(sure > 12_000, "{sure}");
+    // It reads what it never had; it writes elsewhere; another process may write in between.
+    assert_eq!(told(&rounds(5_000, |n| round(n, &|_| 8_192 - n))), 0);
+    let elsewhere = |n: u64| [round(n, &|end| end / page * page), vec![seek(4, 0, SEEK_SET, 0), appends(9)]].concat();
+    assert_eq!(told(&rounds(5_000, elsewhere)), 0);
+    let lock = |how: u64| call("flock", "flock", &[4, how], 0).fd("/var/log/app");
+    assert_eq!(told(&rounds(5_000, |n| [vec![lock(2)], round(n, &|end| end / page * page)].concat())), 0);
+}
+
+#[test]
+fn a_connection_for_each_request() {
+    let address: Vec<u8> =
+        [2u16.to_le_bytes(), 8_080u16.to_be_bytes()].concat().into_iter().chain([127, 0, 0, 1]).collect();
+    let on = |name: &'static str, args: &[u64], result: i64| call(name, name, args, result).fd("socket:[7]").toll(900);
+    let connect = |to: &[u8]| on("connect", &[5, 0x1000, 16], 0).input(1, to);
+    let socket = || call("socket", "socket", &[2, 1, 0], 5).toll(900);
+    let (asks, answer) =
+        (on("sendto", &[5, 0x1000, 3_000, 0, 0, 0], 3_000), on("recvfrom", &[5, 0x1000, 9_000], 8_000));
+    let (option, end) = (on("setsockopt", &[5, 6, 1, 0x1000, 4], 0), on("recvfrom", &[5, 0x1000, 9_000], 0));
+    let request = |to: &[u8], rest: Vec<Call>| {
+        let talk = vec![socket(), connect(to), option.clone(), asks.clone(), answer.clone()];
+        [talk, rest, vec![on("close", &[5], 0)]].concat()
+    };
+    let told = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let calls = judgement.findings.iter().flat_map(|f| f.syscalls.clone());
+        calls.filter(|call| ["connect", "close"].map(Some).contains(&call.name())).count()
+    };
+    assert_eq!(told(&rounds(2_000, |_| request(&address, vec![]))), 2);
+    // The peer ends it; another peer each time; few; the program asks on one connection.
+    assert_eq!(told(&rounds(2_000, |_| request(&address, vec![end.clone()]))), 0);
+    let others = |n: u64| [&address[..], &n.to_le_bytes()].concat();
+    assert_eq!(told(&rounds(2_000, |n| request(&others(n), vec![]))), 0);
+    assert_eq!(told(&rounds(12, |_| request(&address, vec![]))), 0);
+    let one = [vec![socket(), connect(&address)], rounds(2_000, |_| vec![asks.clone(), answer.clone()])].concat();
+    assert_eq!(told(&one), 0);
 }

@@ -26,6 +26,7 @@ mod own_writes;
 mod pieces;
 mod presized;
 mod rearm;
+mod reconnect;
 mod reload;
 mod relock;
 mod reopen;
@@ -34,6 +35,7 @@ mod reread;
 mod rewritten;
 mod ritual;
 mod search;
+mod seek_back;
 mod self_wake;
 mod short_threads;
 mod slow_path;
@@ -69,6 +71,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(missing::Missing::default()),
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
         Box::new(noop::NoOp),
+        Box::new(seek_back::SeekBack),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
         Box::new(toggle::Toggle::default()),
@@ -76,6 +79,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(dead_store::DeadStore),
         Box::new(rewritten::Rewritten),
         Box::new(made_again::MadeAgain::default()),
+        Box::new(reconnect::Reconnect::new(recording, semantics)),
         Box::new(rearm::Rearm),
         Box::new(search),
         Box::new(herd::Herd::new(recording, semantics)),

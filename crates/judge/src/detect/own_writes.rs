@@ -7,16 +7,17 @@ use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::paths::PathId;
 use crate::replay::Step;
-use crate::semantics::{Act, Effect, ObservedCall, PATH, Semantics, Source, Way};
+use crate::semantics::{Act, Effect, Effects, ObservedCall, PATH, Semantics, Source, Way};
 use crate::signs::Signs;
 use std::borrow::Cow;
 use std::ops::Range;
 use systoll_model::constants::{O_RDWR, O_WRONLY};
-use systoll_model::{Moment, Recording, Row, WindowCall};
+use systoll_model::{Moment, Recording, Row, RowId};
 
-/// Number of a row's openings of a file for writing from which on the program opens it anew now and then: the one at
-/// its start, and one more.
-const OPENED: u64 = 2;
+/// Number of a file's openings for writing that windows show where the program does not open it anew now and then.
+const ONCE: usize = 1;
+/// The same of all its openings, estimated.
+const OPENED: f64 = 4.0;
 
 /// Claims questions about the status of a path that leads to the same file as before, which has grown by exactly the
 /// bytes that the program wrote.
@@ -55,27 +56,49 @@ struct Found<'a> {
 
 impl<'a> OwnWrites<'a> {
     pub(super) fn new(recording: &'a Recording, semantics: &Semantics) -> Self {
-        let opens = |row: &Row| semantics.of(row.syscall).may_open && row.counts.calls > OPENED;
-        let rows: Vec<bool> =
-            recording.rows.iter().map(|row| opens(row) || semantics.of(row.syscall).names()).collect();
+        let is = |row: &Row| semantics.of(row.syscall).may_open || semantics.of(row.syscall).names();
+        let rows: Vec<bool> = recording.rows.iter().map(is).collect();
         let mut replaced = Set::default();
+        // For each path, and row that opens it for writing: the numbers of the calls seen. For each row: all seen.
+        let mut opened: Map<(Cow<'a, str>, RowId), Set<u64>> = Map::default();
+        let mut seen: Map<RowId, Set<u64>> = Map::default();
         let calls = recording.windows.iter().flat_map(|window| window.calls.iter().map(move |call| (window, call)));
-        let may = |call: &WindowCall| rows.get(call.row.0 as usize) == Some(&true) && call.errno().is_none();
-        for (window, call) in calls.filter(|(_, call)| may(call)) {
+        for (window, call) in calls.filter(|(_, call)| rows.get(call.row.0 as usize) == Some(&true)) {
+            seen.entry(call.row).or_default().insert(call.nth);
             let observed = ObservedCall { window, call, syscall: recording.row(call.row).syscall };
-            for effect in semantics.of(observed.syscall).effects(&observed).iter() {
-                let path = match effect {
-                    Effect::Path { at, path } => observed.path(at, path),
+            let effects = if call.errno().is_some() {
+                Effects::default()
+            } else {
+                semantics.of(observed.syscall).effects(&observed)
+            };
+            for effect in effects.iter() {
+                match effect {
+                    Effect::Path { at, path } if semantics.of(observed.syscall).names() => {
+                        replaced.extend(observed.path(at, path));
+                    }
                     Effect::OpensPath { at, path, flags: Some(flags) }
                         if observed.arg(flags) as u32 & (O_WRONLY | O_RDWR) != 0 =>
                     {
-                        observed.path(at, path)
+                        if let Some(path) = observed.path(at, path) {
+                            opened.entry((path, call.row)).or_default().insert(call.nth);
+                        }
                     }
-                    _ => None,
-                };
-                replaced.extend(path);
+                    _ => {}
+                }
             }
         }
+        // Of a row's openings as many are of the path as of those seen.
+        let times = |row: RowId, of: usize| {
+            let looked_at = seen.get(&row).map_or(1, Set::len).max(1) as f64;
+            of as f64 * (recording.row(row).counts.calls as f64 / looked_at).max(1.0)
+        };
+        let mut openings: Map<Cow<'a, str>, (usize, f64)> = Map::default();
+        for ((path, row), of) in opened {
+            let sum = openings.entry(path).or_default();
+            *sum = (sum.0 + of.len(), sum.1 + times(row, of.len()));
+        }
+        let anew = openings.into_iter().filter(|(_, (seen, all))| *seen > ONCE || *all > OPENED);
+        replaced.extend(anew.map(|(path, _)| path));
         Self { replaced, last: Map::default() }
     }
 

@@ -3,7 +3,9 @@
 use super::glance::GLANCE;
 use crate::hash::Map;
 use crate::octave::octaves;
-use crate::semantics::{Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Value, Way, answer};
+use crate::semantics::{
+    Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Value, Way, answer,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};

@@ -11,6 +11,10 @@ pub(crate) enum Effect {
     Delivers(u8),
     /// The descriptor in the argument is closed; its number may be used again for another file.
     Closes(u8),
+    /// The socket in the first argument is connected to the address in the second one.
+    Connects,
+    /// One way of the socket in the first argument is ended.
+    EndsStream,
     /// The result is a new descriptor, at position 0.
     Opens,
     /// The result is a new descriptor for the file at a path.
@@ -157,6 +161,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("openat2", Effect::OpensPath { at: Some(0), path: 1, flags: None }),
     does("creat", Effect::OpensPath { at: None, path: 0, flags: None }),
     does("socket", Effect::Opens),
+    does("connect", Effect::Connects),
+    does("shutdown", Effect::EndsStream),
     does("accept", Effect::Opens),
     does("accept4", Effect::Opens),
     does("dup", Effect::Shares),

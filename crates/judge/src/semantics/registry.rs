@@ -296,7 +296,13 @@ impl Lines {
                 !self.arms.is_empty() || self.may_store() || self.transfers_out() || overwritten
             }
             Eight::Undone => sets || self.may_lock() || things,
-            Eight::MadeAgain => things || opens || !self.spawns.is_empty() || self.does(|e| matches!(e, Effect::Forks)),
+            Eight::MadeAgain => {
+                things
+                    || opens
+                    || self.connects()
+                    || !self.spawns.is_empty()
+                    || self.does(|e| matches!(e, Effect::Forks))
+            }
             Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.enters(),
             Eight::DearerRoad => {
                 let locks = self.may_lock_in_kernel() || self.may_wake();
@@ -578,6 +584,16 @@ impl Lines {
     /// Returns true if the call may give the processor to another thread, and is useful if it does.
     pub(crate) fn hands_over(&self) -> bool {
         self.looks.iter().any(|look| look.hands_over)
+    }
+
+    /// Returns true if the call connects a socket to a peer.
+    pub(crate) fn connects(&self) -> bool {
+        self.does(|effect| matches!(effect, Effect::Connects))
+    }
+
+    /// Returns true if the call ends one way of a connection.
+    pub(crate) fn ends_streams(&self) -> bool {
+        self.does(|effect| matches!(effect, Effect::EndsStream))
     }
 
     /// Returns true if the call delivers events.

@@ -161,7 +161,7 @@ static SHAPES: &[Shape] = &[
             /* no change     */ No("it sets nothing that could be so before"),
             /* dead store    */ Part("others are told at once"),
             /* undone        */ Part("its end is told of with what is made again"),
-            /* made again    */ Part("it is a session, a connection or a program, which says something to others"),
+            /* made again    */ Part("it is a session or a program, which says something to others, or it waits for those"),
             /* in pieces     */ Part("it takes one at a time"),
             /* dearer road   */ Part("no other call gives the same for less"),
         ],
