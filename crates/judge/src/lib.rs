@@ -68,6 +68,7 @@ mod pattern_file;
 mod per_unit;
 mod phases;
 mod phrasing;
+mod program_facts;
 mod replay;
 mod rounds;
 mod semantics;
@@ -100,6 +101,7 @@ pub use rounds::{Numbers, Objects, Round, RoundCall, RoundClaimed, RoundPlace, R
 pub use target::Target;
 pub use upgrade::Upgrade;
 
+use program_facts::ProgramFacts;
 use semantics::Semantics;
 use std::cmp::Reverse;
 use systoll_model::Recording;
@@ -114,7 +116,9 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let waits = detect::startup_waits(recording, &semantics, options);
     let children = detect::children(recording, &semantics, options);
     let phases = phases::Phases::of(recording);
-    let shown = survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics };
+    let (programs, of_parts) = (ProgramFacts::default(), ProgramFacts::default());
+    let shown =
+        survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics, programs: &programs };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
     // What else counts whole rows.
     let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
@@ -125,8 +129,8 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         Some(parts) => {
             let views = parts.views(shown);
             let groups = group::groups(&parts.recording, &views, &waits, catalogue, options);
-            let mut of_parts =
-                told(&groups, survey::JudgedView { recording: &parts.recording, views: &views, ..shown });
+            let shown = survey::JudgedView { recording: &parts.recording, views: &views, programs: &of_parts, ..shown };
+            let mut of_parts = told(&groups, shown);
             of_parts.iter_mut().for_each(|finding| parts.restore(finding, recording));
             all.extend(of_parts);
         }

@@ -4,6 +4,7 @@
 use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
+use crate::program_facts::ProgramFacts;
 use crate::semantics::Semantics;
 use crate::small_list::SmallList;
 use systoll_model::{Before, Recording, RowId, WindowCall};
@@ -239,6 +240,8 @@ pub(crate) struct JudgedView<'a> {
     pub claims: &'a Claims,
     /// The tables.
     pub semantics: &'a Semantics,
+    /// What cures ask about programs as a whole.
+    pub programs: &'a ProgramFacts,
 }
 
 /// Returns one view for each row, in the order of [`Recording::rows`].

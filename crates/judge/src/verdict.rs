@@ -270,13 +270,13 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
     // The observer's share is an estimate; the phase was at least as long as its waits.
     let of_wall = share(f.waited, phases.wall(recording, phase, &group.rows).max(f.waited));
     let of_calls = share(f.calls as f64, phases.calls as f64);
-    let free_cure = || phrasing::offers_free_cure(group, recording, views);
+    let free_cure = || phrasing::offers_free_cure(group, shown);
     let usual = confidence(group, &f, &of_cpu, of_wall, of_calls, free_cure, options);
     let in_excerpt = f.in_excerpt(group, &of_cpu, views);
     // If the usual bounds are not met, an excerpt may show too little to meet them.
     let too_few = usual.is_none_or(|usual| usual == Confidence::Low);
     let excerpt = Excerpt::of(recording).filter(|_| too_few).and_then(|e| e.confidence(in_excerpt, options));
-    let remark = phrasing::makes_a_remark(group, recording, views);
+    let remark = phrasing::makes_a_remark(group, shown);
     let confidence = usual.max(excerpt).map(|c| if remark { c.min(Confidence::Low) } else { c })?;
     let doubt = (confidence == Confidence::Low).then(|| match usual {
         None => Doubt::Excerpt,
@@ -360,7 +360,7 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
         cures: Vec::new(),
         prove: Vec::new(),
     };
-    let whole = phrasing::put(&mut finding, group, recording, views, api.as_deref());
+    let whole = phrasing::put(&mut finding, group, shown, api.as_deref());
     if excerpt.is_some() && in_excerpt.for_somebody {
         finding.why = phrasing::handed_to_somebody(&finding);
     }
@@ -483,11 +483,12 @@ fn confidence(
     let (share, looked_at) = (f.strong_share(), f.looked_at(options));
     if group.by_wait {
         let costs = of_wall >= options.min_price;
+        // What a call waited is seen: a few long waits tell more than how many calls of a row do not wait.
+        let of_waiting = f.waits_claimed.is_some_and(|share| share >= OF_WAITING);
         let enough = group.startup.is_some()
             || (f.strong >= options.min_waits as f64
                 && f.agreeing >= options.min_agreeing_waits
-                && looked_at
-                && (share >= options.min_row_share || f.waits_claimed.is_some_and(|share| share >= OF_WAITING)));
+                && (of_waiting || looked_at && share >= options.min_row_share));
         if costs && enough && f.waited >= options.min_ns as f64 {
             return Some(Confidence::High);
         }

@@ -2,6 +2,7 @@
 //! would have gone on (loop-invariant creation).
 
 use super::claim::{Claim, Claims, Detector, put};
+use crate::fact::Fact;
 use crate::finding::Kind;
 use crate::hash::{Map, Set};
 use crate::replay::Step;
@@ -172,6 +173,7 @@ impl Detector for Reconnect<'_> {
 
 fn claim() -> Claim {
     Claim {
+        facts: Fact::Connects.into(),
         gives_up: "the peer keeps a connection open that waits for the next request",
         ..Claim::of(
             Kind::Toggle,

@@ -1,7 +1,7 @@
 //! Detects a file that is opened, used and closed again and again.
 
 use super::claim::{Claim, Claims, Detector, put};
-use super::reread::{Reread, Rereads, is_made_up as made_up, seeks};
+use super::reread::{Reread, Rereads, is_elsewhere, is_made_up as made_up, seeks};
 use super::walk::walks;
 use crate::fact::{Fact, Facts};
 use crate::finding::Kind;
@@ -203,15 +203,16 @@ impl Reopen<'_> {
         let is = |test: fn(&Reread) -> bool| habit.is_some_and(|file| test(&file));
         let often = is(|file| file.many && file.unchanged) && takes(fd, rest);
         if is(|file| file.parts && file.many && file.quick && !file.changed) && !made_up(&opened.path) {
-            in_parts(step, opened, fd, rest, claims);
+            in_parts(step, opened, is(|file| file.asked_for), rest, claims);
             return;
         }
         if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
         // What the kernel makes up may be another each time, but the descriptor could have stayed.
-        let sure = made_up(&opened.path) || is(|file| file.unchanged && file.quick);
-        let weak = !sure;
+        let news = |file: &Reread| !file.unchanged || !file.quick || file.asked_for;
+        let listed = often && lists(fd, rest) && is(|file| file.quick);
+        let weak = !(made_up(&opened.path) || listed) && habit.is_none_or(|file| news(&file));
         let facts = Facts::default().with(Fact::Walk, walks()).with(Fact::Reopened, !made_up(&opened.path));
         let of = |weak| Claim { facts, ..claim(Kind::Repeat, opened, weak) };
         // Where the opening is part of something else, as of loading a library, what comes with it is too.
@@ -223,7 +224,8 @@ impl Reopen<'_> {
         let (mut reads, mut elsewhere) = (Vec::new(), false);
         for step in rest.iter().filter(|step| is_on(step, fd)) {
             let reading = step.moved.as_ref().is_some_and(|m| m.line.way == Way::In);
-            elsewhere |= step.moved.is_some_and(|m| m.line.at.is_some()) || seeks(&step.observed, step.lines);
+            elsewhere |=
+                step.moved.is_some_and(|m| is_elsewhere(&step.observed, m.line)) || seeks(&step.observed, step.lines);
             if reading {
                 read.extend_from_slice(&step.observed.call.result.unwrap_or(0).to_le_bytes());
                 let bytes = step.observed.call.arg_data(1, systoll_model::Moment::Exit);
@@ -281,7 +283,8 @@ impl Reopen<'_> {
         // The first `file.openings` reads of the row may have been the needed ones.
         if step.observed.call.nth > file.openings {
             let object = Some(claims.object(path));
-            put(claims, step.index, Claim { weak: !file.quick, object, ..anew() });
+            let weak = !file.quick || file.asked_for;
+            put(claims, step.index, Claim { weak, object, ..anew() });
         }
     }
 
@@ -311,6 +314,12 @@ fn takes(fd: i64, rest: &[Step<'_>]) -> bool {
     until_closed.any(|s| s.meaning.is_none() && s.observed.call.result.is_some_and(|got| got > 0))
 }
 
+/// Returns true if a folder's entries are taken from a descriptor, as far as the window goes.
+fn lists(fd: i64, rest: &[Step<'_>]) -> bool {
+    let takes = |s: &Step<'_>| s.moved.is_none() && s.lines.always_does(|effect| matches!(effect, Effect::Reads(0)));
+    rest.iter().filter(|step| is_on(step, fd)).any(takes)
+}
+
 /// Returns true if the step is about the descriptor: as its own, or as one that is offered to epoll.
 fn is_on(step: &Step<'_>, fd: i64) -> bool {
     let arg = if step.lines.sets(&INTEREST) { Some(2) } else { step.lines.fd.filter(|arg| *arg == 0) };
@@ -324,12 +333,14 @@ fn goes_to(step: &Step<'_>) -> bool {
 }
 
 /// Claims the opening of a file of which another part is read each time, and the calls that go with it but the reads.
-fn in_parts(step: &Step<'_>, opened: &Opened<'_>, fd: i64, rest: &[Step<'_>], claims: &mut Claims) {
+fn in_parts(step: &Step<'_>, opened: &Opened<'_>, weak: bool, rest: &[Step<'_>], claims: &mut Claims) {
     if !opened.again {
         return;
     }
+    let fd = step.observed.call.result.unwrap_or(-1);
     let object: Arc<str> = Arc::from(&*opened.path);
     let claim = || Claim {
+        weak,
         facts: Fact::Parts.into(),
         object: Some(object.clone()),
         gives_up: "a file that is put in its place meanwhile is noticed later",

@@ -4,9 +4,10 @@ use super::glance::GLANCE;
 use crate::hash::Map;
 use crate::octave::octaves;
 use crate::semantics::{
-    Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Value, Way, answer,
+    Act, Effect, FILE_STATUS, Lines, MADE_UP, ObservedCall, POSITION, Semantics, Transfer, Value, Way, answer,
 };
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use systoll_model::constants::{O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
 use systoll_model::{Moment, Process, Recording, RowId, Window, WindowCall};
@@ -37,6 +38,8 @@ struct Seen<'a> {
     changed: bool,
     /// True if it was read from another place than its start on.
     parts: bool,
+    /// True if something came from outside the program near an opening: a request, whose answer is to be new.
+    asked_for: bool,
     /// Time of its first opening for reading, ns since the run's start.
     first_read: Option<u64>,
     /// Time of its last opening for writing, ns since the run's start.
@@ -135,6 +138,8 @@ pub(super) struct Reread {
     pub many: bool,
     /// True if it was read from another place than its start on.
     pub parts: bool,
+    /// True if something came from outside the program near an opening: a request, whose answer is to be new.
+    pub asked_for: bool,
     /// Whether it is opened again so soon that nobody looks for news.
     pub quick: bool,
 }
@@ -162,7 +167,7 @@ impl<'a> Rereads<'a> {
             let quick = openings > 0 && recording.header.wall_ns / openings < GLANCE;
             let unchanged = seen.alike > 0 && !seen.changed;
             let (changed, parts, many) = (seen.changed, seen.parts, openings >= MANY);
-            Reread { openings, unchanged, changed, parts, many, quick }
+            Reread { openings, unchanged, changed, parts, asked_for: seen.asked_for, many, quick }
         };
         let again = |seen: &Seen<'_>| seen.openings.all() >= SEEN && !seen.is_written();
         let of_process = |files: Map<Cow<'a, str>, Seen<'a>>| {
@@ -228,6 +233,10 @@ fn look_through<'a>(
     looks: &mut Looks<'a>,
 ) {
     let process = window.process.0;
+    let asked = LazyCell::new(|| {
+        let observed = |call| ObservedCall { window, call, syscall: recording.row(call.row).syscall };
+        window.calls.iter().any(|call| comes_from_outside(&observed(call), semantics))
+    });
     each_opening(window, recording, semantics, |at, Opening { path, writes, call }| {
         looks.any.add(call.row, call.nth);
         let file = (process, path);
@@ -237,6 +246,7 @@ fn look_through<'a>(
         let name = file.1.clone();
         let seen = looks.files.entry(process).or_default().entry(file.1).or_default();
         seen.is_opened(writes, call.entry_ns);
+        seen.asked_for |= *asked;
         seen.openings.add(call.row, call.nth);
         if writes {
             // A file's status while it is written does not tell how it is found.
@@ -267,6 +277,18 @@ pub(super) fn seeks(call: &ObservedCall<'_>, lines: &Lines) -> bool {
     lines.sets(&POSITION) && call.call.result.is_some_and(|at| at > 0)
 }
 
+/// Returns true if a transfer is from or to another place in the file than its start.
+pub(super) fn is_elsewhere(call: &ObservedCall<'_>, moved: &Transfer) -> bool {
+    moved.at.is_some_and(|at| call.arg(at) > 0)
+}
+
+/// Returns true if the call brings bytes, or a connection, from outside the program's files.
+fn comes_from_outside(call: &ObservedCall<'_>, semantics: &Semantics) -> bool {
+    let file = || call.call.fd.as_deref().is_some_and(|name| name.starts_with('/'));
+    let taken = semantics.of(call.syscall).transfer(call).filter(|moved| moved.way == Way::In && moved.fd.is_some());
+    taken.is_some() && !file() && call.call.result.is_some_and(|got| got > 0)
+}
+
 /// What is read of a file that is opened, until it is closed.
 enum Content {
     /// From its start: the size of each read, and the bytes in the window.
@@ -291,7 +313,7 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
             return if content.is_empty() { Content::Unknown } else { Content::Whole(content) };
         }
         let moved = lines.transfer(&observed);
-        if seeks(&observed, lines) || moved.is_some_and(|moved| moved.at.is_some()) {
+        if seeks(&observed, lines) || moved.is_some_and(|moved| is_elsewhere(&observed, moved)) {
             // Another part of the file has other content.
             return Content::Part;
         }
