@@ -77,7 +77,7 @@ fn a_working_folder_set_and_set_back_by_its_descriptor() {
     let to = |path: String| call("chdir", "chdir", &[1], 0).path(0, &path).toll(900);
     let back = |home: &'static str| call("fchdir", "fchdir", &[3], 0).fd(home).toll(600);
     let around = |n: u64| {
-        let writes = call("pwrite64", "pwrite", &[5, 1, 9_000, 0], 9_000).fd("/srv/out").toll(3_000);
+        let writes = call("pwrite64", "pwrite", &[5, 1, 9_000, 9_000 * n], 9_000).fd("/srv/out").toll(3_000);
         vec![to(format!("sub{}", n % 700)), writes, back("/srv")]
     };
     let finding = only(judged(&rounds(4_000, around), BUSY));
@@ -227,4 +227,45 @@ fn a_connection_for_each_request() {
     assert_eq!(told(&rounds(12, |_| request(&address, vec![]))), 0);
     let one = [vec![socket(), connect(&address)], rounds(2_000, |_| vec![asks.clone(), answer.clone()])].concat();
     assert_eq!(told(&one), 0);
+}
+
+#[test]
+fn a_seek_that_throws_away_what_was_read() {
+    let read = |bytes: u64| call("read", "read", &[3, 0x1000, bytes], bytes as i64).fd("/srv/chunks").toll(9_000);
+    let at = |place: u64| call("lseek", "lseek", &[3, place, 0], place as i64).fd("/srv/chunks").toll(300);
+    let again = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let of = judgement.findings.iter().filter(|f| f.why.starts_with("reads again most"));
+        of.map(|f| f.needless.estimate).sum::<u64>()
+    };
+    assert!(again(&rounds(4_000, |n| vec![at(100 * n), read(65_536)])) > 3_500);
+    // It reads on; it reads elsewhere; it reads the same place again, which another may have written; so may it itself.
+    assert_eq!(again(&rounds(4_000, |n| vec![at(65_536 * n), read(65_536)])), 0);
+    assert_eq!(again(&rounds(4_000, |n| vec![at(1_000_000 * (n % 7)), read(65_536)])), 0);
+    assert_eq!(again(&rounds(4_000, |_| vec![at(0), read(65_536)])), 0);
+    let writes = || call("pwrite64", "pwrite", &[3, 0x1000, 9_000, 0], 9_000).fd("/srv/chunks").toll(900);
+    assert_eq!(again(&rounds(4_000, |n| vec![at(100 * n), read(65_536), writes()])), 0);
+}
+
+#[test]
+fn a_header_that_is_written_again_before_anybody_reads_it() {
+    let writes = |at: u64, bytes: u64| {
+        call("pwrite64", if at == 0 { "pwrite:head" } else { "pwrite:append" }, &[3, 0x1000, bytes, at], bytes as i64)
+            .fd("/srv/segment")
+            .toll(900)
+    };
+    let append = |n: u64, rest: Vec<Call>| [vec![writes(64 + 9_000 * n, 9_000), writes(0, 64)], rest].concat();
+    let dead = |trace: &[Call]| {
+        let judgement = judged(trace, BUSY);
+        let of = judgement.findings.iter().filter(|f| f.why.starts_with("writes a place"));
+        of.map(|f| f.needless.estimate).sum::<u64>()
+    };
+    assert!(dead(&rounds(5_000, |n| append(n, vec![]))) > 3_500);
+    // It is made sure that it is on the disk; somebody is told; it is read.
+    let sync = || call("fdatasync", "fdatasync", &[3], 0).fd("/srv/segment").toll(900);
+    assert_eq!(dead(&rounds(5_000, |n| append(n, vec![sync()]))), 0);
+    let tells = || call("sendto", "send", &[8, 0x1000, 3_000, 0, 0, 0], 3_000).fd("UNIX-STREAM:[7->8]").toll(900);
+    assert_eq!(dead(&rounds(5_000, |n| append(n, vec![tells()]))), 0);
+    let takes = || call("pread64", "pread", &[3, 0x1000, 64, 0], 64).fd("/srv/segment").toll(900);
+    assert_eq!(dead(&rounds(5_000, |n| append(n, vec![takes()]))), 0);
 }

@@ -27,6 +27,7 @@ mod pieces;
 mod presized;
 mod rearm;
 mod reconnect;
+mod refill;
 mod reload;
 mod relock;
 mod reopen;
@@ -72,6 +73,7 @@ pub(crate) fn claims(recording: &Recording, semantics: &Semantics) -> Claims {
         Box::new(own_writes::OwnWrites::new(recording, semantics)),
         Box::new(noop::NoOp),
         Box::new(seek_back::SeekBack),
+        Box::new(refill::Refill),
         Box::new(status::Status),
         Box::new(relock::Relock::new(recording, semantics)),
         Box::new(toggle::Toggle::default()),

@@ -143,10 +143,11 @@ fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>],
     if !opened.again || opened.anew {
         return;
     }
+    let own = claims.get(step.index).is_none_or(|old| old.weak);
     put(claims, step.index, claim(Kind::Toggle, opened, moved));
     for step in rest.iter().take_while(|s| !foreign(s)) {
         if plumbing(step) {
-            put(claims, step.index, claim(Kind::Toggle, opened, moved));
+            put_with(claims, step.index, claim(Kind::Toggle, opened, moved), own);
         }
     }
 }

@@ -52,7 +52,7 @@ impl Place {
         if self.at.is_none() {
             self.earlier.extend(&calls);
         }
-        self.back = self.at.zip(to).filter(|(left, to)| to <= left).map(|(left, to)| Back { calls, left, to });
+        self.back = self.at.zip(to).filter(|(left, to)| to < left).map(|(left, to)| Back { calls, left, to });
         self.at = to;
     }
 
