@@ -1,8 +1,7 @@
-"""Names in JavaScript that Node runs, without any flag: as names_scripts has them for Python and Ruby.
+"""Names in JavaScript that Node runs without any flag, tested like Python and Ruby in names_scripts.
 
 SYSTOLL_TEST_NODES may hold other Nodes' paths, with colons between them: 18, 22 and 24 have been run so, beside the 20
-that is installed.
-"""
+that is installed."""
 import os
 import subprocess
 
@@ -180,7 +179,7 @@ function f() {{
 f();
 """, run=lambda program, path, body: ([program, "-e", body], b""), shown="[eval]")
 
-# As the compilers have it: what was inlined, and code that was given up.
+# Code as the compilers have it: with inlined functions, and after its optimised form was given up.
 HOT = f"""
 function leaf(n) {{
   return process.ppid + n; // HERE
@@ -212,7 +211,7 @@ case("with_copies_of_the_interpreter", "leaf", HOT, flags=("--interpreted-frames
 def hold(box, program):
     failed = {}
     version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-    # Node 24 does not export the table by which lines of baseline code are told.
+    # Node 24 does not export the table that tells the lines of baseline code.
     told = [c for c in CASES if c[0] != "baseline" or int(version.strip("v").split(".")[0]) < 24]
     for name, function, body, file, run, shown in told:
         why = wrong(box, name, program, function, body, file, run, shown)

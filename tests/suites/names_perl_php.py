@@ -1,7 +1,6 @@
-"""Names in Perl's and PHP's scripts: as names_scripts has them for Python and Ruby.
+"""Names in Perl's and PHP's scripts, tested like Python and Ruby in names_scripts.
 
-Tried by hand, with the same scripts: Perl 5.32 and 5.40, PHP 7.4 and 8.4. Other versions have not been run.
-"""
+Perl 5.32 and 5.40, PHP 7.4 and 8.4 were tried by hand, with the same scripts. Other versions have not been run."""
 from harness import BOTH, test, tool
 from suites.names_scripts import CALLS, hold
 
@@ -101,7 +100,7 @@ sub wanted {{
 }}
 first {{ wanted() }} 1..{CALLS};
 """)
-# The second line of the text that is evaluated.
+# The line that makes the calls is the second of the text that is evaluated.
 perl("evaluated_in_perl", "(eval)", f"""eval q{{
   for (1..{CALLS}) {{ getppid(); }} # HERE
 }};
@@ -227,7 +226,7 @@ function compare($a, $b) {{
 $a = range(1, {CALLS});
 usort($a, 'compare');
 """)
-# The fourth line of another file.
+# The line that makes the calls is the fourth of another file.
 php("included_in_php", "helper", f"""
 file_put_contents('helper.inc', "<?php\\n\\nfunction helper() {{\\n  posix_getppid();\\n}}\\n");
 include 'helper.inc'; // HERE

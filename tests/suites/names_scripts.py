@@ -1,8 +1,7 @@
-"""Names in scripts: the line that makes the calls, as the truth in the script's text has it.
+"""Names in scripts: the line that makes the calls, compared with the truth in the script's text.
 
-Each case is a script whose one line with the word HERE makes some hundreds of getppid calls. The row
-with most of these calls has to name that line and its function.
-"""
+Each case is a script in which one line, with the word HERE, makes some hundreds of getppid calls. The row with most of
+these calls has to name that line and its function."""
 import os
 
 from harness import BOTH, test, tool
@@ -13,7 +12,7 @@ CALLS = 300
 
 
 def case(name, function, body, program="python3", file=None, run=None, shown=None):
-    """A script, the function its HERE is in, and how it is run: as a file, or by `run`."""
+    """Adds a script, the function that contains HERE, and how it is run: as a file, or by `run`."""
     CASES.append((name, program, function, body, file, run, file if shown is None else shown))
 
 
@@ -229,7 +228,7 @@ mäßig
 
 
 def wrong(box, name, program, function, body, file, run, shown):
-    """What a case's report says instead of the truth; None where it says the truth."""
+    """Returns what a case's report says instead of the truth; None if it says the truth."""
     line = next(n for n, text in enumerate(body.split("\n"), 1) if "HERE" in text)
     path = os.path.join(os.fsencode(box.dir), os.fsencode(file))
     with open(path, "w", encoding="utf-8") as f:

@@ -125,12 +125,13 @@ impl Drop for Removed {
 pub struct Temporary(NamedTempFile);
 
 impl Temporary {
-    /// Creates one.
+    /// Creates a temporary file.
     ///
     /// # Errors
-    /// None can be created.
+    ///
+    /// If no file can be created.
     pub fn new() -> io::Result<Self> {
-        // Held: no signal finds a file that exists and is not listed.
+        // The lock is held, so that a signal never finds a file that exists and is not listed.
         let mut all = folders();
         let file = NamedTempFile::new()?;
         all.push(file.path().to_owned());
@@ -152,7 +153,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Folders and files to remove.
+/// Returns the folders and files to remove.
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -239,7 +240,7 @@ fn end_on_signal(mut woken: UnixStream) {
             break;
         }
     }
-    // Held until the end: no more are made.
+    // The lock is held until the end, so that no more folders or files are made.
     let all = folders();
     all.iter().for_each(|place| remove(place));
     // SAFETY: the default action of the three signals ends the process, as the sender asked; sent

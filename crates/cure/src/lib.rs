@@ -70,7 +70,7 @@ pub enum CureError {
     /// A file or folder could not be created.
     #[error("can't write {}: {source}", path.display())]
     Write {
-        /// Its path.
+        /// The path of the file or folder.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -120,7 +120,7 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let shown =
         survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics, programs: &programs };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
-    // What else counts whole rows.
+    // These rows are counted as a whole, so they are not split by object.
     let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
     let started: Vec<_> = children.into_iter().map(|c| group::started(c, recording, catalogue)).collect();
     let mut all = told(&started, shown);

@@ -4,7 +4,8 @@ use systoll_model::{Phase, ProcessId, Recording, Row, RowId};
 
 /// Processor time and wall time of the run's phases, ns, without the observer's share.
 pub(crate) struct Phases {
-    /// Processor time of start-up, ns. This and the next are upper bounds if the run's processor time is unknown.
+    /// Processor time of start-up, ns. It and `steady_cpu` are upper bounds if the run's processor
+    /// time is unknown.
     startup_cpu: f64,
     steady_cpu: f64,
     observer_wall: f64,

@@ -37,8 +37,8 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
             let why = matched.and_then(|m| m.why.as_deref()).unwrap_or(&cause.why);
             let about = subjects(finding, group);
             let cures = offered(cause, &calls, &author, &about, finding.starts);
-            // Environment variables are applied only if they are the first cure: a variable that is right in some
-            // situations is no cure in others.
+            // Environment variables are applied only if they are the first cure: a variable that is
+            // right in some situations is no cure in others.
             let first = cures.first().filter(|c| !c.env.is_empty());
             whole = cures.first().is_some_and(|c| c.whole);
             applied = first.or_else(|| cures.iter().find(|c| c.shim.is_some())).map(|cure| asked_as(cause, cure));
@@ -66,8 +66,8 @@ pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_
     whole
 }
 
-/// Returns what is left to who called a function of a library that makes the calls inside: the cures in the language
-/// are for others, which the code does not call.
+/// Returns the advice to call a library function less often, if that function makes the calls
+/// inside, and the cures in the language are for other functions, which the code does not call.
 fn call_less(
     cause: &Cause,
     offered: &[&Cure],
@@ -84,7 +84,8 @@ fn call_less(
     left.then(|| format!("call {called} less often: keep what it told, or that it was done"))
 }
 
-/// Has the interpreter's authors act where its scripts can't ask for the calls, and no cure is known in their language.
+/// Makes the interpreter's authors the owner of the calls if its scripts can't ask for them and no
+/// cure is known in their language.
 fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Finding, recording: &Recording) {
     let (Some(language), Some(lead)) = (author.language, finding.rows.first()) else { return };
     let in_language = |cure: &Cure| cure.is_for_language(language) && cure.fit(author, &[]).is_some();
@@ -97,7 +98,8 @@ fn leave_to_interpreter(author: &mut Author, cause: Option<&Cause>, finding: &Fi
     }
 }
 
-/// Returns what `systoll prove --cure` calls a cure: by its cause alone where it is the first that can be applied.
+/// Returns the name by which `systoll prove --cure` finds a cure: its cause's id, with the cure's
+/// number unless it is the first that can be applied.
 fn asked_as(cause: &Cause, cure: &Cure) -> String {
     let first = cause.cures.iter().find(|c| c.is_applied());
     match cause.cures.iter().position(|c| std::ptr::eq(c, cure)) {
@@ -203,14 +205,14 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, shown: JudgedView<'_>) -> bool
     cures.any(|cure| cure.fit(&author, &[]).is_some() && calls.ask_for(cure))
 }
 
-/// Returns true if the cause says of such calls that they make a remark at most.
+/// Returns true if the cause's pattern for these calls makes a remark at most.
 pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
     let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
 }
 
-/// The calls a finding is about, to hold patterns against.
+/// The claimed calls of a finding, which patterns are compared with.
 #[derive(Clone, Copy)]
 struct ClaimedCalls<'a> {
     rows: &'a [RowId],
@@ -343,7 +345,8 @@ fn fill(text: &str, finding: &Finding, api: Option<&str>) -> String {
             continue;
         };
         match name {
-            // In `syscall(SYS_statx, …)` statx is the function.
+            // `syscall(SYS_statx, …)` is named after the system call: statx is the function that it
+            // stands for.
             "api" => out.push_str(api.filter(|a| *a != "syscall").unwrap_or(&syscall)),
             "syscall" => out.push_str(&syscall),
             "what" if finding.starts && finding.what.is_none() => {
@@ -368,7 +371,7 @@ pub(crate) fn handed_to_somebody(finding: &Finding) -> String {
     )
 }
 
-/// Words for waste that no cause names.
+/// Fills in the words for waste that no cause names.
 fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     let windows = samples(finding);
     let about = group.claim.as_ref().map_or("the same", |c| c.about);
@@ -401,8 +404,8 @@ fn generic(finding: &mut Finding, group: &Group<'_>, author: &Author) {
     finding.cures.extend(author.owner.else_to_do().map(Advice::general));
 }
 
-/// Returns the next command to type, as argv; this version has it. If systoll can apply the cure itself, the command
-/// proves its gain.
+/// Returns the next command to type, as argv; it is one of this version's commands. If systoll can
+/// apply the cure itself, the command proves its gain.
 fn next_command(cause: Option<&Cause>, applied: Option<String>, finding: &Finding, recording: &Header) -> Vec<String> {
     let backend = recording.backend;
     // A command that the trace cut off can't be typed.

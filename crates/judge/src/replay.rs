@@ -48,9 +48,10 @@ pub(crate) struct Replay<'a> {
     opened: Map<(u32, bool, PathId), u32>,
     /// Processes that change their working directory.
     wanders: Set<u32>,
-    /// Processes, and state that no window shows them to set to something else.
+    /// Processes, each with a kind of state that it always sets to the same value as far as windows
+    /// show.
     settled: Set<(u32, StateId)>,
-    /// Whether a process's answers about a state hold from window to window, once looked up.
+    /// By process and kind of state, once looked up: true if answers hold from window to window.
     kept: RefCell<Map<(u32, StateId), bool>>,
     window: u64,
     /// The generations' version at the beginning of the window.
@@ -510,8 +511,9 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns true if a call that changes what a path leads to leaves the file that stands there: it sets what stands
-    /// beside it, or opens it. What is made only where nothing is, is another.
+    /// Returns true if a call that changes something about a path leaves the same file there: it
+    /// sets the file's mode, owner or times, or opens the file. A file that is made only if none is
+    /// there is another one.
     fn stays_the_file(&self, observed: &ObservedCall<'_>) -> bool {
         let lines = self.semantics.of(observed.syscall);
         let beside = SETTLED.iter().any(|(by_path, by_file)| lines.sets(by_path) || lines.sets(by_file));
@@ -541,7 +543,8 @@ impl<'a> Replay<'a> {
             if let Some(path) = self.paths.number(path.into()) {
                 self.generations.void_content(path);
             }
-            // Such a file may set a thread's name, its timer slack, or a cgroup's processors.
+            // A file in /proc or /sys may set a thread's name, its timer slack, or a cgroup's
+            // processors.
             if MADE_UP.iter().any(|folder| path.starts_with(folder)) {
                 self.generations.void_state(process, None, &ATTRIBUTES);
                 self.generations.void_state(process, None, &SCHEDULING);
@@ -555,14 +558,14 @@ fn to_end(line: &StateLine) -> bool {
     matches!(line.act, Act::Set { value: Source::Result, .. })
 }
 
-/// Returns true if an effect is that of an opening which makes the file.
+/// Returns true if the effect opens a file that the call itself makes.
 fn makes(effect: Effect, observed: &ObservedCall<'_>) -> bool {
     let Effect::OpensPath { flags, .. } = effect else { return false };
-    // Where no argument holds the flags they are not known.
+    // If no argument holds the flags, the call is taken to make the file.
     flags.is_none_or(|flags| observed.arg(flags) as u32 & O_EXCL != 0)
 }
 
-/// Returns true if two descriptors may lead to one file: by its name, where both have one.
+/// Returns true if two descriptors may lead to one file: they have the same name, or one has none.
 fn maybe_same(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
@@ -577,7 +580,8 @@ fn moved(line: &'static Transfer, observed: &ObservedCall<'_>) -> Moved {
     Moved { line, fd: line.fd.map(|f| observed.descriptor(f)), asked: line.asked.map(|a| observed.arg(a)), got }
 }
 
-/// Returns true if a wait is but a look: one that has a time and ran out, and that soon.
+/// Returns true if the call counts as a poll: its line has no limit of time, or it found nothing
+/// within that limit.
 fn is_look(look: &Look, observed: &ObservedCall<'_>) -> bool {
     look.most_ns == u64::MAX || observed.call.elapsed_ns <= look.most_ns && found_nothing(look, observed)
 }

@@ -49,7 +49,7 @@ struct Figures {
     failed: u64,
     /// True if the ledger tells how many calls are needless.
     by_ledger: bool,
-    /// Whether it is of more than one system call.
+    /// True if the group has calls of more than one system call.
     several: bool,
     /// The share of the rows' waiting that claimed calls have, 0 to 1; `None` where it is not known.
     waits_claimed: Option<f64>,
@@ -199,7 +199,7 @@ impl Figures {
         }
     }
 
-    /// How many of the calls are needless: at least, probably, at most.
+    /// Returns the number of needless calls: lower bound, estimate, upper bound.
     fn needless(&self) -> [f64; 3] {
         let e = self.estimate(false);
         [e.low, e.estimate, e.high].map(|n| n as f64)
@@ -298,7 +298,8 @@ pub(crate) fn verdict(group: &Group<'_>, shown: JudgedView<'_>, phases: &Phases,
         open_before_close(&mut rows, recording, shown.semantics);
     }
     if group.children.is_some() {
-        // Who starts programs is told by any call of it: a fork that shares its parent's stack often shows no caller.
+        // Rows without a user's frame come last: a fork that shares its parent's stack often shows
+        // no caller, and any other call of a start shows it.
         rows.sort_by_key(|id| recording.row(*id).user.is_none());
     }
     let lead = rows.first().map(|id| recording.row(*id));
@@ -386,7 +387,7 @@ fn programs(children: &Children) -> Objects {
     Objects { most: children.programs.iter().map(of).collect(), seen: children.programs.len() }
 }
 
-/// Returns true if windows were incomplete.
+/// Returns true if a problem of the recording weakens its findings.
 fn weakened(recording: &Recording) -> bool {
     recording.problems.iter().any(|p| p.kind.weakens_findings())
 }
@@ -509,7 +510,8 @@ fn confidence(
     if agreed && enough && dear && much && of_cpu.strong >= options.min_price {
         return Some(Confidence::High);
     }
-    // A loop that only sleeps may poll memory, as Go's monitor does; one that polls by calls does nothing else.
+    // A loop that only sleeps may poll memory between its sleeps, as Go's monitor does. A loop that
+    // polls by several system calls does nothing else, so that a smaller share of it is enough.
     let looks = spins && f.several && of_calls >= options.min_spin_share;
     let least = if spins && !looks { options.dear_share } else { options.min_price };
     let calls = f.any >= options.low_calls as f64;

@@ -1,5 +1,5 @@
-//! Describes an experiment that answers calls in place of the kernel: how many were answered, and
-//! why the others were not.
+//! Describes an experiment that answers calls in place of the kernel: the number of answered calls,
+//! and the reasons why others were not answered.
 
 use crate::style::{Line, Role};
 use crate::text::clean;
@@ -25,13 +25,13 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0).floor() / 10.0)
 }
 
-/// Writes in one line how many calls were answered of those that could be.
+/// Writes in one line how many of the calls that could be answered were answered.
 fn summary(a: &Answered) -> String {
     let share = a.share().map_or_else(String::new, |share| format!(" ({})", percent(share)));
     format!("{} that change nothing, in a run{share}", counted(a))
 }
 
-/// Writes in one line why nothing is predicted.
+/// Writes in one line the reason why nothing is predicted.
 pub(crate) fn too_few(a: &Answered) -> String {
     format!("{TOO_FEW}: {}", summary(a))
 }

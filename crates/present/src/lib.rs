@@ -1,7 +1,7 @@
-//! Writes findings, tables and explanations for a terminal or as JSON: one writer each.
+//! Writes findings, tables and explanations for a terminal or as JSON, by one writer for each of them.
 //!
-//! Invariants: it decides nothing (whether calls are needless is the judge's, whether a change won anything is
-//! prove's), it reads nothing but what it is given (clippy.toml holds it), and nothing a watched program chose
+//! Invariants: this crate decides nothing (the judge says which calls are needless, and prove if a change won
+//! anything); it reads only the data that it is given (clippy.toml enforces that); and nothing a watched program chose
 //! reaches a terminal unescaped.
 //!
 //! ```

@@ -15,7 +15,7 @@ const ENDS: [usize; 4] = [22, 38, 54, 68];
 /// Writes the comparison of two servers. `heads` are the names of the columns.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), style: Style) -> io::Result<()> {
     let c = match served {
         Served::Both(c) => c,
@@ -57,7 +57,7 @@ pub fn write_servers(w: &mut dyn Write, served: &Served, heads: (&str, &str), st
     writeln!(w, "\n{}", verdict(c, unit).render(&style))
 }
 
-/// Writes a figure with three digits at least: 0.2 and 0.2 would hide a difference of a tenth.
+/// Writes a figure with at least three digits: 0.2 and 0.2 would hide a difference of a tenth.
 fn three_digits(figure: f64) -> String {
     match figure {
         f if f >= 100.0 => grouped(f as u64),

@@ -3,8 +3,8 @@
 
 use systoll_model::{InPlace, Recording};
 
-/// Share of the answerable calls that must be answered for a prediction: the gain of a part tells
-/// nothing about the whole.
+/// Share of the answerable calls that must be answered for a prediction: the gain of some calls
+/// tells nothing about the gain of all.
 const ENOUGH: f64 = 0.95;
 
 /// Counts of the calls that were to be answered in place, over runs of the second side.

@@ -1,4 +1,4 @@
-//! `systoll attach`.
+//! Implements `systoll attach`.
 
 use crate::cli::{AttachArgs, BackendChoice, Timed};
 use crate::control::Live;

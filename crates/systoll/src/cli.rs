@@ -1,4 +1,5 @@
-//! The command line. One definition produces the parser, `--help`, the man page and completions.
+//! Defines the command line. One definition produces the parser, `--help`, the man page and
+//! completions.
 
 mod attach;
 mod bisect;
@@ -33,7 +34,7 @@ use systoll_model::{Elision, EnvChange};
 use systoll_present::TableSort;
 use values::{any_of, by, column_names, columns, duration, env_change, language, number, overhead, period, sort_by};
 
-/// Exit codes, for `--help` and the man page.
+/// Exit codes, as text for `--help` and the man page.
 const EXIT_CODES: &str = "Exit codes:
   CMD's own, or 128+n where signal n ended it (systoll then ends by that signal)
   125  systoll itself failed: wrong arguments, nothing to watch, a file it can't read or write
@@ -334,7 +335,7 @@ pub struct KeepArgs {
     pub save_to: Option<PathBuf>,
 }
 
-/// `systoll run`.
+/// The arguments of `systoll run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     #[command(flatten)]
@@ -386,7 +387,7 @@ pub struct RunArgs {
     pub command: Vec<OsString>,
 }
 
-/// `systoll report`.
+/// The arguments of `systoll report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     #[command(flatten)]
@@ -403,7 +404,7 @@ pub struct ReportArgs {
     pub recording: Option<PathBuf>,
 }
 
-/// `systoll demo`.
+/// The arguments of `systoll demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// One story only: localtime, ucontext, setjmp, getpid or membarrier
@@ -429,7 +430,7 @@ pub struct PlainArgs {
     pub color: When,
 }
 
-/// `systoll explain`.
+/// The arguments of `systoll explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The cause's id, as findings name it; or a system call, whose causes are listed
@@ -446,7 +447,7 @@ pub struct ExplainArgs {
     pub color: When,
 }
 
-/// `systoll causes`.
+/// The arguments of `systoll causes`.
 #[derive(Debug, Args)]
 pub struct CausesArgs {
     /// Add the causes (*.toml) in DIR to those built in
@@ -457,7 +458,7 @@ pub struct CausesArgs {
     pub color: When,
 }
 
-/// `systoll completions`.
+/// The arguments of `systoll completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell: bash, zsh, fish, elvish or powershell

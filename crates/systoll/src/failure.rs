@@ -1,4 +1,4 @@
-//! Every failure that a user can meet: one text, one piece of advice, one exit code for each.
+//! Holds every failure that a user can meet: one text, one piece of advice, one exit code for each.
 
 use crate::nearest::others;
 use crate::suggest::Instead;
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     Closed(&'static str),
     /// There is no cause or story of that name.
     Unknown { what: &'static str, name: String, known: Vec<String>, help: Cow<'static, str> },
-    /// No process of that name, number, port, unit or control group.
+    /// There is no process of that name, number, port, unit or control group.
     NoProcess(String),
     /// Standard output is no terminal.
     NoTerminal,
@@ -80,7 +80,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Adds what is known so far, if this is an interrupt. The text follows `interrupted`.
+    /// Adds what is known so far, if the failure is an interrupt. The text follows `interrupted`.
     pub(crate) fn knowing(self, known: impl FnOnce() -> String) -> Self {
         match self {
             Self::Interrupted(signal) => Self::InterruptedKnowing(signal, known()),
@@ -241,10 +241,10 @@ impl Failure {
     }
 }
 
-/// Indent of all lines of a failure but the first, which starts with `systoll: `.
+/// Indent of all lines of a failure except the first, which starts with `systoll: `.
 const INDENT: &str = "         ";
 
-/// Returns a path as one types it in a shell.
+/// Returns a path as a user types it in a shell.
 fn typed(path: &Path) -> String {
     systoll_present::shell_words(&[path.to_string_lossy().as_ref()])
 }
@@ -309,8 +309,8 @@ fn plain(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |e| nix::errno::Errno::from_raw(e).desc().to_owned())
 }
 
-/// Returns [`plain`] for the middle of a sentence, with the space that was needed if there was too
-/// little.
+/// Returns the text of [`plain`] for the middle of a sentence; if there was too little space, with
+/// the space that is needed.
 fn no_room(error: &std::io::Error, bytes: u64) -> String {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let mut text = plain(error);

@@ -1,4 +1,4 @@
-//! `systoll prove` and `systoll cure`: a program with and without a change.
+//! Implements `systoll prove` and `systoll cure`: a program with and without a change.
 
 mod again;
 mod code;
@@ -56,7 +56,7 @@ pub(crate) fn prove_for(args: &ProveArgs, both: &[EnvChange], stream: Output) ->
     Ok(ExitCode::from(u8::from(!same)))
 }
 
-/// The outputs, opened before anything is started.
+/// The outputs, which are opened before anything is started.
 struct Places {
     report: Output,
     export_json: Option<Place>,

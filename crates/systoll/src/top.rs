@@ -1,4 +1,4 @@
-//! `systoll top`.
+//! Implements `systoll top`.
 
 mod judging;
 mod pace;
@@ -74,7 +74,7 @@ fn state(args: &TopArgs) -> State {
     State::new(Choice { group, sort, is_reversed: false, filter: args.filter.clone() }, look)
 }
 
-/// Returns the way to watch, and to start the command: the screen is not the command's.
+/// Returns the way to watch, and to start the command, whose output does not go to the screen.
 fn launch(args: &TopArgs) -> Result<Launch, Failure> {
     let mut launch = Launch {
         command: args.command.clone(),
@@ -98,7 +98,7 @@ fn launch(args: &TopArgs) -> Result<Launch, Failure> {
     Ok(launch)
 }
 
-/// Has a panic in any thread give the terminal back before it is told.
+/// Makes a panic in any thread give the terminal back before its message is printed.
 fn restore_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -107,7 +107,7 @@ fn restore_on_panic() {
     }));
 }
 
-/// Returns what has become of what was watched, in a line.
+/// Returns what has become of the watched processes, as a line.
 fn told(recording: &Recording, pids: &[i32]) -> String {
     let header = &recording.header;
     let time = systoll_present::units::time(header.wall_ns);

@@ -38,7 +38,7 @@ pub fn elided_calls() -> impl Iterator<Item = (u32, u32)> {
     answers.chain([(elide::MASK, RT_SIGPROCMASK)])
 }
 
-/// Returns the index in [`slot::ANSWERS`] that a call asks for.
+/// Returns the index in [`slot::ANSWERS`] of the answer to calls of this number.
 pub(super) fn answer(number: u32) -> Option<u64> {
     ANSWERED.iter().position(|n| *n == number).map(|i| i as u64)
 }
@@ -65,14 +65,14 @@ fn known(e: &mut Emitter, index: u64, entry: Entry, (answered, real): (CodeLabel
     asm!(e; mov(rcx, IMAGE + image::ELIDE); test(dword_ptr(rcx), 1i32 << index); je(real););
     asm!(e; cmp(gs(slot::ANSWERS + 8 * index), 0); je(real););
     count(e, entry)?;
-    // Read it again: a handler may have run since.
+    // Read the answer again: a handler may have run since.
     asm!(e; mov(rcx, gs(slot::ANSWERS + 8 * index)); btr(rcx, 32u32); jnc(real); mov(eax, ecx); jmp(answered););
     Ok(())
 }
 
-/// [`try_answer`] for a call whose number is in eax. If there is no answer, notes what is asked, since the number is
-/// gone behind the call. Every call made by number notes it anew, so that nothing is left of a handler's call, or of
-/// one that never returned.
+/// Does the work of [`try_answer`] for a call whose number is in eax. If the answer is not known, notes its index,
+/// since the number is gone when the call returns. Every call made by number notes it anew, so that nothing remains
+/// of a handler's call, or of one that never returned.
 pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) -> Emitted {
     let go = e.label();
     asm!(e; mov(gs(slot::ASKED), 0););
@@ -91,7 +91,7 @@ pub(super) fn try_by_number(e: &mut Emitter, entry: Entry, answered: CodeLabel) 
     Ok(())
 }
 
-/// Remembers, behind a call made by number, the answer if [`try_by_number`] noted that it is one.
+/// Stores the result of a call made by number as the answer whose index [`try_by_number`] noted, if it noted one.
 pub(super) fn remember_by_number(e: &mut Emitter) -> Emitted {
     let (noted, done) = (e.label(), e.label());
     asm!(e; cmp(gs(slot::ASKED), 0); jne(noted););
@@ -128,7 +128,7 @@ fn user_changes(e: &mut Emitter) -> Emitted {
     Ok(())
 }
 
-/// Forgets, before a call whose number is in eax, what it might change.
+/// Forgets, before a call whose number is in eax, the answers that the call may make invalid.
 pub(super) fn forget(e: &mut Emitter) -> Emitted {
     let (user, code, done) = (e.label(), e.label(), e.label());
     forget_by_number(e)?;

@@ -12,8 +12,9 @@ use systoll_model::{Recording, RowId, Window};
 const PAGE: u64 = 4096;
 /// Least number of times that windows must show memory given back and used again.
 const ENOUGH: u64 = 4;
-/// Least number of faults each time: single faults are everywhere. The bound is below one, since a window does not
-/// show the first pages that it gives back fault again.
+/// Least mean number of faults between two calls that give memory back: single faults are
+/// everywhere. The bound is below one, since a window does not show the first pages that it gives
+/// back fault again.
 const LEAST: f64 = 0.75;
 
 /// The faults in one window.
@@ -21,7 +22,7 @@ const LEAST: f64 = 0.75;
 struct FaultTally {
     /// Number of intervals from one call that gives memory back to the next.
     rounds: u64,
-    /// Faults in these intervals, at most one for each page given back.
+    /// Number of faults in the intervals, at most one for each page given back.
     faults: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Detects wakeups of a thread that has not handled the wakeup before.
+//! Detects needless wakeups: the woken thread has not yet handled the wakeup before.
 
 use super::claim::{Claim, Claims, Detector, put};
 use crate::fact::Fact;
@@ -10,14 +10,17 @@ use crate::signs::Signs;
 use systoll_model::constants::EPOLLET;
 use systoll_model::{Moment, Recording, RowId};
 
-/// Least number of wakeups for each read: of two in a row, either may have been the one that woke.
+/// Least ratio of wakeups to reads for a claim. At a lower one it is open which of two successive
+/// wakeups woke the thread.
 const LEAST: u64 = 4;
-/// Least number of reads: a program that hardly ever reads is woken by edges (mio never reads its eventfd).
+/// Least number of reads that shows that the program reads its wakeup descriptor. One that uses
+/// edge-triggered epoll may hardly ever do (mio never reads its eventfd).
 const LOOKS: u64 = 16;
-/// Largest number of wakeups for each read, in that case.
+/// Largest ratio of wakeups to reads at which the reads count as handling the wakeups.
 const MOST: u64 = 1024;
 
-/// An eventfd or pipe used as a wakeup: its process and its name. All eventfds of a process have the same name.
+/// Key of an eventfd or pipe used for wakeups: its process and its name. All eventfds of a process
+/// have the same name.
 type Bell<'a> = (u32, &'a str);
 
 /// Claims wakeups that came before the last one was handled. All calls of a row use one wakeup descriptor. Its writes
@@ -66,7 +69,7 @@ struct Rows<'a> {
     behind: bool,
     /// The bytes of the first write.
     token: Option<&'a [u8]>,
-    /// True if a later write had other bytes, or bytes that were not read.
+    /// True if a later write had other bytes, or bytes that the window does not hold.
     tells: bool,
 }
 
@@ -193,7 +196,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the wakeup descriptor that a descriptor is, if it is one.
+/// Returns the key of the descriptor `fd` if it is an eventfd or a pipe.
 fn bell(process: u32, fd: Option<&str>) -> Option<Bell<'_>> {
     fd.filter(|name| *name == WAKE_COUNTERS || name.starts_with(PIPES)).map(|name| (process, name))
 }

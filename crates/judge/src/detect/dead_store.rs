@@ -25,7 +25,7 @@ type Place = (Sysno, Vec<u8>);
 struct Newest {
     at: usize,
     line: &'static Store,
-    /// The descriptor it is about.
+    /// Descriptor that the stored state belongs to.
     fd: Option<i32>,
     overwritten: Vec<usize>,
     /// The name of the descriptor.
@@ -64,7 +64,7 @@ impl Detector for DeadStore {
     }
 }
 
-/// Returns what a step stores.
+/// Returns the table's line for the store that a step makes, and the store's key.
 fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     let line = step.lines.store(&step.observed)?;
     let mut key = Vec::new();
@@ -75,7 +75,7 @@ fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     Some((line, (step.observed.syscall, key)))
 }
 
-/// Returns the descriptor that a step is about.
+/// Returns the descriptor that a step acts on.
 fn descriptor(step: &Step<'_>) -> Option<i32> {
     let arg = step.lines.fd.and_then(|arg| u8::try_from(arg).ok())?;
     Some(step.observed.descriptor(arg))
@@ -108,7 +108,8 @@ impl Newest {
         }
     }
 
-    /// Returns true if others may have looked before the step set it anew: also where the recording has no times.
+    /// Returns true if another process may have seen the value before `step` overwrote it. If the
+    /// recording has no times, it may always have.
     fn was_seen(&self, steps: &[Step<'_>], step: &Step<'_>) -> bool {
         let from = steps.get(self.at).map(|from| from.observed.call.entry_ns);
         let lasted = from.and_then(|from| step.observed.call.entry_ns.checked_sub(from)).filter(|ns| *ns > 0);
@@ -123,7 +124,7 @@ impl Newest {
         for step in self.overwritten.iter().filter_map(|at| steps.get(*at)) {
             put(claims, step.index, claim(self.line));
         }
-        // The window ends before it shows if its last store is overwritten too.
+        // The window ends before it shows whether the last store is overwritten too.
         if let Some(step) = steps.get(self.at).filter(|_| cut && overwritten >= OVERWRITTEN) {
             leave_out_later(step, claims);
         }
@@ -140,7 +141,8 @@ fn looks(step: &Step<'_>) -> bool {
 }
 
 fn claim(line: &'static Store) -> Claim {
-    // What calls use is told by what the program does, what others see by what it sets.
+    // A sentence names the value if other processes see it, and the program's action if only its
+    // own calls use it.
     let kind = if line.used_by == UsedBy::Others { Kind::Toggle } else { Kind::SlowPath };
     Claim { gives_up: line.gives_up, ..Claim::of(kind, line.thing, line.instead) }
 }

@@ -12,7 +12,8 @@ use systoll_model::{Recording, RowId};
 
 /// Range of Linux's delay of acknowledgements, ns: TCP_DELACK_MIN is 40 ms, and timers are late.
 const DELAYED: RangeInclusive<u64> = 38_000_000..=48_000_000;
-/// Range of longer waits, ns: on a busy box the thread runs again later.
+/// Range of waits for a delayed acknowledgement on a busy box, ns, where the thread runs again
+/// later.
 const LATE: RangeInclusive<u64> = 48_000_001..=80_000_000;
 /// Number of waits within [`DELAYED`] that allow one late wait in the same row.
 const IN_TIME: u64 = 3;
@@ -70,7 +71,8 @@ impl HeldBack {
     }
 }
 
-/// The messages sent on a stream since it last received something.
+/// The parts of a message sent on a stream since it last received something: their number, and the
+/// size and the peer of the last one.
 #[derive(Default)]
 struct Sent {
     parts: usize,

@@ -43,7 +43,7 @@ const STAT: Layout = Layout { file: &[0..16, 16..48], size: 48 };
 /// `struct statx`: links, owner, group, mode, inode; device.
 const STATX: Layout = Layout { file: &[16..40, 136..144], size: 40 };
 
-/// The status of a path as last seen.
+/// Status of a path when it was last asked for.
 struct Found<'a> {
     name: &'a str,
     file: Vec<u8>,

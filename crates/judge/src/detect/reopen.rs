@@ -24,16 +24,17 @@ const REMEMBERED: usize = 1 << 20;
 const LARGE: u64 = 64 << 10;
 /// Least number of a file's openings for its reads to be claimed in windows that don't show the opening.
 const OFTEN: u64 = 16;
-/// Names of moved files that are remembered.
+/// Largest number of names of moved files that are remembered.
 const MOVED: usize = 1 << 10;
 
 /// Claims openings of files that were open before, and the calls that go with them.
 pub(super) struct Reopen<'a> {
-    /// Properties of files from all windows together.
+    /// Files that all windows together show to be opened again and again.
     rereads: Rereads<'a>,
-    /// Files that any process moved elsewhere: the next writer at that name is to write to a new file.
+    /// Names of files that any process moved elsewhere: the next opening for writing there is to
+    /// make a new file.
     moved: Vec<Cow<'a, str>>,
-    /// What was read last of a path: bytes that come again need not have been read.
+    /// Bytes last read from each path, by process. Reading the same bytes again is needless.
     contents: Map<(u32, String), Vec<u8>>,
     size: usize,
 }
@@ -44,7 +45,7 @@ impl<'a> Reopen<'a> {
         Self { rereads: Rereads::new(recording, semantics), moved, contents: Map::default(), size: 0 }
     }
 
-    /// Returns true if the file at the path was moved elsewhere; a relative name may stand for it.
+    /// Returns true if the file at `path` was moved elsewhere, also if that was by a relative name.
     fn is_moved(&self, path: &str) -> bool {
         let is = |moved: &str| path == moved || !moved.starts_with('/') && path.ends_with(&*["/", moved].concat());
         self.moved.iter().any(|moved| is(moved))
@@ -136,8 +137,9 @@ fn moved_away<'a>(recording: &'a Recording, semantics: &Semantics) -> Vec<Cow<'a
     names
 }
 
-/// An append and what the shell does around it: all but the writing itself. Where the file was `moved` elsewhere
-/// meanwhile, opening it again may be what it takes to find the new one.
+/// Claims an append and the calls that a shell makes around it, but not the writing itself. The
+/// claim is weak if the file was `moved` elsewhere meanwhile, since the new file is found only by
+/// opening the path again.
 fn writing(step: &Step<'_>, opened: &Opened<'_>, moved: bool, rest: &[Step<'_>], claims: &mut Claims) {
     // A file made anew is another file each time.
     if !opened.again || opened.anew {
@@ -210,7 +212,8 @@ impl Reopen<'_> {
         if !made_up(&opened.path) && bytes_of(fd, rest) < LARGE && !often {
             return;
         }
-        // What the kernel makes up may be another each time, but the descriptor could have stayed.
+        // The content of a file that the kernel makes up may differ each time, but the descriptor
+        // could have stayed open.
         let news = |file: &Reread| !file.unchanged || !file.quick || file.asked_for;
         let listed = often && lists(fd, rest) && is(|file| file.quick);
         let weak = !(made_up(&opened.path) || listed) && habit.is_none_or(|file| news(&file));
@@ -289,7 +292,7 @@ impl Reopen<'_> {
         }
     }
 
-    /// Returns true if the same bytes were read from the path the last time. Remembers the bytes.
+    /// Remembers the bytes read from a path. Returns true if they equal those read the last time.
     fn same_bytes(&mut self, who: u32, opened: &Opened<'_>, read: Vec<u8>) -> bool {
         if read.is_empty() || self.size + read.len() > REMEMBERED {
             return false;

@@ -1,4 +1,5 @@
-//! Properties of files that are opened again and again, from all windows together: whether they changed.
+//! Finds the files that are opened again and again, from all windows together, and tells whether
+//! they changed.
 
 use super::glance::GLANCE;
 use crate::hash::Map;
@@ -17,7 +18,7 @@ const SEEN: u64 = 3;
 /// Least number of a small file's openings in all, from exact counts: a file that is opened so often is not opened
 /// for news.
 const MANY: u64 = 256;
-/// Calls after the opening within which its status is asked.
+/// Largest distance from an opening to the question for the file's status, calls.
 const SOON: usize = 4;
 /// Largest distance from an opening to its closing, calls.
 const CYCLE: usize = 24;
@@ -25,24 +26,24 @@ const CYCLE: usize = 24;
 /// A process and a path.
 type File<'a> = (u32, &'a str);
 
-/// One file in all windows.
+/// One file as all windows show it.
 #[derive(Default)]
 struct Seen<'a> {
-    /// Its openings in windows.
+    /// The file's openings in windows.
     openings: Openings,
     status: Option<Value<'a>>,
     /// The content read the last time, as far as windows hold it.
     content: Option<Vec<u8>>,
-    /// Number of times that its status, or its content, was the same as before.
+    /// Number of times that the file's status, or its content, was the same as before.
     alike: u64,
     changed: bool,
     /// True if it was read from another place than its start on.
     parts: bool,
     /// True if something came from outside the program near an opening: a request, whose answer is to be new.
     asked_for: bool,
-    /// Time of its first opening for reading, ns since the run's start.
+    /// Time of the file's first opening for reading, ns since the run's start.
     first_read: Option<u64>,
-    /// Time of its last opening for writing, ns since the run's start.
+    /// Time of the file's last opening for writing, ns since the run's start.
     last_write: Option<u64>,
 }
 
@@ -55,7 +56,7 @@ impl<'a> Seen<'a> {
     }
 
     fn holds(&mut self, content: Vec<u8>) {
-        // Who leaves off earlier has seen the beginning of the same.
+        // A reading that stopped earlier saw the beginning of the same content.
         let alike = self.content.as_ref().map(|before| before.starts_with(&content) || content.starts_with(before));
         self.alike += u64::from(alike == Some(true));
         self.changed |= alike == Some(false);
@@ -70,8 +71,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Returns true if it was opened for writing after it was first read. A file that was written only before is like
-    /// any other, and it is chance if a window shows that.
+    /// Returns true if the file was opened for writing after it was first read. An earlier writing
+    /// does not count: it is chance whether a window shows it.
     fn is_written(&self) -> bool {
         self.last_write.is_some_and(|last| self.first_read.is_none_or(|first| last >= first))
     }
@@ -127,20 +128,20 @@ pub(super) struct Rereads<'a> {
 /// A file that was opened again and again, and that the process did not write after it first read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reread {
-    /// Number of its openings, estimated from windows by octave.
+    /// Number of the file's openings, estimated from windows by octave.
     pub openings: u64,
-    /// True if its status was asked, or it was read to its end, more than once, and each time with the same result:
-    /// the time of its last change, or the bytes.
+    /// True if the file's status was asked for, or the file was read to its end, more than once,
+    /// and each time with the same result: the time of its last change, or the bytes.
     pub unchanged: bool,
     /// True if its status, or what was read of it, was another than before.
     pub changed: bool,
-    /// True if it is opened so often that a small one counts too.
+    /// True if the file is opened so often that it counts even if it is small.
     pub many: bool,
     /// True if it was read from another place than its start on.
     pub parts: bool,
     /// True if something came from outside the program near an opening: a request, whose answer is to be new.
     pub asked_for: bool,
-    /// Whether it is opened again so soon that nobody looks for news.
+    /// True if the file is opened again so soon that the program can't be looking for news.
     pub quick: bool,
 }
 

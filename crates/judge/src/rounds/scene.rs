@@ -50,7 +50,8 @@ fn recording_toll(recording: &Recording, row: RowId) -> u64 {
 struct CallPositions {
     /// True if the call has one position in the round, outside loops: exact counts then tell how often it is made.
     whole: bool,
-    /// Number of its calls in a round at all its positions, as windows show them, if it has several.
+    /// Number of calls in a round at all positions of the call, as windows show them, if it has
+    /// several.
     several: Option<f64>,
 }
 

@@ -4,7 +4,7 @@ use super::state::{ADVICE, RIGHTS, RIGHTS_OF_FILE, SOCKET_OPTION, State, TIMES, 
 use super::vocabulary::When::{self, AnyBits, Is, NoneOf, NotNull, Null, OneOf};
 use systoll_model::constants::*;
 
-/// A side effect.
+/// A side effect of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
     /// The events that the argument points to were delivered by the descriptor in the first one.
@@ -119,7 +119,8 @@ const fn path(call: &'static str, path: u8) -> EffectLine {
     does(call, Effect::Path { at: None, path })
 }
 
-/// Returns the same for a path below a directory's descriptor; both are given by their arguments' positions.
+/// Returns a line for a call that may change the file at a path below a directory's descriptor, or
+/// its directory; `at` and `path` are argument positions.
 const fn path_at(call: &'static str, at: u8, path: u8) -> EffectLine {
     does(call, Effect::Path { at: Some(at), path })
 }
@@ -260,7 +261,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
 
     does("prctl", Effect::Identity).when(&[Is(0, PR_SET_SECUREBITS)]),
     changes("process_madvise", &ADVICE),
-    // By a path and by a descriptor it may be the same file.
+    // A path and a descriptor may lead to the same file, so each call voids what is known by the
+    // other.
     changes("chmod", &RIGHTS_OF_FILE), changes("fchmodat", &RIGHTS_OF_FILE), changes("fchmodat2", &RIGHTS_OF_FILE),
     changes("chown", &RIGHTS_OF_FILE), changes("lchown", &RIGHTS_OF_FILE), changes("fchownat", &RIGHTS_OF_FILE),
     changes("setxattr", &RIGHTS_OF_FILE), changes("lsetxattr", &RIGHTS_OF_FILE),

@@ -27,7 +27,7 @@ use Cell::{All, No, Part};
 /// System calls that have the same kinds of waste.
 #[derive(Debug)]
 struct Shape {
-    /// The property that they share; a verb with its object, for "a call that …".
+    /// The property that the system calls share; a verb with its object, for "a call that …".
     does: &'static str,
     /// The calls' names, separated by spaces.
     calls: &'static str,

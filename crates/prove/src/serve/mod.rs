@@ -15,7 +15,8 @@ use systoll_model::{Random, Recording};
 /// One life of a server: the figures of its load and of the kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// Requests a second, as the load printed them; runs of the load a second if it prints nothing.
+    /// Number of requests a second, as the load printed it; of runs of the load if it prints
+    /// nothing.
     pub per_second: f64,
     /// True if `per_second` counts requests.
     pub told: bool,
@@ -24,13 +25,13 @@ pub struct Turn {
     pub work: Option<u64>,
     /// Latency of a request, ns, if it is printed.
     pub latency_ns: Option<f64>,
-    /// Requests that failed.
+    /// Number of requests that failed.
     pub failed: u64,
     /// Processor time of the server from its start to its end, ns.
     pub cpu_ns: u64,
-    /// True if it ended when told to, false if it had to be killed.
+    /// True if the server ended when told to, false if it had to be killed.
     pub ended: bool,
-    /// Its recording, if it was watched.
+    /// The server's recording, if it was watched.
     pub recording: Option<Recording>,
 }
 
@@ -46,7 +47,7 @@ pub trait Turns {
 /// Options of a comparison of two servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServeOptions {
-    /// Turns of either side.
+    /// Number of turns of either side.
     pub turns: u32,
     /// Probability that an interval holds the true value.
     pub confidence: f64,
@@ -61,16 +62,16 @@ pub struct ServeOptions {
 /// One side's figures over its turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSide {
-    /// Requests (or runs of the load) a second.
+    /// Number of requests (or runs of the load) a second.
     pub per_second: Estimate,
     /// Latency of a request, ns, if it is printed.
     pub latency_ns: Option<Estimate>,
     /// Processor time of the server for each request (or run of the load), ns, if these are
     /// counted.
     pub cpu_ns: Option<Estimate>,
-    /// Turns after which the server had to be killed.
+    /// Number of turns after which the server had to be killed.
     pub killed: u32,
-    /// Failed requests in all turns.
+    /// Number of failed requests in all turns.
     pub failed: u64,
     /// Calls of the watched turn, and the number of its requests (or runs).
     pub calls: Option<(CallCounts, u64)>,
@@ -79,7 +80,7 @@ pub struct ServerSide {
 /// The comparison of two servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeComparison {
-    /// Turns of either side.
+    /// Number of turns of either side.
     pub turns: u32,
     /// Confidence of all intervals.
     pub confidence: f64,

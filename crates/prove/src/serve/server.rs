@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 use systoll_cure::{RunError, Running, Spec, Streams};
 use systoll_model::{Exit, Recording};
 
-/// Interval between checks whether a server is ready.
+/// Time between checks whether a server is ready.
 const LOOK: Duration = Duration::from_millis(5);
 /// Time that one connection attempt may take.
 const TALK: Duration = Duration::from_millis(500);
-/// Bytes that are read of a program's output.
+/// Number of bytes that are read of a program's output.
 const READ: u64 = 1 << 20;
 
 /// The sign that a server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// It answers this HTTP request: host and port, path.
+    /// The server answers this HTTP request: host and port, path.
     Url(String, String),
-    /// It accepts connections at this host and port.
+    /// The server accepts connections at this host and port.
     Port(String),
-    /// It has written this text on standard output or error.
+    /// The server has written this text on standard output or error.
     Line(String),
 }
 
@@ -126,25 +126,25 @@ pub enum ServeError {
     /// The server or its load could not be started or waited for.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Another process listens at its address.
+    /// Another process listens at the server's address.
     #[error("another process listens at {0} already: the load would drive that")]
     Taken(String),
-    /// It did not become ready.
+    /// The server did not become ready.
     #[error("the server was not ready after {} s{said}", limit.as_secs())]
     NotReady {
-        /// The time it had.
+        /// The time that the server had to become ready.
         limit: Duration,
-        /// The last lines it wrote.
+        /// The last lines that the server wrote.
         said: String,
     },
-    /// It ended while it should have served.
+    /// The server ended while it should have served.
     #[error("the server ended with {exit} {when}{said}")]
     Died {
-        /// Its exit.
+        /// The server's exit.
         exit: Exit,
         /// The phase in which it ended.
         when: &'static str,
-        /// The last lines it wrote.
+        /// The last lines that the server wrote.
         said: String,
     },
     /// The load failed.
@@ -152,9 +152,9 @@ pub enum ServeError {
     Load {
         /// The load's command.
         load: String,
-        /// Its exit.
+        /// The load's exit.
         exit: Exit,
-        /// The last lines it wrote.
+        /// The last lines that the load wrote.
         said: String,
     },
     /// The load did not end.
@@ -162,7 +162,7 @@ pub enum ServeError {
     LoadHangs {
         /// The load's command.
         load: String,
-        /// The time it had.
+        /// The time that the load had.
         limit: Duration,
     },
     /// A file for output can't be created.
@@ -176,15 +176,15 @@ pub enum ServeError {
 /// The way in which a server is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
-    /// It is not watched.
+    /// The server is not watched.
     No,
-    /// Watched like the other side, by hooks that can answer calls in place.
+    /// The server is watched like the other side's, by hooks that can answer calls in place.
     Alike,
-    /// Watched for exact counts, in turns that are not timed.
+    /// The server is watched for exact counts, in turns that are not timed.
     Closely,
 }
 
-/// How servers are driven.
+/// Says how servers are driven.
 #[derive(Clone, Debug)]
 pub struct Drive {
     /// The sign that a server is ready.
@@ -195,13 +195,13 @@ pub struct Drive {
     pub time: Duration,
     /// Time that a server may take to be ready.
     pub start: Duration,
-    /// Time that a server may take to end once told to.
+    /// Time that a server may take to end after it was told to.
     pub stop: Duration,
 }
 
 /// Runs servers as processes of this box.
 pub struct Servers<'a> {
-    /// How the servers are driven.
+    /// Says how the servers are driven.
     pub drive: Drive,
     /// Returns the command that watches a server and keeps the recording in a file.
     pub watcher: &'a dyn Fn(&Spec, Watching, &Path) -> Spec,
@@ -255,7 +255,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Runs the load until its time is up. Returns what each run printed, and their total time in
+    /// Runs the load until its time is up. Returns the output of each run, and their total time in
     /// seconds.
     fn drive(&self, server: &mut Running, wrote: &File) -> Result<(Vec<Told>, f64), ServeError> {
         let (mut told, mut seconds) = (Vec::new(), 0.0);
@@ -301,7 +301,7 @@ impl Drive {
     }
 }
 
-/// Combines what runs of a load printed.
+/// Combines the figures that runs of a load printed.
 fn turn_of(told: &[Told], seconds: f64) -> Turn {
     let runs = told.len() as f64;
     let rates: Option<Vec<f64>> = told.iter().map(|t| t.per_second).collect();
@@ -332,7 +332,7 @@ fn streams(output: &File) -> Result<Streams, ServeError> {
 /// Returns the output from its start.
 fn said(file: &File) -> String {
     let mut bytes = Vec::new();
-    // Read by position: a process that writes to the file keeps its own position.
+    // The file is read by position: a process that writes to it keeps its own position.
     let at = |n: u64, buffer: &mut [u8]| std::os::unix::fs::FileExt::read_at(file, buffer, n).unwrap_or(0);
     let mut buffer = vec![0; 64 << 10];
     while (bytes.len() as u64) < READ {
@@ -344,7 +344,7 @@ fn said(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the last few lines, for a failure's message.
+/// Returns the last few lines of the output, for a failure's message.
 fn last_lines(file: &File) -> String {
     let mut file = file;
     let end = file.seek(io::SeekFrom::End(0)).unwrap_or(0);

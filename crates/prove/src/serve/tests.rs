@@ -1,4 +1,4 @@
-//! Comparisons of servers by scripted turns: no server runs.
+//! Tests of comparisons of servers by scripted turns: no server runs.
 
 use super::*;
 use systoll_model::{Elision, Exit};

@@ -7,9 +7,10 @@ use crate::{FramePointer, MAX_FRAMES, PlacedFrame, RawFrame, Registers, Symbols,
 use systoll_model::FrameClass;
 
 impl AddressSpace {
-    /// Appends the frames of a stopped thread to `out`, leaf first: at a system call, the address of its `syscall`
-    /// instruction, then return addresses. `read` reads an 8-byte word of the thread's memory. Returns true if the
-    /// stack's root was reached; with [`Until::UserFrame`], this happens only if there is no user's frame.
+    /// Appends the frames of a stopped thread to `out`, leaf first: the address of the current instruction (at a
+    /// system call, that of its `syscall`), then return addresses. `read` reads an 8-byte word of the thread's
+    /// memory. Returns true if the stack's root was reached; with [`Until::UserFrame`], this happens only if there is
+    /// no user's frame.
     pub fn unwind(
         &mut self,
         symbols: &mut Symbols,
@@ -65,7 +66,7 @@ impl AddressSpace {
                 return false;
             }
             let by = match known.step {
-                // Contexts end with the user's frame: the position of the frame above it is not needed.
+                // Contexts end with the user's frame, so the position of the frame above it is not needed.
                 _ if known.class == FrameClass::User => None,
                 Step::Rule(rule) | Step::Epilogue(rule) => Some(usize::from(rule.base)),
                 _ => None,
@@ -114,7 +115,7 @@ impl AddressSpace {
     }
 }
 
-/// Place of a frame's own rbp, seen from the function that it has called.
+/// Place of a frame's own rbp while the function that it called runs.
 #[derive(Clone, Copy)]
 enum Whereabouts {
     InRbp,
@@ -123,7 +124,7 @@ enum Whereabouts {
 }
 
 impl Whereabouts {
-    /// Returns the place for the next frame, whose stack pointer is `cfa`.
+    /// Returns the place of rbp for the next frame, whose stack pointer is `cfa`.
     fn behind(self, rule: &Rule, cfa: u64) -> Self {
         let saved = rule.saved().iter().find(|(register, _)| usize::from(*register) == RBP);
         saved.map_or(self, |(_, offset)| Self::At(cfa.wrapping_add_signed(i64::from(*offset))))

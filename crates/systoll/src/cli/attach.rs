@@ -1,4 +1,4 @@
-//! `systoll attach`.
+//! Defines the command line of `systoll attach`.
 
 use super::values::duration;
 use super::{BackendChoice, BuildLabelArgs, KeepArgs, ShowArgs, Timed};
@@ -39,7 +39,7 @@ pub struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// The options that name processes, beside the arguments.
+    /// The options that name processes, besides the arguments.
     pub const OPTIONS: [&str; 4] = ["pids", "units", "cgroup", "containers"];
 
     /// Returns true if neither an argument nor one of [`Self::OPTIONS`] names a process.
@@ -52,7 +52,7 @@ impl SelectArgs {
     }
 }
 
-/// `systoll attach`.
+/// The arguments of `systoll attach`.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The command line of `systoll prove` and `systoll cure`.
+//! Defines the command line of `systoll prove` and `systoll cure`.
 
 use super::When;
 use super::values::{duration, env_change};
@@ -31,7 +31,7 @@ pub(super) const CURE_EXAMPLES: &str = "Examples:
   systoll cure sigmask-context -- ./app           cures by a library of ours need no other build
   systoll cure --export /usr/local/lib sigmask-context    keep that library, and print the line";
 
-/// `systoll prove`.
+/// The arguments of `systoll prove`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["cure", "vs", "env", "preload", "elide"]).required(true).multiple(true))]
 pub struct ProveArgs {
@@ -101,7 +101,7 @@ pub struct ProveArgs {
     /// $SYSTOLL_EXIT)
     #[arg(long, value_name = "WHAT", default_value = "stdout,stderr,exit")]
     pub same: OsString,
-    /// WatchedRun runs of either side, for exact counts; 0 for none
+    /// Watched runs of either side, for exact counts; 0 for none
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub watched: u32,
     /// Write the report to FILE
@@ -133,7 +133,7 @@ pub struct ProveArgs {
     pub command: Vec<OsString>,
 }
 
-/// `systoll cure`.
+/// The arguments of `systoll cure`.
 #[derive(Debug, Args)]
 pub struct CureArgs {
     /// Print what to keep instead of running anything

@@ -1,4 +1,4 @@
-//! `systoll prove --serve`: two variants of a server under the same load.
+//! Implements `systoll prove --serve`: two variants of a server under the same load.
 
 use super::pair::{Pair, SideWords, strings};
 use crate::cli::ProveArgs;
@@ -14,11 +14,11 @@ use systoll_model::EnvChange;
 use systoll_present::{serve_json, write_servers};
 use systoll_prove::{Drive, ServeOptions, Served, Servers, Watching, compare_servers, shell};
 
-/// Turns of either side by default: the fewest that can show something at 99 %.
+/// Number of turns of either side by default: the fewest that can show something at 99 %.
 const TURNS: u32 = 8;
 /// Time that a server may take to be ready.
 const START: Duration = Duration::from_secs(30);
-/// Time that a server may take to end once told to.
+/// Time that a server may take to end after it was told to.
 const STOP: Duration = Duration::from_secs(10);
 
 /// Compares the two servers, prints the result, and exits with 0 if both serve.

@@ -1,4 +1,4 @@
-//! The launcher's loop: answers threads' questions, follows execs, and recognises when all is over.
+//! The launcher's loop: answers threads' questions, follows execs, and recognises when the run is over.
 
 use crate::assemble::RunFacts;
 use crate::backend::{Closely, Control, Launch};
@@ -16,8 +16,8 @@ use crate::inproc::monitor::polling::{BUSY_LIMIT, LIMIT, LONG_LIMIT, Polling};
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::requests::open_windows::OpenWindows;
 use crate::inproc::monitor::requests::serve;
-use crate::inproc::monitor::requests::slots;
 use crate::inproc::monitor::requests::windows;
+use crate::inproc::monitor::requests::{short_threads, slots};
 use crate::inproc::monitor::results::clock::{self, Ratio, RunClock};
 use crate::inproc::monitor::results::collect;
 use crate::inproc::monitor::results::cpu_time::AskingCost;
@@ -45,11 +45,11 @@ use systoll_hooks::layout::{capture, global, ring};
 use systoll_model::{BackendKind, Exit, ProblemKind};
 use systoll_symbols::Symbols;
 
-/// Longest sleep.
+/// Longest sleep of the launcher.
 const SLEEP: Duration = Duration::from_millis(20);
-/// Longest sleep when nothing has come for some time: threads, children and signals wake the launcher.
+/// Longest sleep when nothing has happened for some time: threads, children and signals wake the launcher.
 const CALM_SLEEP: Duration = Duration::from_millis(100);
-/// Time without events after which that applies, ns.
+/// Time without events after which [`CALM_SLEEP`] applies, ns.
 const CALM_AFTER_NS: u64 = 300_000_000;
 /// Longest sleep while there are programs that may not wake it, or that make threads so quickly that they would have to
 /// wait for slots.
@@ -57,7 +57,7 @@ const QUIET_SLEEP: Duration = Duration::from_micros(300);
 /// Interval between progress reports, and between searches for ended programs at most, ns.
 const HOUSEKEEPING_NS: u64 = 100_000_000;
 
-/// Creates a session in which nothing has been watched.
+/// Creates a session in which nothing is watched yet.
 pub(crate) fn new_session(
     launch: &Launch,
     (memory, polling): (Memory, Polling),
@@ -107,7 +107,7 @@ pub(crate) fn new_session(
 }
 
 /// Returns true if threads may write windows by themselves: the launcher samples calls at all, a window has as many
-/// calls as threads write, their clocks tell the time, and no filter forbids the calls for copying.
+/// calls as threads write, their clocks tell the time, and no filter forbids the calls that copying takes.
 fn writes_windows(launch: &Launch) -> bool {
     let as_many = launch.closely == Closely::All && launch.windows.calls == ring::CALLS as usize;
     as_many && clock::is_constant() && seccomp::may_copy()
@@ -134,7 +134,7 @@ pub(crate) fn begin(session: &mut Session, mut held: Held) -> Result<Option<Held
     let pid = held.pid;
     session.root.pid = pid;
     if let Err(errno) = tracee::seize(pid, tracee::EXECS) {
-        // Dropping the pipe makes the child exit without becoming the program.
+        // When the pipe is dropped, the child exits without executing the program.
         drop(held);
         let _ = tracee::wait_for(pid, true);
         return Err(Error::refused(
@@ -177,7 +177,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         sys::aim(wake_word(session));
         let seen = wake_word(session).map_or(0, |w| w.load(Ordering::SeqCst));
         let began = sys::now();
-        // Programs may ask without end, so the other work gets its turn after some time.
+        // Programs may ask without end, so the other work gets its turn after [`HOUSEKEEPING_NS`].
         loop {
             let now = sys::now();
             if now.saturating_sub(began) >= HOUSEKEEPING_NS {
@@ -197,7 +197,7 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
                     break;
                 }
             }
-            // Check signals however much there is to answer.
+            // Signals are checked however much there is to answer.
             if signals.is_asking() {
                 break;
             }
@@ -206,6 +206,8 @@ pub(crate) fn watch(session: &mut Session, signals: &Signals, control: &mut dyn 
         for tid in std::mem::take(&mut session.tracees.lingering) {
             session.tracees.let_go(&mut session.root, tid);
         }
+        // Recycled slots are wiped: they don't tell any more how many calls their threads made.
+        short_threads::sample_again(session);
         let brisk = slots::recycle_some(session);
         ring_take::take_new(session);
         windows::settle_who_opens(session);
@@ -225,7 +227,7 @@ fn wake_word(session: &Session) -> Option<&AtomicU32> {
     session.memory.global().half(global::WAKE)
 }
 
-/// Sleeps unless something came since `seen` was read. `brisk`: threads come and go quickly.
+/// Sleeps unless something has happened since `seen` was read. `brisk` is true if threads come and go quickly.
 fn sleep(session: &mut Session, seen: u32, brisk: bool) {
     let quiet = session.polling.quiet;
     let Some(word) = wake_word(session) else { return };
@@ -250,8 +252,8 @@ fn sleep(session: &mut Session, seen: u32, brisk: bool) {
     session.memory.global().set(global::AWAKE, 1);
 }
 
-/// Returns true if it is time to check for changed children without a signal: it may have come before there was a
-/// handler, or to a caller of systoll that waits for it by other means.
+/// Returns true if it is time to check for changed children without a signal. The signal may have come before there was
+/// a handler, or may have gone to a caller of systoll that waits for it in another way.
 fn look_anyway(session: &mut Session) -> bool {
     const EVERY_NS: u64 = 10_000_000;
     let now = sys::now();
@@ -262,14 +264,14 @@ fn look_anyway(session: &mut Session) -> bool {
     due
 }
 
-/// Takes the reports of children. Returns true if there were any.
+/// Takes the reports of children that have stopped or ended. Returns true if there were any.
 fn reap(session: &mut Session, signals: Option<&Signals>) -> bool {
     let mut did = false;
     if !sys::children_changed() && !look_anyway(session) {
         return false;
     }
     if session.root.exit.is_none() && tracee::has_ended(session.root.pid) {
-        // These figures can be read now only.
+        // This is the last moment at which these figures can be read.
         session.root.audit_end = crate::procfs::io_calls(session.root.pid);
         note_cpu(session);
     }
@@ -328,7 +330,7 @@ fn look(session: &mut Session, signals: &Signals, control: &mut dyn Control, lin
     session.root.cut_short = true;
 }
 
-/// Leaves processes that ran already once their time is over, enough calls are counted, or systoll was `told` to end.
+/// Leaves attached processes once their time is over, enough calls are counted, or systoll was `told` to end.
 fn leave_when_over(session: &mut Session, told: bool) {
     let Some(attached) = session.root.attached else { return };
     let counted = |most: u64| collect::counted_so_far(session) >= most;
@@ -357,9 +359,9 @@ fn let_everything_go(session: &mut Session) {
     }
 }
 
-/// Returns the interval between searches for ended programs, ns, by their number. Results of a program that is not
-/// collected yet are searched for news again and again, and delay the end of the command; checking one program takes a
-/// microsecond or two.
+/// Returns the interval between searches for ended programs, ns, by their number. An ended program that is not
+/// collected yet costs time: its results are searched for news again and again, and delay the end of the command;
+/// checking one program takes a microsecond or two.
 fn between_looks_for_ended(programs: usize) -> u64 {
     const EACH_NS: u64 = 100_000;
     (programs as u64).saturating_mul(EACH_NS).clamp(3_000_000, HOUSEKEEPING_NS)
@@ -384,7 +386,7 @@ fn note_cpu(session: &mut Session) {
     session.programs.values_mut().for_each(|program| program.note_cpu(&session.memory));
 }
 
-/// Returns true if all is over: the kernel says that no process has our memory mapped, and none is about to map it.
+/// Returns true if the run is over: the kernel says that no process has our memory mapped, and none is about to map it.
 fn over(session: &mut Session) -> bool {
     if session.root.cut_short {
         return true;
@@ -416,8 +418,8 @@ fn over(session: &mut Session) -> bool {
 }
 
 /// Returns true if the command, which has ended, was the only program, in one process that never made another, and each
-/// of its calls was seen. Then no process has our memory mapped, and the kernel need not be asked, which would take as
-/// long as ending a process.
+/// of its calls was seen. Then no process has our memory mapped. Asking the kernel about that would take as long as
+/// ending a process.
 fn was_alone(session: &Session) -> bool {
     let mut programs = session.programs.values();
     let (Some(only), None, 1) = (programs.next(), programs.next(), session.table.images.len()) else { return false };

@@ -1,28 +1,28 @@
-//! V8's tables: from an offset in code to a place in its script.
+//! V8's tables of positions: map an offset in code to a position in its script.
 
-/// `SourcePosition`: where in which script, and in which function that was inlined.
+/// `SourcePosition`: an offset in a script, and the number of the inlined function to which it belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position(pub(crate) u64);
 
 impl Position {
-    /// Returns the place in the script, in UTF-16 units; `None` where it is not known.
+    /// Returns the offset in the script, in UTF-16 units; `None` if it is not known.
     pub(crate) fn offset(self) -> Option<u32> {
         let external = self.0 & 1 != 0;
-        // One more, so that 0 stands for none.
+        // The stored offset is one more, so that 0 stands for none.
         ((self.0 >> 1 & 0x3fff_ffff) as u32).checked_sub(1).filter(|_| !external)
     }
 
-    /// Returns the number of the function that was inlined, from 0 on; `None` for the code's own.
+    /// Returns the number of the inlined function, from 0 on; `None` for the code's own function.
     pub(crate) fn inlined(self) -> Option<u64> {
         (self.0 >> 31 & 0xffff).checked_sub(1)
     }
 }
 
-/// Bytes that are read from the first to the last.
+/// A reader of packed numbers, from the first byte to the last.
 pub(crate) struct Quantities<'b>(pub(crate) &'b [u8]);
 
 impl Quantities<'_> {
-    /// Returns the next number: seven bits a byte, the lowest first, the last byte without its highest bit.
+    /// Returns the next number: seven bits a byte, the lowest first; the last byte's highest bit is zero.
     pub(crate) fn unsigned(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -36,20 +36,20 @@ impl Quantities<'_> {
         None
     }
 
-    /// Returns the next number, whose sign is its lowest bit.
+    /// Returns the next number; its lowest bit is the sign.
     fn signed(&mut self) -> Option<i64> {
         let number = self.unsigned()?;
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 }
 
-/// Returns the position of the instruction at `offset`: the last of a table that begins at it or before.
+/// Returns the position of the instruction at `offset`: that of the last entry at or before it.
 pub(crate) fn position(table: &[u8], offset: u64) -> Option<Position> {
     let mut table = Quantities(table);
     let (mut at, mut place, mut found) = (-1i64, 0i64, None);
     let offset = i64::try_from(offset).ok()?;
     while let Some(step) = table.signed() {
-        // Its sign says whether it is a statement's.
+        // The sign tells whether the position is that of a statement.
         at = at.checked_add(if step < 0 { -(step + 1) } else { step })?;
         if at > offset {
             break;
@@ -60,8 +60,8 @@ pub(crate) fn position(table: &[u8], offset: u64) -> Option<Position> {
     found
 }
 
-/// Returns the offset of the bytecode that baseline code was at when it made a call that returns to `offset`: its
-/// table tells how long the code of each bytecode is, behind that of the function's start.
+/// Returns the offset of the bytecode whose baseline code made the call that returns to `offset`. The table tells the
+/// size of the function's entry code, then that of the code of each bytecode.
 pub(crate) fn of_baseline(table: &[u8], bytecode: &[u8], sizes: &[u8], offset: u64) -> Option<u64> {
     let mut table = Quantities(table);
     let mut end = table.unsigned()?;
@@ -75,11 +75,11 @@ pub(crate) fn of_baseline(table: &[u8], bytecode: &[u8], sizes: &[u8], offset: u
     }
 }
 
-/// Returns the length of the bytecode at the start of `code`, with what scales its operands.
+/// Returns the length of the bytecode at the start of `code`, including a prefix that scales its operands.
 fn bytecode_length(code: &[u8], sizes: &[u8]) -> Option<u64> {
     let count = sizes.len() / 3;
     let scale = |n: usize, op: u8| sizes.get(n * count..)?.get(..count)?.get(usize::from(op)).copied();
-    // `Wide`, `ExtraWide`, and the same with a breakpoint.
+    // The prefixes are `Wide`, `ExtraWide`, and the same two with a breakpoint.
     let length = match *code.first()? {
         0 | 2 => 1 + scale(1, *code.get(1)?)?,
         1 | 3 => 1 + scale(2, *code.get(1)?)?,
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A number as V8 writes it.
+    /// Returns a number as V8 writes it.
     fn written(number: i64) -> Vec<u8> {
         let mut rest = (number << 1 ^ number >> 63).cast_unsigned();
         let mut bytes = Vec::new();
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// A table of instructions' offsets and places, as V8 writes one.
+    /// Returns a table of offsets and positions as V8 writes it.
     fn table(entries: &[(i64, i64, bool)]) -> Vec<u8> {
         let (mut at, mut place) = (-1, 0);
         let mut bytes = Vec::new();
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn baseline_code_is_counted_by_bytecodes() {
-        // Bytecodes 4 and 5 are one and three bytes long, seven where their operands are wide.
+        // Bytecodes 4 and 5 are one and three bytes long; with wide operands, bytecode 5 has seven.
         let sizes: Vec<u8> = [[1, 1, 1, 1, 1, 3], [0, 0, 0, 0, 1, 6], [0, 0, 0, 0, 1, 9]].concat();
         let bytecode = [4, 5, 9, 9, 0, 5, 9, 9, 9, 9, 9, 4];
-        // 10 bytes of start, then 20, 4, 8 and 6.
+        // The entry code has 10 bytes, the code of the bytecodes 20, 4, 8 and 6.
         let table = [10, 20, 4, 8, 6];
         let told = |offset| of_baseline(&table, &bytecode, &sizes, offset);
         assert_eq!([11, 30, 31, 34, 35, 42, 43, 48].map(told), [0, 0, 1, 1, 4, 4, 11, 11].map(Some));

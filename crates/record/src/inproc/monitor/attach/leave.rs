@@ -1,4 +1,4 @@
-//! Leaves processes that are watched and run on.
+//! Leaves watched processes, which run on unwatched.
 
 use crate::inproc::monitor::attach::ours::{Ours, Written};
 use crate::inproc::monitor::handles::ProgramId;
@@ -17,7 +17,7 @@ const ROUNDS: usize = 16;
 
 /// Leaves all watched processes. Returns the longest time for which threads were stopped at once, ns.
 pub(crate) fn leave_all(session: &mut Session) -> u64 {
-    // From here on no thread waits for an answer.
+    // From here on no thread begins to wait for an answer.
     session.memory.global().set(global::DEAD, 1);
     let (mut done, mut longest) = (BTreeSet::new(), 0);
     for _ in 0..ROUNDS {
@@ -50,7 +50,7 @@ pub(crate) fn leave_all(session: &mut Session) -> u64 {
     longest
 }
 
-/// Processes that have our memory mapped, with their programs.
+/// Returns the processes that have an image of ours mapped, with their programs.
 fn processes(session: &Session) -> Vec<(ProgramId, i32)> {
     let mut all = BTreeSet::new();
     for id in session.programs.keys() {
@@ -83,7 +83,7 @@ fn written_in(file: &Patched) -> impl Iterator<Item = Written> {
     })
 }
 
-/// Lets threads of a process go on that wait for the launcher, with what they have as the answer.
+/// Answers the threads of a process that wait for the launcher. They go on with the answer that is in their slots.
 fn answer_all(session: &Session, id: ProgramId, pid: i32) {
     let Some(area) = session.memory.image(id) else { return };
     for index in 0..session.memory.slots_drawn(id) {

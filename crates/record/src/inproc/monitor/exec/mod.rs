@@ -1,4 +1,4 @@
-//! Work at an `execve` before the new program runs: plans its files, maps code and memory, and writes jumps.
+//! Prepares a new program at its `execve`, before it runs: plans its files, maps code and memory, and writes jumps.
 
 pub(crate) mod bootstrap;
 pub(crate) mod confinement;

@@ -85,7 +85,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
                 windows::on_entry(session, &waiter, node, began);
             }
             Some(Question::WindowReturn) => windows::on_return(session, &waiter),
-            // For these, the thread finds the answer itself, or asks for the context.
+            // The thread finds the answers to these questions by itself, or asks for the context.
             Some(Question::Stack | Question::Frame | Question::LastStack) | None => {}
         }
     }
@@ -99,7 +99,7 @@ pub(crate) fn answer(session: &mut Session, thread: SlotRef) -> bool {
     let Some(area) = session.memory.image(waiter.slot.program) else { return true };
     area.set(base + slot::ANSWER, answer);
     let Some(word) = area.half(base + slot::STATE) else { return true };
-    // It may have lost patience meanwhile.
+    // The thread may have stopped waiting meanwhile.
     let done = word.compare_exchange(state::WAITING, state::ANSWERED, Ordering::SeqCst, Ordering::SeqCst);
     if done.is_ok() {
         sys::futex_wake(word);
@@ -119,7 +119,8 @@ fn kind_of(waiter: &Waiter, question: Option<Question>) -> Kind {
     }
 }
 
-/// Handles code that has come into a program. Returns true if the thread was released with its answer.
+/// Handles a question about code that was mapped or made executable in a program. Returns true if the thread was
+/// released with its answer.
 fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
     if let Some(made) = request::undone(session, waiter.slot) {
         provision::finish(session, waiter.slot, made);
@@ -131,7 +132,7 @@ fn on_code(session: &mut Session, waiter: &Waiter, node: NodeAddr) -> bool {
     }
 }
 
-/// Gives programs the contexts of files that they have just mapped, while their threads run on.
+/// Gives contexts of earlier programs to the programs that have just mapped files, while their threads run on.
 fn preload_new(session: &mut Session) {
     for id in std::mem::take(&mut session.reuse.to_preload) {
         preload::preload(session, id);
@@ -172,8 +173,8 @@ fn is_itself(session: &mut Session, thread: SlotRef, (tid, question): (i32, Opti
 }
 
 /// Returns true if the thread of a slot is about to end: another thread has ended its process while it waited, so
-/// nothing that it asked for will happen. Its maker knows it by the same number, so that it is no thread of another PID
-/// namespace.
+/// nothing that it asked for will happen. The thread must have the number that its maker noted; otherwise the number
+/// may be that of a thread in another PID namespace.
 fn is_ending(session: &Session, thread: SlotRef, tid: i32) -> bool {
     let same_number = thread.index == 0 || session.memory.head(thread).made_as as i32 == tid;
     same_number && crate::procfs::is_ending(tid)

@@ -1,4 +1,4 @@
-//! Questions of watched programs' threads while they run, and the answers.
+//! Answers questions that threads of watched programs ask while they run.
 
 pub(crate) mod answer;
 pub(crate) mod context;
@@ -16,6 +16,7 @@ pub(crate) mod queue;
 pub(crate) mod request;
 pub(crate) mod same_ids;
 pub(crate) mod serve;
+pub(crate) mod short_threads;
 pub(crate) mod slots;
 pub(crate) mod stack_memory;
 pub(crate) mod tickets;

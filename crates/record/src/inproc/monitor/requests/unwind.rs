@@ -68,21 +68,21 @@ pub(crate) fn with_scripts(
     program.space.with_scripts(symbols, placed, Thread { tid, fs_base: None }, &mut read)
 }
 
-/// Reads a target's stack in growing pieces from its top on.
+/// A target's stack, read in growing pieces from its top on.
 struct Stack {
     tid: i32,
     start: u64,
     bytes: Vec<u8>,
-    /// Bytes that will probably be needed.
+    /// Bytes that this unwinding will probably need.
     expected: usize,
-    /// Bytes that were needed.
+    /// Bytes that this unwinding has needed.
     needed: usize,
 }
 
 impl Stack {
     const PIECE: usize = 2048;
     const MOST: usize = 1 << 20;
-    /// Bytes read at once because another unwinding needed them, at most.
+    /// Bytes that are read at once because another unwinding needed them, at most.
     const EXPECTED: usize = 64 << 10;
 
     fn expecting(tid: i32, start: u64, expected: usize) -> Self {

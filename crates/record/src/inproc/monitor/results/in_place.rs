@@ -1,10 +1,10 @@
-//! Reports how many calls were answered in place, and why others were not.
+//! Reports the number of calls that were answered in place, and the reasons why others were not.
 
 use systoll_hooks::assemble::{MadeInPlace, elided_calls};
 use systoll_hooks::layout::{elide, slot};
 use systoll_model::{Elision, InPlace, Missed, Row, Sysno};
 
-/// Why needless calls were made all the same, in the order of [`slot::WHY`].
+/// The reasons for which needless calls were made all the same, in the order of [`slot::WHY`].
 const WHYS: [Missed; slot::WHYS as usize] = [Missed::Changes, Missed::Unknown, Missed::Elsewhere, Missed::Down];
 
 /// Returns the bits of the calls to answer in place.
@@ -19,8 +19,8 @@ pub(crate) fn bits(elisions: &[Elision]) -> u32 {
     elisions.iter().map(bit).fold(0, |all, bit| all | bit)
 }
 
-/// Returns the outcome of the calls whose bits are set in `elided`. Rows count all calls; threads count those that were
-/// needed, and all others were needless.
+/// Returns the outcome for the system calls whose bits are set in `elided`. Rows count all calls and threads count the
+/// needed ones, so the rest were needless.
 pub(crate) fn in_place(elided: u32, made: &MadeInPlace, rows: &[Row]) -> Vec<InPlace> {
     let calls = elided_calls().zip(made.needed);
     calls

@@ -1,4 +1,4 @@
-//! Notes as problems what a program's counts lack.
+//! Notes as problems the calls and figures that a program's counts lack.
 
 use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::results::tally::Tally;
@@ -6,7 +6,7 @@ use crate::inproc::monitor::session::Session;
 use systoll_hooks::layout::image;
 use systoll_model::ProblemKind;
 
-/// Notes what a program's counts lack.
+/// Notes the calls and figures that a program's counts lack.
 pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tally) {
     let exe = session.table.images.get(program.image.index()).map(|i| i.exe.clone()).unwrap_or_default();
     let l = tally.losses;
@@ -69,7 +69,7 @@ pub(crate) fn note_losses(session: &mut Session, program: &Program, tally: &Tall
     }
 }
 
-/// Notes which generated code of a program was not counted, or not examined.
+/// Notes which of a program's generated code was not counted, or not examined.
 pub(crate) fn note_generated(session: &mut Session, program: &Program, exe: &str) {
     let generated = &program.hooks.generated;
     let all = [
