@@ -54,6 +54,7 @@ mod group;
 mod grouping;
 mod hash;
 mod joined;
+mod judged_view;
 mod judgement;
 mod language;
 mod language_api;
@@ -117,8 +118,13 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
     let children = detect::children(recording, &semantics, options);
     let phases = phases::Phases::of(recording);
     let (programs, of_parts) = (ProgramFacts::default(), ProgramFacts::default());
-    let shown =
-        survey::JudgedView { recording, views: &views, claims: &claims, semantics: &semantics, programs: &programs };
+    let shown = judged_view::JudgedView {
+        recording,
+        views: &views,
+        claims: &claims,
+        semantics: &semantics,
+        programs: &programs,
+    };
     let told = |groups: &[group::Group<'_>], shown| joined::verdicts(groups, shown, &phases, options);
     // These rows are counted as a whole, so they are not split by object.
     let whole: Vec<_> = waits.iter().map(|wait| wait.row).chain(children.iter().flat_map(|c| c.rows.clone())).collect();
@@ -129,7 +135,8 @@ pub fn judge(recording: &Recording, catalogue: &Catalogue, options: &Options) ->
         Some(parts) => {
             let views = parts.views(shown);
             let groups = group::groups(&parts.recording, &views, &waits, catalogue, options);
-            let shown = survey::JudgedView { recording: &parts.recording, views: &views, programs: &of_parts, ..shown };
+            let shown =
+                judged_view::JudgedView { recording: &parts.recording, views: &views, programs: &of_parts, ..shown };
             let mut of_parts = told(&groups, shown);
             of_parts.iter_mut().for_each(|finding| parts.restore(finding, recording));
             all.extend(of_parts);

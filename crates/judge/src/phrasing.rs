@@ -5,11 +5,12 @@ use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
+use crate::judged_view::JudgedView;
 use crate::language::CodeLanguage;
 use crate::language_api::language_api;
 use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
-use crate::survey::{JudgedView, RowView};
+use crate::survey::RowView;
 use std::sync::Arc;
 use systoll_model::{BackendKind, Elision, Header, ProcessId, Recording, RowId, WindowCall};
 

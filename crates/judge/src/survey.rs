@@ -4,7 +4,6 @@
 use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
-use crate::program_facts::ProgramFacts;
 use crate::semantics::Semantics;
 use crate::small_list::SmallList;
 use systoll_model::{Before, Recording, RowId, WindowCall};
@@ -228,21 +227,6 @@ fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
         otherwise.any += size * o.any_else as f64 / o.calls as f64;
     }
     ByOctaves { needless, otherwise }
-}
-
-/// The data of the judge: a recording and what was derived from it.
-#[derive(Clone, Copy)]
-pub(crate) struct JudgedView<'a> {
-    /// The recording.
-    pub recording: &'a Recording,
-    /// The views of the recording's rows.
-    pub views: &'a [RowView<'a>],
-    /// The claims on calls in the recording's windows.
-    pub claims: &'a Claims,
-    /// The tables of system calls' meanings.
-    pub semantics: &'a Semantics,
-    /// What cures ask about programs as a whole.
-    pub programs: &'a ProgramFacts,
 }
 
 /// Returns one view for each row, in the order of [`Recording::rows`].

@@ -67,6 +67,10 @@ impl Detector for DeadStore {
 /// Returns the table's line for the store that a step makes, and the store's key.
 fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     let line = step.lines.store(&step.observed)?;
+    // A transfer of no bytes stores nothing.
+    if step.moved.is_some_and(|moved| moved.got.is_none_or(|got| got == 0)) {
+        return None;
+    }
     let mut key = Vec::new();
     for source in line.key {
         key.extend_from_slice(&value(*source, &step.observed)?);

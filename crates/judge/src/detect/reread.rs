@@ -323,8 +323,13 @@ fn content(window: &Window, opening: usize, recording: &Recording, semantics: &S
         if lists || moved.is_some_and(|moved| moved.way == Way::In) {
             let got = call.result.filter(|got| *got > 0);
             content.extend(got.unwrap_or(0).to_le_bytes());
-            let bytes = call.arg_data(1, Moment::Exit).filter(|_| got.is_some());
-            content.extend_from_slice(bytes.map_or(&[], |data| &data.bytes));
+            let bytes = call.arg_data(1, Moment::Exit).map(|data| data.bytes.as_slice());
+            match bytes {
+                // The beginning of what was read tells, with its length.
+                Some(bytes) if got.is_some() && !bytes.is_empty() => content.extend_from_slice(bytes),
+                _ if got.is_some() => return Content::Unknown,
+                _ => {}
+            }
         }
     }
     Content::Unknown

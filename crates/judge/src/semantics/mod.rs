@@ -7,6 +7,7 @@ mod alternatives;
 mod call_pairs;
 mod effects;
 mod errors;
+mod events;
 mod io;
 mod locks;
 mod memory;

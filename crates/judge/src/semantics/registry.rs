@@ -586,21 +586,6 @@ impl Lines {
         self.looks.iter().any(|look| look.hands_over)
     }
 
-    /// Returns true if the call connects a socket to a peer.
-    pub(crate) fn connects(&self) -> bool {
-        self.does(|effect| matches!(effect, Effect::Connects))
-    }
-
-    /// Returns true if the call ends one way of a connection.
-    pub(crate) fn ends_streams(&self) -> bool {
-        self.does(|effect| matches!(effect, Effect::EndsStream))
-    }
-
-    /// Returns true if the call delivers events.
-    pub(crate) fn delivers(&self) -> bool {
-        self.does(|effect| matches!(effect, Effect::Delivers(_)))
-    }
-
     /// Returns true if the call may wake waiters.
     pub(crate) fn may_wake(&self) -> bool {
         !self.wakes.is_empty()
