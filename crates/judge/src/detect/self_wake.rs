@@ -63,7 +63,9 @@ impl Detector for SelfWake<'_> {
                 }
                 (Way::In, Some(value)) => {
                     let mut own = bells.remove(&bell).unwrap_or_default();
-                    if own.from_empty && own.sum == value && self.rung.is_wake(process, bell.1) {
+                    // A read that waited found nothing: somebody else had taken the wakes, or sent this one.
+                    let at_once = step.observed.call.waited_ns.is_none_or(|ns| ns == 0);
+                    if own.from_empty && at_once && own.sum == value && self.rung.is_wake(process, bell.1) {
                         own.writes.push(at);
                         taken_back.push(own.writes);
                     } else if bell.0.is_some_and(|fd| self.rung.is_by_edge(process, fd)) {
