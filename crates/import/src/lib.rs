@@ -3,6 +3,24 @@
 //! Traces are text of strangers: whatever it is, reading it ends, takes bounded memory and gives a
 //! recording for which [`systoll_model::Recording::check`] holds. Facts that a trace lacks are
 //! among the recording's problems.
+//!
+//! ```
+//! use systoll_import::Import;
+//!
+//! let trace = "\
+//! 4882  execve(\"/bin/date\", [\"date\"], 0x7ffd /* 35 vars */) = 0 <0.000536>
+//! 4882  openat(AT_FDCWD, \"/etc/localtime\", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such file or directory) <0.000012>
+//! 4882  +++ exited with 0 +++
+//! ";
+//! let mut import = Import::new(1);
+//! import.read("date.trace", trace.as_bytes())?;
+//! let recording = import.finish()?;
+//! assert_eq!(recording.header.command, ["date"]);
+//! let open = &recording.windows[0].calls[1];
+//! assert_eq!(open.errno(), Some(systoll_model::Errno::ENOENT));
+//! assert_eq!(open.object(recording.row(open.row).syscall).as_deref(), Some("/etc/localtime"));
+//! # Ok::<(), systoll_import::ImportError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod call;

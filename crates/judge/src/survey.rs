@@ -4,7 +4,6 @@
 use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
-use crate::semantics::Semantics;
 use crate::small_list::SmallList;
 use systoll_model::{Before, Recording, RowId, WindowCall};
 
