@@ -9,7 +9,8 @@
 use crate::fact::Fact;
 use crate::finding::{Estimate, ExpectedGain, Later};
 use crate::hash::Set;
-use crate::survey::{JudgedView, windows};
+use crate::judged_view::JudgedView;
+use crate::survey::windows;
 use systoll_model::{BackendKind, RowId, Window, WindowCall};
 
 /// Least number of gaps in windows for an estimate.

@@ -27,6 +27,10 @@ macro_rules! with_facts {
             nowhere => Nowhere { weight: 2, of_row: false },
             /// The call belongs to opening a file that was opened before, and goes with it.
             reopened => Reopened { weight: 2, of_row: false },
+            /// The file is opened anew for each part that is read of it.
+            parts => Parts { weight: 2, of_row: false },
+            /// The call belongs to a connection that is made anew for each request.
+            connects => Connects { weight: 2, of_row: false },
             /// The size that the call sets is the size that the next writes lead to.
             presized => Presized { weight: 2, of_row: false },
             /// The file asked about has grown by the program's own writes alone.

@@ -6,8 +6,9 @@
 
 use crate::finding::{Estimate, PerUnit, WorkUnit};
 use crate::hash::{Map, Set};
+use crate::judged_view::JudgedView;
 use crate::semantics::{COUNTERS, Effect, Lines, ObservedCall, TERMINALS, Unit, Way};
-use crate::survey::{self, JudgedView, RowView};
+use crate::survey::{self, RowView};
 use systoll_model::{Class, Recording, Row, RowId, StackId, Sysno, Window};
 
 /// Largest number of windows searched: a regular number shows in a few.

@@ -5,22 +5,18 @@ use crate::catalogue::{Cause, Cure, Fit, Suspect};
 use crate::cure_kind::CureKind;
 use crate::finding::{Advice, Basis, Evidence, Finding, Kind};
 use crate::group::{Group, common_target, symptoms};
-use crate::hash::{Map, Set};
+use crate::judged_view::JudgedView;
 use crate::language::CodeLanguage;
 use crate::language_api::language_api;
 use crate::owner::{Actor, Owner};
 use crate::pattern::{Pattern, Symptoms};
 use crate::survey::RowView;
-use systoll_model::{BackendKind, Elision, Header, Recording, RowId, Sysno, WindowCall};
+use std::sync::Arc;
+use systoll_model::{BackendKind, Elision, Header, ProcessId, Recording, RowId, WindowCall};
 
 /// Fills in the finding's words. Returns true if the first cure leaves out the library function that makes the calls.
-pub(crate) fn put(
-    finding: &mut Finding,
-    group: &Group<'_>,
-    recording: &Recording,
-    views: &[RowView<'_>],
-    api: Option<&str>,
-) -> bool {
+pub(crate) fn put(finding: &mut Finding, group: &Group<'_>, shown: JudgedView<'_>, api: Option<&str>) -> bool {
+    let JudgedView { recording, views, .. } = shown;
     let mut author = finding.rows.first().map(|id| Author::of(recording, recording.row(*id))).unwrap_or_default();
     finding.language = author.language;
     finding.language_api = finding.rows.first().and_then(|id| {
@@ -35,7 +31,7 @@ pub(crate) fn put(
     leave_to_interpreter(&mut author, cause, finding, recording);
     match cause {
         Some(cause) => {
-            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, recording, views };
+            let calls = ClaimedCalls { rows: &finding.rows, kind: finding.kind, shown };
             // The finding has the mechanism of its first row; other rows may have another.
             let lead = ClaimedCalls { rows: finding.rows.get(..1).unwrap_or_default(), ..calls };
             let matched = lead.mostly(&cause.matches).or_else(|| calls.mostly(&cause.matches));
@@ -197,8 +193,9 @@ fn advice(cure: &Cure, author: &Author) -> Advice {
 }
 
 /// Returns true if a cure that fits the group needs no change of code or build.
-pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
+pub(crate) fn offers_free_cure(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let recording = shown.recording;
+    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
     let Some(lead) = group.rows.first().map(|id| recording.row(*id)) else { return false };
     let mut cures =
         group.cause.and_then(Suspect::cause).into_iter().flat_map(|c| &c.cures).filter(|c| c.kind.is_free()).peekable();
@@ -210,8 +207,8 @@ pub(crate) fn offers_free_cure(group: &Group<'_>, recording: &Recording, views: 
 }
 
 /// Returns true if the cause's pattern for these calls makes a remark at most.
-pub(crate) fn makes_a_remark(group: &Group<'_>, recording: &Recording, views: &[RowView<'_>]) -> bool {
-    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, recording, views };
+pub(crate) fn makes_a_remark(group: &Group<'_>, shown: JudgedView<'_>) -> bool {
+    let calls = ClaimedCalls { rows: &group.rows, kind: group.kind, shown };
     let matches = group.cause.map(|cause| cause.matches).filter(|matches| matches.iter().any(|m| m.remark));
     matches.and_then(|matches| calls.mostly(matches)).is_some_and(|matched| matched.remark)
 }
@@ -221,8 +218,7 @@ pub(crate) fn makes_a_remark(group: &Group<'_>, recording: &Recording, views: &[
 struct ClaimedCalls<'a> {
     rows: &'a [RowId],
     kind: Kind,
-    recording: &'a Recording,
-    views: &'a [RowView<'a>],
+    shown: JudgedView<'a>,
 }
 
 impl<'a> ClaimedCalls<'a> {
@@ -235,33 +231,31 @@ impl<'a> ClaimedCalls<'a> {
 
     /// Returns true if a window shows the program listing a folder that holds a name of the calls.
     fn is_listed(&self) -> bool {
-        let Some(process) = self.rows.first().map(|id| self.recording.row(*id).process) else { return false };
-        let of_process = self.recording.windows.iter().filter(|window| window.process == process);
-        let lists = |call: &&WindowCall| self.recording.row(call.row).syscall == Sysno::named("getdents64");
-        let calls = of_process.flat_map(|window| &window.calls).filter(|call| call.nth > 0);
-        let folders: Set<&str> = calls.filter(lists).filter_map(|call| call.fd.as_deref()).collect();
-        let views = self.rows.iter().filter_map(|id| self.views.get(id.0 as usize));
-        let names = views.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_deref());
-        !folders.is_empty()
-            && names.filter_map(|name| name.rsplit_once('/')).any(|(folder, _)| folders.contains(folder))
+        self.any_object(|process, object| {
+            let folder = object.rsplit_once('/').map(|(folder, _)| folder);
+            folder.is_some_and(|folder| self.shown.programs.is_listed((process, folder), self.shown.recording))
+        })
     }
 
-    /// Returns true if two or more contexts of the program ask about the same object.
+    /// Returns true if two or more contexts of the program ask about the same object. Another of them may be told of by
+    /// another finding.
     fn are_of_several_places(&self) -> bool {
-        let row = |id: RowId| self.recording.row(id);
-        let claimed = |id: RowId| self.views.get(id.0 as usize).into_iter().flat_map(|view| &view.claimed);
-        let objects = |id: RowId| claimed(id).filter_map(|claimed| claimed.claim.object.as_deref());
-        let mut asked: Map<&str, RowId> = Map::default();
-        for id in self.rows {
-            objects(*id).for_each(|object| _ = asked.entry(object).or_insert(*id));
-        }
-        let Some(process) = self.rows.first().map(|id| row(*id).process) else { return false };
-        // Another finding may report another context's calls, so all rows of the process are
-        // searched.
-        let of_process = (0..self.recording.rows.len() as u32).map(RowId).filter(|id| row(*id).process == process);
-        let elsewhere =
-            |id: RowId, object: &str| asked.get(object).is_some_and(|first| row(*first).context != row(id).context);
-        of_process.into_iter().any(|id| objects(id).any(|object| elsewhere(id, object)))
+        let JudgedView { recording, views, programs, .. } = self.shown;
+        self.any_object(|process, object| programs.is_of_several_places((process, object), recording, views))
+    }
+
+    /// Returns true if it is so for an object of the claimed calls, with the process of the finding's first row.
+    fn any_object(&self, is: impl Fn(ProcessId, &str) -> bool) -> bool {
+        let Some(process) = self.rows.first().map(|id| self.shown.recording.row(*id).process) else { return false };
+        let views = self.rows.iter().filter_map(|id| self.shown.views.get(id.0 as usize));
+        let mut objects = views.flat_map(|view| &view.claimed).filter_map(|claimed| claimed.claim.object.as_ref());
+        let mut last: Option<&Arc<str>> = None;
+        objects.any(|object| {
+            // Most claims are about the object of the one before.
+            let told = last.is_some_and(|last| Arc::ptr_eq(last, object));
+            last = Some(object);
+            !told && is(process, object)
+        })
     }
 
     /// Returns the pattern that holds for most of the claimed calls, the first of equals; `None` if none holds for
@@ -280,7 +274,7 @@ impl<'a> ClaimedCalls<'a> {
     /// Returns the number of claimed calls for which the pattern holds.
     fn count(&self, pattern: &Pattern) -> usize {
         let of_row = |id: &RowId| {
-            let Some(view) = self.views.get(id.0 as usize) else { return 0 };
+            let Some(view) = self.shown.views.get(id.0 as usize) else { return 0 };
             let of_row = self.symptoms(*id, view, pattern);
             if !pattern.could_match(&of_row) {
                 return 0;
@@ -295,7 +289,7 @@ impl<'a> ClaimedCalls<'a> {
     /// Returns true if the pattern holds for a claimed call of the finding.
     fn any(&self, pattern: &Pattern) -> bool {
         self.rows.iter().any(|id| {
-            let Some(view) = self.views.get(id.0 as usize) else { return false };
+            let Some(view) = self.shown.views.get(id.0 as usize) else { return false };
             let of_row = self.symptoms(*id, view, pattern);
             pattern.could_match(&of_row)
                 && (view.claimed.iter().any(|claimed| pattern.matches(&of_row.with(claimed)))
@@ -310,9 +304,13 @@ impl<'a> ClaimedCalls<'a> {
 
     /// Returns the symptoms of a row's calls for comparison with the pattern.
     fn symptoms(&self, id: RowId, view: &RowView<'a>, pattern: &Pattern) -> Symptoms<'a> {
-        let row = self.recording.row(id);
+        let row = self.shown.recording.row(id);
         let asked = !pattern.languages.is_empty();
-        symptoms(self.recording, row, Kind::Blocking, None, self.waited(view)).spoken(self.recording, row, asked)
+        symptoms(self.shown.recording, row, Kind::Blocking, None, self.waited(view)).spoken(
+            self.shown.recording,
+            row,
+            asked,
+        )
     }
 }
 

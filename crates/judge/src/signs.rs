@@ -30,6 +30,8 @@ signs! {
     OPENS_AGAIN,
     /// A call that sets state.
     SETS,
+    /// A call that sets the position in a file.
+    SEEKS,
     /// A call that sets a file's size.
     SIZES,
     /// A call that asks for or sets flags of an open file.

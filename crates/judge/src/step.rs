@@ -2,7 +2,7 @@
 
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
-    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, SIZE,
+    ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, POSITION, SIZE,
     STATUS_FLAGS, Source, StateLine, Thing, Transfer, Value,
 };
 use crate::signs::Signs;
@@ -182,6 +182,7 @@ fn signs_of_meaning(meaning: &Meaning<'_>, step: &Step<'_>) -> Signs {
     let path = about.is(&PATH) || about.is(&NAME) || about.is(&ATTEMPT);
     of_act
         .with(Signs::SIZES, about.is(&SIZE))
+        .with(Signs::SEEKS, about.is(&POSITION) && matches!(meaning.line.act, Act::Set { .. }))
         .with(Signs::STATUS_FLAGS, about.is(&STATUS_FLAGS))
         .with(Signs::FILE_STATUS, about.is(&FILE_STATUS))
         .with(Signs::FROM_BEFORE, meaning.from_before)

@@ -4,7 +4,6 @@
 use crate::detect::{Claim, Claims, Judged};
 use crate::hash::Set;
 use crate::ledger::{self, LedgerView};
-use crate::semantics::Semantics;
 use crate::small_list::SmallList;
 use systoll_model::{Before, Recording, RowId, WindowCall};
 
@@ -55,6 +54,8 @@ pub(crate) struct RowView<'a> {
     pub threads: SmallList<(u32, u32)>,
     /// The row's claimed calls.
     pub claimed: Vec<Claimed<'a>>,
+    /// Sum of what its calls in windows waited, ns; `None` if that is not known of all.
+    pub waited_ns: Option<u64>,
     /// One of the row's calls, for its arguments.
     pub sample: Option<&'a WindowCall>,
     /// A like row that represents this row if no window shows it.
@@ -179,6 +180,8 @@ impl<'a> RowView<'a> {
         if self.threads.last_mut().is_none_or(|last| *last != thread) {
             self.threads.push(thread);
         }
+        let before = if self.sample.is_some() { self.waited_ns } else { Some(0) };
+        self.waited_ns = before.zip(call.waited_ns).map(|(sum, waited)| sum.saturating_add(waited));
         self.sample.get_or_insert(call);
         if let Some(claim) = claim {
             self.claimed.push(Claimed { claim, call });
@@ -223,19 +226,6 @@ fn by_octaves(octaves: &[OctaveTally], calls: u64) -> ByOctaves {
         otherwise.any += size * o.any_else as f64 / o.calls as f64;
     }
     ByOctaves { needless, otherwise }
-}
-
-/// The data of the judge: a recording and what was derived from it.
-#[derive(Clone, Copy)]
-pub(crate) struct JudgedView<'a> {
-    /// The recording.
-    pub recording: &'a Recording,
-    /// The views of the recording's rows.
-    pub views: &'a [RowView<'a>],
-    /// The claims on calls in the recording's windows.
-    pub claims: &'a Claims,
-    /// The tables of system calls' meanings.
-    pub semantics: &'a Semantics,
 }
 
 /// Returns one view for each row, in the order of [`Recording::rows`].

@@ -98,7 +98,7 @@ fn closes() -> Call {
 
 fn remarked(trace: &[Call]) -> Option<u64> {
     let judgement = judged(trace, BUSY);
-    let of = judgement.also.iter().filter(|f| f.cause.as_deref() == Some("file-reread"));
+    let of = judgement.findings.iter().chain(&judgement.also).filter(|f| f.cause.as_deref() == Some("file-reread"));
     of.map(|f| f.needless.estimate).reduce(|a, b| a + b)
 }
 

@@ -65,7 +65,7 @@ fn what_was_written_before_it_was_read_is_read_again() {
     };
     let told = |when| {
         let judgement = judged(&written_at(when), 20_000_000);
-        judgement.also.iter().any(|f| f.cause.as_deref() == Some("file-reread"))
+        judgement.findings.iter().any(|f| f.cause.as_deref() == Some("file-reread"))
     };
     assert!(told(5_000), "never written");
     assert!(told(0), "written before");

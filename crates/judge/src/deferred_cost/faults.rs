@@ -4,8 +4,9 @@
 //! the faults between two such calls, no more are charged to the calls than pages were given back: the others have
 //! another reason.
 
+use crate::judged_view::JudgedView;
 use crate::semantics::{Amount, ObservedCall, Semantics};
-use crate::survey::{self, JudgedView};
+use crate::survey;
 use systoll_model::{Recording, RowId, Window};
 
 /// Size of a page, bytes.

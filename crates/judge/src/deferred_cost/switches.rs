@@ -3,7 +3,8 @@
 //! Windows measure whether the thread was scheduled out inside the call. The cost of a switch is in no toll, since
 //! the time of a call does not tell its wait from its switch.
 
-use crate::survey::{JudgedView, windows};
+use crate::judged_view::JudgedView;
+use crate::survey::windows;
 use systoll_model::RowId;
 
 /// Least number of needless calls in windows that switched.

@@ -167,6 +167,13 @@ impl Claims {
         self.any = true;
     }
 
+    /// Takes the claim on a call of the newest window back.
+    pub(super) fn drop(&mut self, index: usize) {
+        if let Some(place) = self.places.get_mut(self.window + index) {
+            *place = 0;
+        }
+    }
+
     /// Excludes a call of the newest window from the share, unless it has a claim.
     pub(super) fn leave_out(&mut self, index: usize) {
         if let Some(place) = self.places.get_mut(self.window + index).filter(|place| **place == 0) {

@@ -5,8 +5,11 @@ use super::glance::GLANCE;
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::{Meaning, Step};
-use crate::semantics::{ATTRIBUTES, Act, Effect, FILE_STATUS, PATH, SOCKET_OPTION, Store, UsedBy, value};
+use crate::semantics::{
+    ATTRIBUTES, Act, DEVICES, Effect, FILE_STATUS, PATH, SOCKET_OPTION, SYNCED, Store, UsedBy, Way, value,
+};
 use crate::signs::Signs;
+use std::sync::Arc;
 use systoll_model::Sysno;
 
 /// Least number of overwritten stores in a window for which its last store is left out.
@@ -25,6 +28,8 @@ struct Newest {
     /// Descriptor that the stored state belongs to.
     fd: Option<i32>,
     overwritten: Vec<usize>,
+    /// The name of the descriptor.
+    name: Option<Arc<str>>,
 }
 
 impl Detector for DeadStore {
@@ -50,7 +55,10 @@ impl Detector for DeadStore {
                 before.overwritten.push(before.at);
                 before.overwritten
             });
-            newest.insert(place, Newest { at, line, fd: descriptor(step), overwritten });
+            newest.insert(
+                place,
+                Newest { at, line, fd: descriptor(step), overwritten, name: step.observed.call.fd.clone() },
+            );
         }
         newest.into_values().for_each(|of| of.claim(true, steps, claims));
     }
@@ -59,6 +67,10 @@ impl Detector for DeadStore {
 /// Returns the table's line for the store that a step makes, and the store's key.
 fn store(step: &Step<'_>) -> Option<(&'static Store, Place)> {
     let line = step.lines.store(&step.observed)?;
+    // A transfer of no bytes stores nothing.
+    if step.moved.is_some_and(|moved| moved.got.is_none_or(|got| got == 0)) {
+        return None;
+    }
     let mut key = Vec::new();
     for source in line.key {
         key.extend_from_slice(&value(*source, &step.observed)?);
@@ -81,6 +93,16 @@ impl Newest {
         }
         match self.line.used_by {
             UsedBy::Others => looks(step),
+            UsedBy::Readers => {
+                let name = step.observed.call.fd.as_deref();
+                let to_others = step.moved.is_some_and(|m| m.line.way == Way::Out)
+                    && !name.is_some_and(|name| {
+                        name.starts_with('/') && !DEVICES.iter().any(|folder| name.starts_with(folder))
+                    });
+                let takes = step.moved.is_some_and(|m| m.line.way == Way::In) && name == self.name.as_deref();
+                let kept = step.lines.sets(&SYNCED) || step.lines.may_lock() || step.lines.maps() || step.lines.names();
+                to_others || takes || kept || step.forks
+            }
             UsedBy::Calls => {
                 let any = step.pauses || step.lines.fd.is_none() && !step.lines.say_anything();
                 let idle = step.meaning.as_ref().is_some_and(|meaning| meaning.line.about.is(&SOCKET_OPTION));
@@ -95,7 +117,7 @@ impl Newest {
     fn was_seen(&self, steps: &[Step<'_>], step: &Step<'_>) -> bool {
         let from = steps.get(self.at).map(|from| from.observed.call.entry_ns);
         let lasted = from.and_then(|from| step.observed.call.entry_ns.checked_sub(from)).filter(|ns| *ns > 0);
-        self.line.used_by == UsedBy::Others && lasted.is_none_or(|ns| ns >= GLANCE)
+        self.line.used_by != UsedBy::Calls && lasted.is_none_or(|ns| ns >= GLANCE)
     }
 
     fn claim(self, cut: bool, steps: &[Step<'_>], claims: &mut Claims) {

@@ -90,6 +90,7 @@ impl Detector for HeldBack {
             return;
         }
         let mut sent: Map<i32, Sent> = Map::default();
+        let mut rows: Set<RowId> = Set::default();
         for step in steps {
             let call = step.observed.call;
             let stream = step.moved.filter(|_| {
@@ -106,6 +107,7 @@ impl Detector for HeldBack {
             if let Some(by) = by.filter(|_| waited) {
                 // A remote peer's round trip may take as long.
                 put(claims, step.index, Claim { weak: !by.near, ..claim() });
+                rows.insert(call.row);
             }
             if let (Some(fd), Some(_)) = (received, call.result.filter(|got| *got >= 0)) {
                 sent.remove(&fd);
@@ -115,6 +117,13 @@ impl Detector for HeldBack {
                 to.parts += 1;
                 to.small = got < SEGMENT;
                 to.near = call.fd.as_deref().is_some_and(|f| ON_THIS_BOX.iter().any(|prefix| f.starts_with(prefix)));
+            }
+        }
+        // Beside such a wait, it is nothing that other calls of the row read a few bytes.
+        let small = |claims: &Claims, at| claims.get(at).is_some_and(|claim: &Claim| claim.kind == Kind::SmallIo);
+        for step in steps.iter().filter(|step| rows.contains(&step.observed.call.row)) {
+            if small(claims, step.index) {
+                claims.drop(step.index);
             }
         }
     }

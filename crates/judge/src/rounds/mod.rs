@@ -108,6 +108,7 @@ pub(crate) fn rounds(
         claimed: &claimed,
         semantics,
         wall_ns: measures.wall,
+        own_cpu_ns: recording.own_cpu_ns(),
     };
     let mut rounds = Vec::new();
     for seed in seeds {

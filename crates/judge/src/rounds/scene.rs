@@ -63,6 +63,8 @@ pub(super) struct Scene<'a> {
     pub(super) claimed: &'a Map<RowId, RoundClaimed>,
     pub(super) semantics: &'a Semantics,
     pub(super) wall_ns: Option<f64>,
+    /// The program's own processor time, ns: looked up once, since it takes a look at all rows.
+    pub(super) own_cpu_ns: Option<u64>,
 }
 
 impl Scene<'_> {
@@ -82,7 +84,7 @@ impl Scene<'_> {
         let waited_ns = self.waited(found);
         let agree = found.instances.iter().filter(|i| conforms(found, i, self.stretches)).count() as u64;
         let startup = self.startup_calls(found);
-        let own = self.recording.own_cpu_ns().filter(|own| *own > 0);
+        let own = self.own_cpu_ns.filter(|own| *own > 0);
         Some(Round {
             count,
             steps,

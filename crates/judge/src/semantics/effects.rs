@@ -7,8 +7,14 @@ use systoll_model::constants::*;
 /// A side effect of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
+    /// The events that the argument points to were delivered by the descriptor in the first one.
+    Delivers(u8),
     /// The descriptor in the argument is closed; its number may be used again for another file.
     Closes(u8),
+    /// The socket in the first argument is connected to the address in the second one.
+    Connects,
+    /// One way of the socket in the first argument is ended.
+    EndsStream,
     /// The result is a new descriptor, at position 0.
     Opens,
     /// The result is a new descriptor for the file at a path.
@@ -156,6 +162,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     does("openat2", Effect::OpensPath { at: Some(0), path: 1, flags: None }),
     does("creat", Effect::OpensPath { at: None, path: 0, flags: None }),
     does("socket", Effect::Opens),
+    does("connect", Effect::Connects),
+    does("shutdown", Effect::EndsStream),
     does("accept", Effect::Opens),
     does("accept4", Effect::Opens),
     does("dup", Effect::Shares),
@@ -272,6 +280,8 @@ pub(crate) static EFFECT_LINES: &[EffectLine] = &[
     sets_other_option(&[Is(1, SOL_SOCKET), Is(2, SO_PRIORITY)]),
     sets_other_option(&[Is(1, SOL_IP), Is(2, IP_TOS)]),
 
+    does("epoll_wait", Effect::Delivers(1)), does("epoll_pwait", Effect::Delivers(1)),
+    does("epoll_pwait2", Effect::Delivers(1)),
     does("setns", Effect::WorkingDirectory), does("pivot_root", Effect::WorkingDirectory),
     // Pages that the heap gets again are new.
     does("brk", Effect::Memory).when(&[NotNull(0)]),

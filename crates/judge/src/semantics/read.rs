@@ -473,6 +473,10 @@ pub(crate) fn value<'a>(source: Source, call: &ObservedCall<'a>) -> Option<Value
         Source::Call => number(call.syscall.0.into()),
         Source::Nothing => Some(Value::Seen(&[])),
         Source::Const(n) => number(n),
+        Source::File(0) => {
+            let file = call.call.fd.as_deref().filter(|file| file.starts_with('/'))?;
+            Some(Value::Seen(file.as_bytes()))
+        }
         Source::Unread | Source::Fd(_) | Source::File(_) | Source::Path { .. } => None,
     }
 }

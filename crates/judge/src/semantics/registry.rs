@@ -296,7 +296,13 @@ impl Lines {
                 !self.arms.is_empty() || self.may_store() || self.transfers_out() || overwritten
             }
             Eight::Undone => sets || self.may_lock() || things,
-            Eight::MadeAgain => things || opens || !self.spawns.is_empty() || self.does(|e| matches!(e, Effect::Forks)),
+            Eight::MadeAgain => {
+                things
+                    || opens
+                    || self.connects()
+                    || !self.spawns.is_empty()
+                    || self.does(|e| matches!(e, Effect::Forks))
+            }
             Eight::InPieces => !self.transfers.is_empty() || !self.ranged.is_empty() || self.enters(),
             Eight::DearerRoad => {
                 let locks = self.may_lock_in_kernel() || self.may_wake();

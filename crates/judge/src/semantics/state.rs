@@ -167,8 +167,7 @@ pub(crate) static CWD: State = State {
     ..PLAIN
 };
 
-/// The working directory as it was set. The directory of an fchdir is unknown, since nothing here
-/// tells where its descriptor leads.
+/// The working directory as set, by a path or by a descriptor's name.
 pub(crate) static FOLDER: State =
     State { name: "folder", thing: "the working directory", undone: Undone::Back, ..PLAIN };
 

@@ -90,8 +90,6 @@ impl StateLine {
 const UNBLOCKABLE: u64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
 /// The flags that F_SETFL can change.
 const SETTABLE: u64 = (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME) as u64;
-/// Flags with which setting the same interest again re-arms it, so that it is useful.
-const REARMING: u32 = EPOLLONESHOT | EPOLLET;
 /// Levels whose options are values, not commands.
 const VALUE_LEVELS: &[u32] = &[SOL_SOCKET, SOL_IP, SOL_TCP, SOL_IPV6];
 /// The answer of stat: `struct stat` without the access time (bytes 72..88), which changes by itself.
@@ -171,6 +169,7 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
 
     ask("getcwd", &CWD).answer(&[OutStr(0)]),
     set("chdir", &FOLDER).value(InAbsolute(0)),
+    set("fchdir", &FOLDER).value(File(0)),
 
     // The caller's own limits, by either call. A number may be that of the caller or of another process.
     ask("getrlimit", &LIMITS).key(&[INT_0]).answer(&[Out(1)]),
@@ -268,13 +267,16 @@ pub(crate) static STATE_LINES: &[StateLine] = &[
     // SEEK_CUR with an offset of 0 asks for the position; SEEK_SET sets it.
     ask("lseek", &POSITION).key(&[Fd(0)]).answer(&[Result]).when(&[Is(2, SEEK_CUR), Null(1)]),
     set("lseek", &POSITION).key(&[Fd(0)]).value(Arg(1)).when(&[Is(2, SEEK_SET)]),
+    // The end is where it stands already if only this descriptor was written to since.
+    set("lseek", &POSITION).key(&[Fd(0)]).value(Result).when(&[Is(2, SEEK_END), Null(1)]),
     set("ftruncate", &SIZE).key(&[Fd(0)]).value(Arg(1)),
     set("fsync", &SYNCED).key(&[Fd(0)]).value(Nothing),
     set("fdatasync", &SYNCED).key(&[Fd(0)]).value(Nothing),
 
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_ADD)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Nothing).when(&[Is(1, EPOLL_CTL_DEL)]),
-    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_MOD), InNoBits(3, REARMING)]),
+    // An event that was delivered takes an interest of EPOLLONESHOT away.
+    set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(In(3)).when(&[Is(1, EPOLL_CTL_MOD), InNoBits(3, EPOLLET)]),
     set("epoll_ctl", &INTEREST).key(&[Fd(0), Fd(2)]).value(Unread).when(&[Is(1, EPOLL_CTL_MOD)]),
 
     // A timer that is not set gets the value Nothing. The time left of a set timer is unknown.

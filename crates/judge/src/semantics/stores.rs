@@ -14,6 +14,8 @@ pub(crate) enum UsedBy {
     Others,
     /// Calls about the descriptor in the first argument, and calls that wait or start a child.
     Calls,
+    /// Who reads the file behind the descriptor in the first argument, or is told of it: others look now and then.
+    Readers,
 }
 
 /// A call that sets a value for later use.
@@ -79,6 +81,14 @@ pub(crate) static STORES: &[Store] = &[
     times("fchmod", &[], &[Arg(0)]),
     times("utimes", &[], &[In(0)]),
     times("utime", &[], &[In(0)]),
+    Store {
+        used_by: UsedBy::Readers,
+        habit: 3,
+        thing: "writes a place of a file that is written again before anybody could read it",
+        instead: "write it when it has held for a while, or at the end",
+        gives_up: "what stands there lags behind if the program is killed",
+        ..times("pwrite64", &[], &[Arg(0), Arg(2), Arg(3)])
+    },
     option(&[Is(1, SOL_SOCKET), NoneOf(2, FILTERS), NoneOf(2, OTHER_OPTIONS)]),
     option(&[OneOf(1, &[SOL_IP, SOL_TCP, SOL_IPV6]), NoneOf(2, NO_VALUES)]),
 ];

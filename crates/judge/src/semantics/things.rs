@@ -159,6 +159,10 @@ impl Thing {
 const DESCRIPTOR_PAIR: &str = "a pipe";
 const LEFT_IN_IT: &str = "what is left in it comes to who reads it next";
 const EVENTS: &str = "an event descriptor";
+/// The name of an event descriptor whose reads take one of its count each.
+pub(crate) const TOKENS: &str = "a descriptor of tokens";
+/// The flag of such a one (eventfd(2)).
+const EFD_SEMAPHORE: u32 = 1;
 const SIGNALS: &str = "a signal descriptor";
 const WATCHES: &str = "a watch descriptor";
 const EPOLL: &str = "an epoll descriptor";
@@ -225,6 +229,7 @@ pub(crate) static THINGS: &[Thing] = &[
     copy("dup"),
     copy("fcntl").when(&[OneOf(1, &[F_DUPFD, F_DUPFD_CLOEXEC])]),
     thing("eventfd", EVENTS).sort(&[Arg(0)]),
+    thing("eventfd2", TOKENS).sort(&[Arg(1)]).when(&[AllBits(1, EFD_SEMAPHORE)]),
     thing("eventfd2", EVENTS).sort(&[Arg(1)]),
     thing("signalfd", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),
     thing("signalfd4", SIGNALS).sort(&[In(1)]).when(&[Is(0, u32::MAX)]),
