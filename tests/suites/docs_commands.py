@@ -29,7 +29,7 @@ NOT_TYPED = {
     "systoll run --open": "opens a browser; the page's suite types it with one of its own",
     "systoll run --every 10m": "a service, for ten minutes; the suite of controls types --every",
     "systoll top": "takes a terminal and a process that runs; the suite of attaching has both",
-    "systoll attach": "takes a process that runs; the suites of attaching start their own",
+    "systoll prove --live": "takes a process that runs; the suite prove_live has one",
     "systoll prove --serve": "takes a server and a load; the suite of proofs has both",
     "systoll run --prove": "takes up to a minute; the suite of proofs types it",
     "systoll attach": "watches what runs already; the suite of attaching types it", "kill -CONT": "the same", "nsenter ": "takes a namespace",

@@ -103,6 +103,7 @@ const THIN: &[&str] = &[
     "stat",
     "subprocess",
     "threading",
+    "urllib",
     "uuid",
 ];
 
