@@ -42,6 +42,9 @@ struct Seen {
     /// seen.
     set: Set<(u32, StateId)>,
     other: Set<(u32, StateId)>,
+    /// Names of objects, by process, that were taken away after their pieces had been set. A program that only clears
+    /// up at its end sets them no more.
+    gone: Set<(u32, String)>,
 }
 
 impl Seen {
@@ -63,10 +66,9 @@ impl Seen {
             Effect::Path { at, path } if !lines.may_open => observed.path(at, path),
             _ => None,
         };
-        let mut gone = lines.effects(observed).iter().filter_map(gone);
-        if gone.any(|name| self.names.contains(&(process, name.into_owned()))) {
-            self.lose(process, states);
-        }
+        let gone = lines.effects(observed).iter().filter_map(gone).map(|name| (process, name.into_owned()));
+        let names = &self.names;
+        self.gone.extend(gone.filter(|object| names.contains(object)));
     }
 
     fn lose(&mut self, process: u32, states: &[&'static State]) {
@@ -82,7 +84,11 @@ impl Seen {
             self.other.insert((process, state));
             return;
         };
-        self.names.insert((process, name));
+        let object = (process, name);
+        if self.gone.contains(&object) {
+            self.other.insert((process, state));
+        }
+        self.names.insert(object);
         let before = self.pieces.insert((process, state, key), value.to_vec());
         if before.is_some_and(|before| *before != *value) {
             self.other.insert((process, state));
