@@ -39,6 +39,7 @@ mod outcome;
 mod result;
 mod serve;
 mod stats;
+mod turns;
 mod undecided;
 
 pub use answered::Answered;

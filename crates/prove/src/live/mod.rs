@@ -4,12 +4,13 @@ mod work;
 
 pub use work::Work;
 
-use crate::measure::{change_of, estimate_of, too_few};
+use crate::measure::{estimate_of, too_few};
 use crate::serve::Turn;
 use crate::stats::Cuts;
-use crate::{Answered, Change, Estimate, ProveError, Verdict};
+use crate::{Answered, Change, Estimate, ProveError, turns};
 use std::collections::BTreeMap;
-use systoll_model::{InPlace, Random, Sysno};
+use systoll_cure::interrupted;
+use systoll_model::{InPlace, Sysno};
 
 /// What the program did in a turn.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +67,17 @@ pub enum LiveError {
     Ended(Ended),
     /// Nothing can be told.
     Failed(ProveError),
+}
+
+/// The error where no turns stand before it.
+impl From<LiveError> for ProveError {
+    fn from(error: LiveError) -> Self {
+        match error {
+            LiveError::Failed(error) => error,
+            LiveError::Ended(Ended::Interrupted) => Self::Interrupted { signal: interrupted().unwrap_or(0) },
+            LiveError::Ended(Ended::Gone(why)) => Self::Gone(why),
+        }
+    }
 }
 
 /// Options of a comparison of turns.
@@ -134,9 +146,7 @@ pub struct LiveComparison {
 impl LiveComparison {
     /// Returns true if answering the calls improved something and worsened nothing.
     pub fn is_won(&self) -> bool {
-        let all = [Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()];
-        let any = |v: Verdict| all.iter().flatten().any(|c| c.verdict == v);
-        any(Verdict::Faster) && !any(Verdict::Slower)
+        turns::is_won([Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()])
     }
 }
 
@@ -163,58 +173,35 @@ pub fn compare_live(
     options: &LiveOptions,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<(LiveResult, Vec<LiveTurn>), ProveError> {
+    turns::cuts(options.turns, options.confidence)?;
     let cuts_of = |turns: usize| Cuts::new(turns, 1.0 - options.confidence);
-    cuts_of(options.turns as usize).ok_or_else(|| {
-        ProveError::Options(format!("{} turns can't show anything at {} %", options.turns, options.confidence * 100.0))
-    })?;
-    let first = exec.turn(false).map_err(nothing_known)?;
+    let first = exec.turn(false)?;
     if first.asked() == 0 {
         return Ok((LiveResult::NoCalls(first.seconds), vec![first]));
     }
     let work = Work::of(&first, options.per)?;
-    let order = order(options);
+    let order = turns::order(options.turns, options.seed);
     let all = u32::try_from(order.len()).unwrap_or(u32::MAX);
-    let (mut turns, mut ended) = (Vec::new(), None);
+    let (mut made, mut ended) = (Vec::new(), None);
     for (n, answered) in (1..).zip(order) {
         match exec.turn(answered) {
-            Ok(turn) => turns.push(LiveTurn { answered, ..turn }),
+            Ok(turn) => made.push(LiveTurn { answered, ..turn }),
             Err(LiveError::Failed(error)) => return Err(error),
             Err(LiveError::Ended(why)) => {
-                let pairs = turns.len() / 2;
+                let pairs = made.len() / 2;
                 if cuts_of(pairs).is_none() {
-                    return Err(nothing_known(LiveError::Ended(why)));
+                    return Err(LiveError::Ended(why).into());
                 }
-                turns.truncate(2 * pairs);
+                made.truncate(2 * pairs);
                 ended = Some(why);
                 break;
             }
         }
         progress(n, all);
     }
-    let cuts = cuts_of(turns.len() / 2).ok_or_else(too_few)?;
-    let result = result(&turns, (work, ended), cuts, options)?;
-    Ok((result, turns))
-}
-
-fn nothing_known(error: LiveError) -> ProveError {
-    match error {
-        LiveError::Failed(error) => error,
-        LiveError::Ended(Ended::Interrupted) => {
-            ProveError::Interrupted { signal: systoll_cure::interrupted().unwrap_or(0) }
-        }
-        LiveError::Ended(Ended::Gone(why)) => ProveError::Gone(why),
-    }
-}
-
-/// Returns the order of turns: true for those in which calls are answered.
-fn order(options: &LiveOptions) -> Vec<bool> {
-    let (mut random, mut order) = (Random::new(options.seed), Vec::new());
-    while order.len() < 2 * options.turns as usize {
-        let first = random.draw().is_multiple_of(2);
-        order.extend([first, !first, !first, first]);
-    }
-    order.truncate(2 * options.turns as usize);
-    order
+    let cuts = cuts_of(made.len() / 2).ok_or_else(too_few)?;
+    let result = result(&made, (work, ended), cuts, options)?;
+    Ok((result, made))
 }
 
 fn result(
@@ -296,8 +283,7 @@ impl Compared<'_> {
 
     fn change(&self, of: Figure<'_>, more: bool) -> Result<Option<Change>, ProveError> {
         let (Some(a), Some(b)) = (self.values(0, of), self.values(1, of)) else { return Ok(None) };
-        let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (b.max(1e-9) / a.max(1e-9)).ln()).collect();
-        change_of(&ratios, self.cuts, self.negligible, more).map(Some)
+        turns::change(&a, &b, self.cuts, self.negligible, more).map(Some)
     }
 }
 

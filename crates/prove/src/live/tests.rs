@@ -1,5 +1,6 @@
 use super::*;
-use systoll_model::Missed;
+use crate::Verdict;
+use systoll_model::{Missed, Random};
 
 const GETPID: Sysno = Sysno(39);
 const WRITE: Sysno = Sysno(1);

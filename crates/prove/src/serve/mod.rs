@@ -6,11 +6,11 @@ mod server;
 pub use load::Told;
 pub use server::{Drive, Load, Ready, ServeError, Servers, Watching};
 
-use crate::measure::{change_of, estimate_of};
+use crate::measure::estimate_of;
 use crate::stats::Cuts;
-use crate::{Answered, CallCounts, Change, Estimate, ProveError, Verdict};
+use crate::{Answered, CallCounts, Change, Estimate, ProveError, turns};
 use systoll_cure::Spec;
-use systoll_model::{Random, Recording};
+use systoll_model::Recording;
 
 /// One life of a server: the figures of its load and of the kernel.
 #[derive(Clone, Debug, Default)]
@@ -103,9 +103,7 @@ pub struct ServeComparison {
 impl ServeComparison {
     /// Returns true if the change improved something and worsened nothing.
     pub fn is_won(&self) -> bool {
-        let all = [Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()];
-        let any = |v: Verdict| all.iter().flatten().any(|c| c.verdict == v);
-        any(Verdict::Faster) && !any(Verdict::Slower)
+        turns::is_won([Some(&self.per_second), self.latency.as_ref(), self.cpu.as_ref()])
     }
 }
 
@@ -132,24 +130,15 @@ pub fn compare_servers(
     options: &ServeOptions,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<Served, ProveError> {
-    let cuts = Cuts::new(options.turns as usize, 1.0 - options.confidence).ok_or_else(|| {
-        ProveError::Options(format!("{} turns can't show anything at {} %", options.turns, options.confidence * 100.0))
-    })?;
+    let cuts = turns::cuts(options.turns, options.confidence)?;
     let watched = !(a.elisions.is_empty() && b.elisions.is_empty());
     let how = if watched { Watching::Alike } else { Watching::No };
-    let mut random = Random::new(options.seed);
-    let mut turns: [Vec<Turn>; 2] = Default::default();
+    let mut of: [Vec<Turn>; 2] = Default::default();
     let mut calls = [None, None];
-    let mut order = Vec::new();
-    while order.len() < 2 * options.turns as usize {
-        let first = usize::from(random.draw().is_multiple_of(2));
-        order.extend([first, 1 - first, 1 - first, first]);
-    }
-    order.truncate(2 * options.turns as usize);
     let counted = if options.counted { [0, 1].as_slice() } else { &[] };
     // A failure of the unchanged side is not the change's fault.
     exec.turn(a, how)?;
-    let timed = order.iter().map(|side| (*side, how));
+    let timed = turns::order(options.turns, options.seed).into_iter().map(|changed| (usize::from(changed), how));
     let all: Vec<(usize, Watching)> = timed.chain(counted.iter().map(|side| (*side, Watching::Closely))).collect();
     for (n, (side, watching)) in (0..).zip(&all) {
         let spec = if *side == 0 { a } else { b };
@@ -164,10 +153,10 @@ pub fn compare_servers(
                 calls[*side] = Some((CallCounts::of(std::slice::from_ref(recording)), work));
             }
             (Watching::Closely, ..) => {}
-            _ => turns[*side].push(turn),
+            _ => of[*side].push(turn),
         }
     }
-    let [of_a, of_b] = &turns;
+    let [of_a, of_b] = &of;
     let failed = |turns: &[Turn]| turns.iter().fold(0u64, |sum, t| sum.saturating_add(t.failed));
     if failed(of_b) > failed(of_a) {
         let text = format!("{} requests failed, {} of the program as it is", failed(of_b), failed(of_a));
@@ -178,7 +167,7 @@ pub fn compare_servers(
     if !answered.is_enough() {
         return Ok(Served::Part(answered));
     }
-    let told = turns.iter().flatten().all(|t| t.told);
+    let told = of.iter().flatten().all(|t| t.told);
     let compared = Compared { turns: [of_a, of_b], cuts, negligible: options.negligible_percent };
     let [calls_a, calls_b] = calls;
     Ok(Served::Both(Box::new(ServeComparison {
@@ -228,8 +217,7 @@ impl Compared<'_> {
 
     fn change(&self, of: fn(&Turn) -> Option<f64>, more: bool) -> Result<Option<Change>, ProveError> {
         let Some([a, b]) = self.values(of) else { return Ok(None) };
-        let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (b.max(1e-9) / a.max(1e-9)).ln()).collect();
-        change_of(&ratios, self.cuts, self.negligible, more).map(Some)
+        turns::change(&a, &b, self.cuts, self.negligible, more).map(Some)
     }
 }
 

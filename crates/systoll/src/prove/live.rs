@@ -189,7 +189,7 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
         seed: args.seed.unwrap_or_else(crate::seed::fresh),
     };
     let mut turns = Turns { watching: &mut watching, plan };
-    let compared = entered.map_err(failed).and_then(|()| compare_live(&mut turns, &options, &mut progress));
+    let compared = entered.map_err(ProveError::from).and_then(|()| compare_live(&mut turns, &options, &mut progress));
     line.finish_and_clear();
     if interrupted().is_some() {
         // The processes are left first, however long that takes.
@@ -204,14 +204,6 @@ fn compare(args: &ProveArgs, plan: &Plan, pids: &[i32], elided: &[Elision]) -> R
     };
     let (result, turns) = compared.map_err(|error| Failure::from(error).knowing(known))?;
     Ok((result, turns, left))
-}
-
-fn failed(error: LiveError) -> ProveError {
-    match error {
-        LiveError::Failed(error) => error,
-        LiveError::Ended(Ended::Interrupted) => ProveError::Interrupted { signal: interrupted().unwrap_or(0) },
-        LiveError::Ended(Ended::Gone(why)) => ProveError::Gone(why),
-    }
 }
 
 fn exactly(time: Duration) -> String {
