@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 use systoll_hooks::assemble::{Room, number_site};
-use systoll_hooks::layout::{call_of_entry, image, is_record, may_hold_node, node, record, table_entry};
+use systoll_hooks::layout::{call_of_entry, image, record, table_entry};
 use systoll_model::Sysno;
 use systoll_symbols::{AddressSpace, ModuleKey, RawFrame};
 
@@ -300,17 +300,9 @@ impl Program {
     /// otherwise 0. `node` counts calls of the row, and `ended` of its calls are those of threads that are gone. It is an
     /// estimate: other nodes may count calls of the row too.
     pub(crate) fn calls_of_others(&self, area: &Area, node: NodeAddr, own: u64, ended: u64) -> u64 {
-        /// Slots that are read, at most: those drawn last stand for all.
-        const MOST_SLOTS: usize = 128;
-        if !self.threads.come_and_go || !may_hold_node(node.offset()) {
-            return 0;
-        }
-        let record = area.get(node.offset() + node::RECORD);
-        if !is_record(record) {
-            return 0;
-        }
-        let busy = self.threads.tickets.busy();
-        let read = busy.get(busy.len().saturating_sub(MOST_SLOTS)..).unwrap_or_default();
+        let record = self.threads.come_and_go.then(|| area.record_of(node)).flatten();
+        let Some(record) = record else { return 0 };
+        let (busy, read) = (self.threads.tickets.busy(), self.threads.tickets.recent());
         let calls = |slot: &u64| area.get(self.id.slot(*slot).offset() + record + record::ENTERED);
         let others = std::iter::once(&0).chain(read).filter(|slot| **slot != own);
         let sum = others.map(calls).fold(0u64, u64::saturating_add);

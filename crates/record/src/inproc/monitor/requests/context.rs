@@ -90,8 +90,7 @@ fn ask_for_window(session: &mut Session, thread: SlotRef, node: NodeAddr) {
         return area.set(node.offset() + node::WINDOW_AT, LATER_OCTAVE);
     }
     let base = thread.offset();
-    let record = area.get(node.offset() + node::RECORD);
-    if (slot::RECORDS..slot::LONG_CALLS).contains(&record) {
+    if let Some(record) = area.record_of(node) {
         let entered = area.get(base + record + record::ENTERED);
         area.set(node.offset() + node::WINDOW_AT, entered + 1);
     }

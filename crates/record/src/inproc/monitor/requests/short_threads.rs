@@ -10,23 +10,20 @@ use crate::inproc::monitor::program::Program;
 use crate::inproc::monitor::session::Session;
 use crate::inproc::monitor::shared::memory::{Area, Memory};
 use crate::windows::Windows;
-use systoll_hooks::layout::{image, is_record, may_hold_node, node, record};
-
-/// Slots whose counts are read, at most: those drawn last. A program may have thousands of threads and of nodes.
-const MOST_SLOTS: usize = 128;
+use systoll_hooks::layout::{node, record};
 
 /// Sets the windows of programs whose threads come and go, where more threads have come since the last time.
 pub(crate) fn sample_again(session: &mut Session) {
     let Session { programs, memory, windows, .. } = session;
     for program in programs.values_mut() {
         let Some(area) = memory.image(program.id) else { continue };
-        let drawn = area.get(image::NEXT_SLOT);
+        program.threads.tickets.look(area);
+        let drawn = program.threads.tickets.seen;
         // The first thread draws no slot.
         if drawn <= 1 || drawn < program.threads.sample_at {
             continue;
         }
         program.threads.sample_at = windows.budget.place_after(drawn);
-        program.threads.tickets.look(area);
         program.threads.come_and_go |= set_windows(program, area, memory, &mut windows.budget);
     }
 }
@@ -35,10 +32,8 @@ pub(crate) fn sample_again(session: &mut Session) {
 /// nodes.
 fn set_windows(program: &Program, area: &Area, memory: &Memory, budget: &mut Windows) -> bool {
     let mut found = false;
-    let busy = program.threads.tickets.busy();
-    let last = busy.get(busy.len().saturating_sub(MOST_SLOTS)..).unwrap_or_default();
     let threads: Vec<(u64, bool)> = std::iter::once(0)
-        .chain(last.iter().copied())
+        .chain(program.threads.tickets.recent().iter().copied())
         .map(|index| program.id.slot(index))
         .map(|thread| (thread.offset(), memory.head(thread).leaving))
         .collect();
@@ -76,10 +71,7 @@ struct MostCalls {
 /// is about to end.
 fn counts(area: &Area, node: NodeAddr, threads: &[(u64, bool)]) -> MostCalls {
     let mut most = MostCalls::default();
-    let record = if may_hold_node(node.offset()) { area.get(node.offset() + node::RECORD) } else { 0 };
-    if !is_record(record) {
-        return most;
-    }
+    let Some(record) = area.record_of(node) else { return most };
     for (thread, is_ending) in threads {
         let calls = area.get(thread + record + record::ENTERED);
         let most = if *is_ending { &mut most.ended } else { &mut most.living };

@@ -9,6 +9,9 @@ use systoll_hooks::layout::image;
 /// worth its time.
 const WORTH_WHILE: u64 = 4;
 
+/// Slots whose counts stand for those of all, at most: a program may have thousands of threads and of nodes.
+const MOST_RECENT: usize = 128;
+
 /// Used entries that are tried in a row, at most. A slot for which no free entry is found is not used any more.
 const MOST_TAKEN: u64 = 256;
 
@@ -39,6 +42,12 @@ impl Tickets {
     /// Returns the slots that may have a thread, except the first one, as of the last check.
     pub(crate) fn busy(&self) -> &[u64] {
         &self.busy
+    }
+
+    /// Returns those of the busy slots that were drawn last, [`MOST_RECENT`] at most, in the order in which they were
+    /// drawn.
+    pub(crate) fn recent(&self) -> &[u64] {
+        self.busy.get(self.busy.len().saturating_sub(MOST_RECENT)..).unwrap_or_default()
     }
 
     /// Returns the tickets for a forked copy of the image. Only the threads in slots `own` run on in it: their slots

@@ -17,7 +17,7 @@ use crate::sys::{own_cpu, read_memory};
 use crate::table::Look;
 use crate::windows::Windows;
 use std::time::Duration;
-use systoll_hooks::layout::{image, is_record, may_hold_node, node, record, slot, want, windows};
+use systoll_hooks::layout::{image, node, record, slot, want, windows};
 use systoll_model::{Moment, Sysno};
 use systoll_symbols::PlacedFrame;
 
@@ -273,10 +273,7 @@ fn entered(session: &mut Session, waiter: &Waiter, at: NodeAddr) -> Option<Enter
     is_told(session, waiter.slot).then_some(())?;
     let image_id = images::image_of_slot(session, waiter.slot)?;
     let area = session.memory.image(waiter.slot.program)?;
-    let offset = at.offset();
-    may_hold_node(offset).then_some(())?;
-    let (record, root) = (area.get(offset + node::RECORD), NodeAddr(area.get(offset + node::ROOT)));
-    is_record(record).then_some(())?;
+    let (record, root) = (area.record_of(at)?, NodeAddr(area.get(at.offset() + node::ROOT)));
     let nth = area.get(waiter.slot.offset() + record + record::ENTERED);
     let program = session.programs.get(&waiter.slot.program)?;
     let (syscall, frames) = program.call_at(at, root, waiter.registers.ax as u32)?;

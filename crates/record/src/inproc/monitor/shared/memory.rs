@@ -10,7 +10,7 @@
 //! program only. Everything here is accessed by checked offsets; what targets write is only ever read as plain numbers.
 
 use crate::error::Error;
-use crate::inproc::monitor::handles::{ProgramId, SlotRef};
+use crate::inproc::monitor::handles::{NodeAddr, ProgramId, SlotRef};
 use crate::inproc::monitor::shared::peer;
 use crate::inproc::monitor::shared::snapshot::Snapshot;
 use crate::inproc::monitor::sys;
@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use systoll_hooks::assemble::number_roots;
-use systoll_hooks::layout::{BLOBS_SIZE, global, image, slot, slots_used};
+use systoll_hooks::layout::{BLOBS_SIZE, global, image, is_record, may_hold_node, node, slot, slots_used};
 
 /// Offset of the code in the code file, behind the global area.
 pub(crate) const BLOBS: u64 = 1 << 17;
@@ -73,6 +73,12 @@ impl Area {
     /// Returns the word at `offset`; zero if that is outside the area.
     pub(crate) fn get(&self, offset: u64) -> u64 {
         self.cell(offset).map_or(0, |c| c.load(Ordering::Acquire))
+    }
+
+    /// Returns the offset in every slot of the record in which a node counts; `None` if it counts nothing, or if the
+    /// program has written something else there.
+    pub(crate) fn record_of(&self, node: NodeAddr) -> Option<u64> {
+        may_hold_node(node.offset()).then(|| self.get(node.offset() + node::RECORD)).filter(|at| is_record(*at))
     }
 
     /// Sets the word at `offset`; does nothing if that is outside the area.
