@@ -3,7 +3,7 @@
 use crate::paths::{Parts, PathId, Text};
 use crate::semantics::{
     ATTEMPT, Act, Cheaper, Effect, Effects, FILE_STATUS, Key, Lines, Look, NAME, ObservedCall, PATH, POSITION, SIZE,
-    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Value,
+    STATUS_FLAGS, Source, StateLine, Thing, Transfer, Unit, Value, Way,
 };
 use crate::signs::Signs;
 use systoll_model::{Errno, Moment};
@@ -130,6 +130,22 @@ impl Step<'_> {
             .with(Signs::SLOW, self.cheaper.is_some())
             .and(self.opened.as_ref().map_or(Signs::NONE, signs_of_opening))
             .and(self.meaning.as_ref().map_or(Signs::NONE, |meaning| signs_of_meaning(meaning, self)))
+    }
+
+    /// Returns the call's first argument, if that is a descriptor.
+    pub(crate) fn descriptor(&self) -> Option<i32> {
+        self.lines.fd.filter(|arg| *arg == 0).map(|_| self.observed.descriptor(0))
+    }
+
+    /// Returns the way and the number of the bytes that the call moved at the position of its stream.
+    pub(crate) fn moved_in_turn(&self) -> Option<(Way, u64)> {
+        let moved = self.moved.filter(|moved| moved.line.at.is_none() && moved.line.unit == Unit::Stream)?;
+        Some((moved.line.way, moved.got?))
+    }
+
+    /// Returns true if others may have written to any file during the call, or may from now on.
+    pub(crate) fn lets_others_write(&self) -> bool {
+        self.forks || self.lines.may_lock() || self.pauses && self.moved.is_none()
     }
 
     /// Returns true if the descriptor may refer to another file after the call, or to none.

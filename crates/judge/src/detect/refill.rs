@@ -4,7 +4,7 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{DEVICES, MADE_UP, Unit, Way};
+use crate::semantics::{DEVICES, MADE_UP, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
 
@@ -53,19 +53,18 @@ impl Detector for Refill {
         let mut places: Map<i32, Place> = Map::default();
         for step in steps {
             let writes = step.moved.is_some_and(|moved| moved.line.way == Way::Out);
-            if writes || step.forks || step.lines.may_lock() || step.pauses && step.moved.is_none() {
+            if writes || step.lets_others_write() {
                 // What stands there may be another now.
                 places.values_mut().for_each(|place| place.had = None);
             }
-            let Some(fd) = step.lines.fd.filter(|arg| *arg == 0).map(|_| step.observed.descriptor(0)) else { continue };
+            let Some(fd) = step.descriptor() else { continue };
             let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
             let is_made_up = |name: &str| MADE_UP.iter().chain(DEVICES).any(|folder| name.starts_with(folder));
             if step.lets_go(fd) || name.is_some_and(is_made_up) {
                 places.remove(&fd).into_iter().for_each(|place| place.claim(claims));
                 continue;
             }
-            let in_turn = step.moved.filter(|moved| moved.line.at.is_none() && moved.line.unit == Unit::Stream);
-            match in_turn.and_then(|moved| Some((moved.line.way, moved.got?))) {
+            match step.moved_in_turn() {
                 Some((Way::In, got)) => {
                     let new = || Place { name: name.map(|name| claims.object(name)), ..Place::default() };
                     places.entry(fd).or_insert_with(new).reads(step, got);

@@ -5,7 +5,7 @@ use super::claim::{Claim, Claims, Detector, put};
 use crate::finding::Kind;
 use crate::hash::Map;
 use crate::replay::Step;
-use crate::semantics::{Act, FILE_STATUS, Unit, Way};
+use crate::semantics::{Act, FILE_STATUS, Way};
 use crate::signs::Signs;
 use std::sync::Arc;
 
@@ -105,12 +105,12 @@ impl Detector for SeekBack {
     fn window(&mut self, steps: &[Step<'_>], claims: &mut Claims) {
         let mut places: Map<i32, Place> = Map::default();
         for step in steps {
-            if step.forks || step.lines.may_lock() || step.pauses && step.moved.is_none() {
+            if step.lets_others_write() {
                 // Others may have written meanwhile.
                 places.drain().for_each(|(_, place)| place.claim(claims));
                 continue;
             }
-            let Some(fd) = step.lines.fd.filter(|arg| *arg == 0).map(|_| step.observed.descriptor(0)) else { continue };
+            let Some(fd) = step.descriptor() else { continue };
             if step.lets_go(fd) {
                 places.remove(&fd).into_iter().for_each(|place| place.claim(claims));
                 continue;
@@ -118,8 +118,7 @@ impl Detector for SeekBack {
             let name = step.observed.call.fd.as_deref().filter(|name| name.starts_with('/'));
             let new = || Place { name: name.map(|name| claims.object(name)), ..Place::default() };
             let place = places.entry(fd).or_insert_with(new);
-            let in_turn = step.moved.filter(|moved| moved.line.at.is_none() && moved.line.unit == Unit::Stream);
-            match in_turn.and_then(|moved| Some((moved.line.way, moved.got?))) {
+            match step.moved_in_turn() {
                 Some((Way::In, got)) => place.reads(step, got),
                 Some((Way::Out, got)) => place.writes(step, got),
                 None if step.signs.any(Signs::SEEKS) => place.sought(step),
