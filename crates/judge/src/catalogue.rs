@@ -87,7 +87,7 @@ pub struct Cure {
 pub struct Example {
     /// The lines with the disease.
     pub before: String,
-    /// The same lines without the disease, to the same effect.
+    /// The lines of `before` as the cure leaves them: without the disease, and with the same effect.
     pub after: String,
 }
 

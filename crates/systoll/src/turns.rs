@@ -1,4 +1,4 @@
-//! What `prove --live` and the systoll that watches for it say to each other, a line each.
+//! Orders and answers between `prove --live` and the systoll that watches for it, a line each.
 //!
 //! Another process watches, so that a load may be started and waited for meanwhile, and so that the program is left as
 //! it was if the one in the foreground is killed: the end of its orders ends the watching.
@@ -19,11 +19,11 @@ const ORDERS: [(&str, TurnOrder); 3] =
 pub(crate) struct LeftState {
     /// For how long threads were stopped at a time, at most, ns.
     pub(crate) longest_stop_ns: u64,
-    /// What is not as it should be, or not as it was.
+    /// Things that are not as they should be, or not as they were.
     pub(crate) problems: Vec<String>,
 }
 
-/// What the watching systoll says.
+/// An answer of the watching systoll.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     /// The totals after an order.

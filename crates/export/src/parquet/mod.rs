@@ -31,7 +31,7 @@ const MAGIC: &[u8] = b"PAR1";
 ///
 /// # Errors
 ///
-/// The same errors as [`crate::export`].
+/// Fails as [`crate::export`] does.
 pub fn for_fleet(judged: &JudgedRecording<'_>, labels: &Labels) -> Result<(PathBuf, Vec<u8>), ExportError> {
     let mut bytes = Vec::new();
     write(judged, labels, &mut bytes)?;

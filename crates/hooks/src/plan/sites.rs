@@ -107,7 +107,7 @@ enum CodeConfidence {
     Mixed,
 }
 
-/// What is known of the code in which a block lies.
+/// Facts about the function, or the gap between functions, in which a block lies.
 #[derive(Clone, Copy)]
 struct Ground<'a> {
     confidence: CodeConfidence,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use systoll_hooks::plan::{Span, plan};
 
-/// What objdump says of a file.
+/// objdump's listing of a file.
 #[derive(Default)]
 struct Listing {
     /// Length of each instruction, by its address.

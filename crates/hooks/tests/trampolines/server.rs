@@ -92,7 +92,7 @@ pub(crate) enum Pointer {
     InRbp,
 }
 
-/// How the server finds the callers of a question's thread.
+/// The server's source for the callers of a thread that asks.
 #[derive(Clone, Copy)]
 enum Callers {
     At(&'static [u64]),

@@ -14,9 +14,9 @@ use std::ops::Range;
 use systoll_model::constants::{O_RDWR, O_WRONLY};
 use systoll_model::{Moment, Recording, Row, RowId};
 
-/// Number of a file's openings for writing that windows show where the program does not open it anew now and then.
+/// Largest number of a file's openings for writing that windows show where the program does not open it anew now and then.
 const ONCE: usize = 1;
-/// The same of all its openings, estimated.
+/// Largest estimated number of all its openings there.
 const OPENED: f64 = 4.0;
 
 /// Claims questions about the status of a path that leads to the same file as before, which has grown by exactly the

@@ -16,7 +16,7 @@ const SEEN: usize = 8;
 const MANY: u64 = 64;
 /// Least number of ends that windows show.
 const ENDS: usize = 4;
-/// Of so many connections that were given up at most one had been ended by the peer, or was ended in two steps.
+/// Least number of connections given up for each that the peer had ended, or that was ended in two steps.
 const OWN: usize = 4;
 
 /// Claims making and giving up a connection that could have been kept: another was made to the same peer before, what
@@ -46,7 +46,7 @@ struct Seen {
     answered: usize,
 }
 
-/// What a window shows of a connection that is open.
+/// An open connection, as far as the window shows it.
 struct Life<'a> {
     peer: Peer<'a>,
     ended: bool,

@@ -38,7 +38,7 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// Starts it.
+    /// Starts a systoll that watches the processes `pids` and can answer the calls `elided`.
     pub(super) fn begin(pids: &[i32], elided: &[Elision]) -> Result<Self, Failure> {
         let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
         let names: Vec<&str> = elided.iter().map(|call| call.name()).collect();
